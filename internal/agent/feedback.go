@@ -11,17 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
-// The kinds of Git hosts that agents can report to.
-const (
-	forgeGitHub  = string(forge.GitHub)
-	forgeGitLab  = string(forge.GitLab)
-	forgeGitea   = string(forge.Gitea)
-	forgeForgejo = string(forge.Forgejo)
-	forgeAzure   = string(forge.Azure)
-)
-
-var forges = []string{forgeGitHub, forgeGitLab, forgeGitea, forgeForgejo, forgeAzure}
-
 // The placeholders of a context: the cluster, and which of its folders it is about.
 const (
 	clusterPlaceholder = "{cluster}"
@@ -38,7 +27,7 @@ func (r *renderer) checkFeedback() {
 		r.problem(at, "%s", reason)
 		return
 	}
-	f.URL = webURL(cmp.Or(f.URL, r.settings.Repository.URL))
+	f.URL = forge.WebURL(forge.Forge(f.Forge), cmp.Or(f.URL, r.settings.Repository.URL))
 	parsed, err := url.Parse(f.URL)
 	if err != nil || !isWebURL(f.URL) || parsed.RawQuery != "" || parsed.Fragment != "" {
 		r.problem(at+".url", "must be the https:// URL of the repository at the Git host")
@@ -47,14 +36,18 @@ func (r *renderer) checkFeedback() {
 	if f.Forge == "" {
 		f.Forge = string(forge.KindOf(parsed.Hostname()))
 	}
-	switch {
+	kinds := forge.Names()
+	switch known := slices.Contains(kinds, f.Forge); {
 	case f.Forge == "":
-		r.problem(at+".forge", "must be one of %s: it does not follow from the name of the Git host, %q", strings.Join(forges, ", "), parsed.Hostname())
-	case !slices.Contains(forges, f.Forge):
-		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(forges, ", "), f.Forge, fleet.DidYouMean(f.Forge, forges))
-	}
-	if f.APIURL != "" && !isWebURL(f.APIURL) {
+		r.problem(at+".forge", "must be one of %s: it does not follow from the name of the Git host, %q", strings.Join(kinds, ", "), parsed.Hostname())
+	case !known:
+		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(kinds, ", "), f.Forge, fleet.DidYouMean(f.Forge, kinds))
+	case f.APIURL != "" && !isWebURL(f.APIURL):
 		r.problem(at+".api_url", "must be an https:// URL")
+	default:
+		if _, err := f.hook(forge.Report{}); err != nil {
+			r.problem(at+".url", "%s", err)
+		}
 	}
 	r.checkContext(at + ".context")
 	ways := 0
@@ -66,15 +59,12 @@ func (r *renderer) checkFeedback() {
 	switch {
 	case ways != 1:
 		r.problem(at, "must have one of token, github_app and secret: who may set commit statuses")
-	case f.App != nil && f.Forge != forgeGitHub:
+	case f.App != nil && !forge.Forge(f.Forge).Kind().GitHubApps:
 		r.problem(at+".github_app", "is for GitHub")
 	case f.Secret != "" && fleet.CheckSubdomainName(f.Secret) != "":
 		r.problem(at+".secret", "%q %s", f.Secret, fleet.CheckSubdomainName(f.Secret))
 	}
 	r.checkApp(at+".github_app", f.App)
-	if len(pathSegments(parsed)) < 2 {
-		r.problem(at+".url", "does not name a repository: %q", parsed.Path)
-	}
 }
 
 // checkContext makes sure that flotilla_compliance can find the cluster in a context, and that a status of one folder of
@@ -91,31 +81,4 @@ func (r *renderer) checkContext(at string) {
 	if strings.ContainsAny(context, "*'\"\\`") {
 		r.problem(at, "must be plain text with {cluster} and {host} in it")
 	}
-}
-
-func pathSegments(address *url.URL) []string {
-	return strings.FieldsFunc(strings.TrimSuffix(address.Path, ".git"), func(r rune) bool { return r == '/' })
-}
-
-// fluxForge is Flux' name of a kind of Git host.
-func fluxForge(forge string) string {
-	switch forge {
-	case forgeForgejo:
-		return forgeGitea
-	case forgeAzure:
-		return "azuredevops"
-	}
-	return forge
-}
-
-// webURL is the address of a repository in a browser.
-func webURL(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Scheme != "ssh" {
-		return strings.TrimSuffix(address, ".git")
-	}
-	if segments := pathSegments(parsed); (parsed.Hostname() == "ssh.dev.azure.com" || parsed.Hostname() == "vs-ssh.visualstudio.com") && len(segments) == 4 { // v3, organization, project, repository
-		return "https://dev.azure.com/" + segments[1] + "/" + segments[2] + "/_git/" + segments[3]
-	}
-	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
 }

@@ -64,12 +64,12 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 		"gitea":   {"git@git.example.com:platform/gitops.git", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
 		"forgejo": {"https://git.example.com/platform/gitops", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
 		"": {
-			"git@ssh.dev.azure.com:v3/contoso/platform/gitops", "https://dev.azure.com",
-			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
+			"git@ssh.dev.azure.com:v3/contoso/platform/gitops", "https://dev.azure.com/contoso",
+			"/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
 		},
 		"azure": {
-			"https://dev.azure.com/contoso/platform/_git/gitops", "https://dev.azure.com",
-			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
+			"https://dev.azure.com/contoso/platform/_git/gitops", "https://dev.azure.com/contoso",
+			"/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
 		},
 	} {
 		settings := small("argocd")
@@ -120,7 +120,7 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 		"https://gitlab.com/platform/gitops":                     "https://gitlab.com/api/v4",
 		"https://codeberg.org/platform/gitops":                   "https://codeberg.org/api/v1",
 		"https://contoso.visualstudio.com/platform/_git/gitops":  "https://contoso.visualstudio.com",
-		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com",
+		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com/contoso",
 	} {
 		settings := small("argocd")
 		settings.Repository.URL = repository

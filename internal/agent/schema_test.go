@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -197,8 +198,13 @@ func everySetting() map[string]agent.Settings {
 			s.Cluster, s.ClusterType = strings.Repeat("c", 63), strings.Repeat("t", 63)
 		})
 		if reconciler == "flux" || reconciler == "argocd" {
-			for _, forge := range []string{"github", "gitlab", "gitea", "forgejo", "azure"} {
-				add("feedback to "+forge, func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: forge, Token: "secret"} })
+			for _, kind := range forge.Names() {
+				add("feedback to "+kind, func(s *agent.Settings) {
+					s.Feedback = &agent.Reporting{Forge: kind, Token: "secret"}
+					if kind == string(forge.Azure) {
+						s.Feedback.URL = "https://dev.azure.com/contoso/platform/_git/gitops"
+					}
+				})
 			}
 			add("feedback by an app", func(s *agent.Settings) {
 				s.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: "1", InstallationID: "2", PrivateKey: privateKey}}

@@ -69,7 +69,7 @@ type Text struct {
 
 // Reporting says how an agent sets commit statuses at a Git host.
 type Reporting struct {
-	// Forge is the kind of the Git host: github, gitlab, gitea, forgejo or azure; "" where it follows from the URL.
+	// Forge is the kind of the Git host, one of forge.Names; "" where it follows from the URL.
 	Forge string
 	// Context is the context of the statuses, with placeholders for cluster and folder, as flotilla_compliance reads
 	// them: "flotilla/{cluster}/{host}".

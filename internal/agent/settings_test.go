@@ -42,17 +42,17 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 		`credentials.ssh_private_key: is for a repository`: func(s *agent.Settings) {
 			s.Credentials = agent.Credentials{SSHPrivateKey: privateKey, SSHKnownHosts: "a"}
 		},
-		`credentials.ssh_private_key: is required for`:            func(s *agent.Settings) { s.Repository.URL = "ssh://git@git.example.com/a/b" },
-		`credentials.ca_certificates: is no PEM text`:             func(s *agent.Settings) { s.Credentials = agent.Credentials{CACertificates: "b"} },
-		`credentials.github_app.id: must be a number`:             func(s *agent.Settings) { s.Credentials.GitHubApp = &agent.GitHubApp{ID: "x"} },
-		`credentials.github_app.private_key: is no PEM text`:      func(s *agent.Settings) { s.Credentials.GitHubApp = &agent.GitHubApp{ID: "1"} },
-		`credentials_secret: cannot be set together`:              func(s *agent.Settings) { s.CredentialsSecret, s.Credentials.Token = "a", "b" },
-		`credentials_secret: "A" is not`:                          func(s *agent.Settings) { s.CredentialsSecret = "A" },
-		`gitops_repo.url: is not https: the credentials`:          func(s *agent.Settings) { s.Repository.URL, s.Credentials.Token = "http://git.example.com/a/b", "c" },
-		`feedback: must have one of token, github_app and secret`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea"} },
-		`feedback.forge: must be one of github, gitlab`:           func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a"} },
-		`feedback.forge: must be one of github, gitlab, gitea, f`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "githab"} },
-		`feedback.context: context "a" has no {cluster}`:          func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a"} },
+		`credentials.ssh_private_key: is required for`:             func(s *agent.Settings) { s.Repository.URL = "ssh://git@git.example.com/a/b" },
+		`credentials.ca_certificates: is no PEM text`:              func(s *agent.Settings) { s.Credentials = agent.Credentials{CACertificates: "b"} },
+		`credentials.github_app.id: must be a number`:              func(s *agent.Settings) { s.Credentials.GitHubApp = &agent.GitHubApp{ID: "x"} },
+		`credentials.github_app.private_key: is no PEM text`:       func(s *agent.Settings) { s.Credentials.GitHubApp = &agent.GitHubApp{ID: "1"} },
+		`credentials_secret: cannot be set together`:               func(s *agent.Settings) { s.CredentialsSecret, s.Credentials.Token = "a", "b" },
+		`credentials_secret: "A" is not`:                           func(s *agent.Settings) { s.CredentialsSecret = "A" },
+		`gitops_repo.url: is not https: the credentials`:           func(s *agent.Settings) { s.Repository.URL, s.Credentials.Token = "http://git.example.com/a/b", "c" },
+		`feedback: must have one of token, github_app and secret`:  func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea"} },
+		`feedback.forge: must be one of gitea, forgejo`:            func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a"} },
+		`feedback.forge: must be one of gitea, forgejo, github, g`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "githab"} },
+		`feedback.context: context "a" has no {cluster}`:           func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a"} },
 		`feedback.context: has no {host}: the folder of`: func(s *agent.Settings) {
 			s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a/{cluster}"}
 		},
@@ -61,7 +61,7 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 		},
 		`feedback.github_app: is for GitHub`:                       func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", App: &agent.GitHubApp{}} },
 		`feedback.url: must be the https:// URL of the repository`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "x"} },
-		`feedback.url: does not name a repository: "/a"`:           func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "https://x/a"} },
+		`feedback.url: the URL's path "/a" is not that of a re`:    func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "https://x/a"} },
 		`name: "flotilla-on-all-of-the-clusters" is longer than 25 characters`: func(s *agent.Settings) {
 			s.Reconciler, s.Name = "config-sync", "flotilla-on-all-of-the-clusters"
 		},

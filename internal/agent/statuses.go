@@ -1,97 +1,38 @@
 package agent
 
 import (
-	"cmp"
 	"encoding/json"
-	"net/url"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
-// webhookService is the notification service for the Git host's API, with its URL and credentials.
-func webhookService(f *Reporting, token string) map[string]any {
-	header := func(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
-	headers := []any{header("Content-Type", "application/json")}
-	service := map[string]any{"url": strings.TrimRight(statusAPI(f), "/")}
-	switch f.Forge {
-	case forgeGitHub:
-		headers = append(headers, header("Authorization", "Bearer "+token), header("Accept", "application/vnd.github+json"))
-	case forgeGitLab:
-		headers = append(headers, header("PRIVATE-TOKEN", token))
-	case forgeAzure:
-		service["basicAuth"] = map[string]any{"username": "flotilla", "password": token}
-	default:
-		headers = append(headers, header("Authorization", "token "+token))
-	}
-	service["headers"] = headers
-	return service
+// hook is how a status is set at the Git host.
+func (f *Reporting) hook(report forge.Report) (forge.Hook, error) {
+	report.Page = f.URL
+	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: forge.Forge(f.Forge)}, report)
 }
 
-// statusAPI is the root of the Git host's API.
-func statusAPI(f *Reporting) string {
-	at, err := url.Parse(f.URL)
-	if err != nil {
-		return ""
+// webhookService is the notification service for the Git host's API, with its URL and credentials.
+func webhookService(f *Reporting, token string) map[string]any {
+	hook, _ := f.hook(forge.Report{Token: token}) // it has been checked
+	var headers []any
+	for _, header := range hook.Headers {
+		headers = append(headers, map[string]any{"name": header[0], "value": header[1]})
 	}
-	root := at.Scheme + "://" + at.Host
-	given := strings.TrimRight(f.APIURL, "/")
-	with := func(path string) string {
-		switch {
-		case given == "":
-			return root + path
-		case strings.HasSuffix(given, path):
-			return given
-		}
-		return given + path
+	service := map[string]any{"url": hook.API, "headers": headers}
+	if hook.Username != "" {
+		service["basicAuth"] = map[string]any{"username": hook.Username, "password": token}
 	}
-	switch f.Forge {
-	case forgeGitHub:
-		switch {
-		case given == "" && forge.KindOf(at.Hostname()) == forge.GitHub:
-			return "https://api." + at.Host
-		case strings.HasPrefix(given, "https://api."):
-			return given
-		}
-		return with("/api/v3")
-	case forgeGitLab:
-		return with("/api/v4")
-	case forgeAzure:
-		return cmp.Or(given, root)
-	}
-	return with("/api/v1")
+	return service
 }
 
 // statusRequest is the path and the body of the request that sets a commit status.
 func statusRequest(f *Reporting, state, revision, context string) (path, body string) {
-	address, err := url.Parse(f.URL)
-	if err != nil {
-		return "", "" // it has been checked
-	}
-	segments, description := pathSegments(address), "{{.app.status.sync.status}}, {{.app.status.health.status}}"
-	path = "/repos/" + strings.Join(segments, "/") + "/statuses/" + revision
-	fields := map[string]any{"context": context, "state": state, "description": description}
-	switch f.Forge {
-	case forgeGitLab:
-		path = "/projects/" + url.PathEscape(strings.Join(segments, "/")) + "/statuses/" + revision
-		fields = map[string]any{"name": context, "state": map[string]string{"success": "success", "failure": "failed"}[state], "description": description}
-	case forgeAzure:
-		path = "/" + azurePath(segments) + "/commits/" + revision + "/statuses?api-version=7.1"
-		fields = map[string]any{
-			"context": map[string]any{"name": context, "genre": "flotilla"}, "description": description,
-			"state": map[string]string{"success": "succeeded", "failure": "failed"}[state],
-		}
-	}
-	return path, jsonText(fields)
-}
-
-// azurePath is the path in the API of the repository <organization>/<project>/_git/<repository>.
-func azurePath(segments []string) string {
-	last := len(segments) - 1
-	if at := last - 1; at > 0 && segments[at] == "_git" {
-		return strings.Join(segments[:at], "/") + "/_apis/git/repositories/" + segments[last]
-	}
-	return strings.Join(segments[:last], "/") + "/_apis/git/repositories/" + segments[last]
+	hook, _ := f.hook(forge.Report{
+		Commit: revision, Context: context, Success: state == "success", Description: "{{.app.status.sync.status}}, {{.app.status.health.status}}",
+	})
+	return hook.Path, jsonText(hook.Fields)
 }
 
 // jsonText keeps the quotes of templates as they are.

@@ -104,7 +104,7 @@ func (r *renderer) addFeedback(values map[string]any) {
 	context := `{{if eq .app.metadata.name "` + s.Name + `-cluster"}}` + own + "{{else}}" + ofType + "{{end}}"
 	maps.Copy(values, map[string]any{
 		"feedback.url": f.URL, "feedback.secret": f.Secret, "feedback.cluster_type_context": ofType, "feedback.cluster_context": own,
-		"feedback.flux_provider": fluxForge(f.Forge), "feedback.flux_no_folder": reconciler.NoFolderFlux,
+		"feedback.flux_provider": forge.Forge(f.Forge).Kind().Flux, "feedback.flux_no_folder": reconciler.NoFolderFlux,
 		"feedback.argocd_context": context, "feedback.argocd_subscription": "", "feedback.argocd_webhook": "",
 		"credentials.feedback_token": f.Token, "credentials.feedback_app_id": app.ID, "credentials.feedback_app_installation_id": app.InstallationID,
 		"credentials.feedback_app_private_key": app.PrivateKey, "credentials.feedback_app_url": app.URL,

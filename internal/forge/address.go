@@ -10,9 +10,8 @@ import (
 
 // address is where a repository is on its Git host.
 type address struct {
-	forge Forge
-	// api is the root of the API as the forge's SDK takes it, with a slash at
-	// its end.
+	kind Kind
+	// api is the root of the API as what calls it takes it, with a slash at its end.
 	api *url.URL
 	// owner is the account, on GitLab the groups with slashes between them, or on
 	// Azure Repos the project.
@@ -20,16 +19,6 @@ type address struct {
 	// Of Azure Repos alone: where people are looked up, and the repository's page.
 	people *url.URL
 	web    string
-}
-
-// famous are the Git hosts whose kind follows from their name.
-var famous = map[string]Forge{
-	"github.com":   GitHub,
-	"gitlab.com":   GitLab,
-	"gitea.com":    Gitea,
-	"codeberg.org": Forgejo,
-	// Azure DevOps Services; KindOf knows its older names.
-	"dev.azure.com": Azure,
 }
 
 // segmentPattern is what the Git hosts allow in names of accounts, groups and
@@ -43,87 +32,60 @@ func locate(r Repository) (address, error) {
 	if err != nil {
 		return address{}, err
 	}
-	at := address{forge: r.Forge}
-	if at.forge == "" {
-		at.forge = KindOf(clone.Hostname())
+	name := r.Forge
+	if name == "" {
+		name = KindOf(clone.Hostname())
 	}
-	switch at.forge {
-	case Gitea, Forgejo, GitHub, GitLab, Azure:
-	case "":
-		return address{}, fmt.Errorf("the kind of the Git host %q is not known; set forge to gitea, forgejo, github, gitlab or azure", clone.Hostname())
-	default:
-		return address{}, fmt.Errorf("forge %q is none of gitea, forgejo, github, gitlab and azure", at.forge)
+	kind, ok := name.kind()
+	switch {
+	case name == "":
+		return address{}, fmt.Errorf("the kind of the Git host %q is not known; set forge to %s", clone.Hostname(), Listed(""))
+	case !ok:
+		return address{}, fmt.Errorf("set forge to %s, not %q", Listed(""), name)
 	}
+	var api *url.URL
 	if r.APIURL != "" {
-		if at.api, err = parseURL("api_url", r.APIURL); err != nil {
+		if api, err = parseURL("api_url", r.APIURL); err != nil {
 			return address{}, err
 		}
 	}
-	if at.forge == Azure {
-		return locateAzure(clone, at.api)
+	at, err := kind.locate(clone, api)
+	at.kind = kind
+	return at, err
+}
+
+// rootOf is the root of the API: as it was given, else of the server of the repository's URL.
+func rootOf(clone, api *url.URL) *url.URL {
+	if api != nil {
+		return api
 	}
-	path := strings.TrimSuffix(strings.Trim(clone.Path, "/"), ".git")
-	if at.forge == GitLab && at.api != nil {
-		// GitLab may be installed below a path; then only the API's URL shows which
-		// segments are groups.
-		prefix := strings.Trim(strings.TrimSuffix(strings.TrimRight(at.api.Path, "/"), "/api/v4"), "/")
-		if prefix != "" {
-			path = strings.TrimPrefix(path, prefix+"/")
-		}
-	}
-	segments := strings.Split(path, "/")
-	below := ""
-	if (at.forge == Gitea || at.forge == Forgejo) && len(segments) > 2 {
-		below = strings.Join(segments[:len(segments)-2], "/") + "/"
-		segments = segments[len(segments)-2:]
-	}
+	return &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
+}
+
+// below is the URL with a path at its end, whether or not that was given.
+func below(root *url.URL, path string) *url.URL {
+	at := *root
+	at.Path = strings.TrimSuffix(strings.TrimRight(at.Path, "/"), path) + path + "/"
+	return &at
+}
+
+// ownerAndName reads a path of at least two segments: the name is the last one.
+func ownerAndName(clone *url.URL, path string) (owner []string, name string, err error) {
+	segments := strings.Split(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/")
 	for _, segment := range segments {
 		if !segmentPattern.MatchString(segment) {
-			return address{}, fmt.Errorf("the URL's path %q does not name a repository", clone.Path)
+			return nil, "", fmt.Errorf("the URL's path %q does not name a repository", clone.Path)
 		}
 	}
-	if len(segments) < 2 || at.forge == GitHub && len(segments) != 2 {
-		return address{}, fmt.Errorf("the URL's path %q is not that of a repository: owner/name", clone.Path)
+	last := len(segments) - 1
+	if last == 0 {
+		return nil, "", notARepository(clone)
 	}
-	at.owner, at.name = strings.Join(segments[:len(segments)-1], "/"), segments[len(segments)-1]
-	if at.api == nil {
-		at.api = &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/" + below}
-		if at.forge == GitHub && KindOf(clone.Hostname()) == GitHub {
-			at.api.Host = "api." + clone.Host
-		}
-	}
-	at.api.Path = apiPath(at.forge, at.api)
-	return at, nil
+	return segments[:last], segments[last], nil
 }
 
-// apiPath is the path of the API's root, whether or not it was given in full.
-func apiPath(forge Forge, api *url.URL) string {
-	path := strings.TrimRight(api.Path, "/") + "/"
-	switch forge {
-	case GitHub:
-		if !strings.HasSuffix(path, "/api/v3/") && !strings.HasPrefix(api.Host, "api.") {
-			path += "api/v3/"
-		}
-	case GitLab:
-		if !strings.HasSuffix(path, "/api/v4/") {
-			path += "api/v4/"
-		}
-	default:
-		path = strings.TrimSuffix(path, "api/v1/") // the SDK adds it
-	}
-	return path
-}
-
-// KindOf is the kind of the Git host with this name; "" where it does not follow from the name.
-func KindOf(host string) Forge {
-	host = strings.ToLower(host)
-	switch {
-	case strings.HasSuffix(host, ".ghe.com"):
-		return GitHub
-	case strings.HasSuffix(host, ".visualstudio.com"):
-		return Azure
-	}
-	return famous[host]
+func notARepository(clone *url.URL) error {
+	return fmt.Errorf("the URL's path %q is not that of a repository: owner/name", clone.Path)
 }
 
 // parseURL parses a URL; name is the user's name for it, for errors.

@@ -77,7 +77,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 	}{
 		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab or azure`},
 		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
-		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "bitbucket"}, `"bitbucket" is none of`},
+		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab or azure, not "svn"`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
 		{forge.Repository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
 		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},

@@ -1,14 +1,16 @@
 package forge
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,19 +30,33 @@ import (
 // overwrites without a lock. It cannot be given an HTTP client, writes URLs in
 // lower case, and never retries.
 type azureAPI struct {
-	at          address
-	credentials Credentials
-	client      *http.Client
-	settling    time.Duration
+	at       address
+	rest     rest
+	settling time.Duration
+}
+
+func azureKind() Kind {
+	return Kind{
+		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
+		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
+		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address nor project/team"},
+		locate: locateAzure, web: azureWeb, hook: azureHook,
+		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
+			return &azureAPI{at: at, rest: rest{client, credentials.forAzure}, settling: settling}, nil
+		},
+		reason: func(body []byte) ([]string, string) {
+			var fields struct {
+				TypeKey string `json:"typeKey"`
+			}
+			_ = json.Unmarshal(body, &fields)
+			return nil, fields.TypeKey
+		},
+	}
 }
 
 // azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
 // of Azure DevOps Server 2022.1 and later.
 const azureVersion = "7.1"
-
-func newAzure(at address, credentials Credentials, client *http.Client, settling time.Duration) *azureAPI {
-	return &azureAPI{at: at, credentials: credentials, client: client, settling: settling}
-}
 
 // azureMaxBody is how many bytes the body of a request may have, without the
 // mark: with it, a description has up to 4,000 characters ("Pull Requests -
@@ -97,47 +113,40 @@ type azureChange struct {
 	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
 }
 
-// find reads all pages, since the order of the list is not documented.
-func (a *azureAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
+// list reads all pages, since the order of the list is not documented.
+func (a *azureAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
 	query := url.Values{
 		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
 		query.Set("searchCriteria.targetRefName", azureHeads+base)
 	}
-	var newest *request
-	cut := false // the list has cut the description of the newest
+	var all []azurePull
 	err := pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
 			Value []azurePull `json:"value"`
 		}
-		if err := a.call(ctx, http.MethodGet, a.repository("pullrequests"), query, nil, &listed); err != nil {
-			return true, err
-		}
-		for _, pull := range listed.Value {
-			r := a.request(&pull)
-			if !r.comes(head, base) || r.State != Open || newest != nil && newest.Number > r.Number {
-				continue
-			}
-			short := len(utf16.Encode([]rune(pull.Description))) >= azureCut
-			if short && r.Owner == "" { // the mark is at the beginning, unless a person has moved it
-				whole, err := a.get(ctx, r.Number)
-				if err != nil {
-					return true, err
-				}
-				r, short = whole, false
-			}
-			if match(r) {
-				newest, cut = r, short
-			}
-		}
-		return len(listed.Value) < azurePage, nil
+		err := a.call(ctx, http.MethodGet, a.repository("pullrequests"), query, nil, &listed)
+		all = append(all, listed.Value...)
+		return len(listed.Value) < azurePage, err
 	})
-	if err != nil || !cut {
-		return newest, err
+	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
+	return func(yield func(*request, error) bool) {
+		for _, pull := range all {
+			r := a.request(&pull)
+			// The mark is at the beginning, unless a person has moved it.
+			if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+				r, err = a.get(ctx, pull.ID)
+			}
+			if err != nil || !yield(r, nil) {
+				break
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
 	}
-	return a.get(ctx, newest.Number)
 }
 
 func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {
@@ -200,12 +209,12 @@ func (a *azureAPI) update(ctx context.Context, number int, change azureChange) e
 	return a.call(ctx, http.MethodPatch, a.pull(number), nil, change, nil)
 }
 
-func (a *azureAPI) edit(ctx context.Context, number int, title, body string) error {
-	return a.update(ctx, number, azureChange{Title: title, Description: body})
+func (a *azureAPI) edit(ctx context.Context, r *request, title, body string) error {
+	return a.update(ctx, r.Number, azureChange{Title: title, Description: body})
 }
 
-func (a *azureAPI) close(ctx context.Context, number int) error {
-	return a.update(ctx, number, azureChange{Status: "abandoned"})
+func (a *azureAPI) close(ctx context.Context, r *request) error {
+	return a.update(ctx, r.Number, azureChange{Status: "abandoned"})
 }
 
 // label creates those that the project does not have. A request does not tell its
@@ -322,27 +331,18 @@ func byPolicy(err error) error {
 }
 
 // arrange sets auto-complete. Azure does not bind that to a commit.
-func (a *azureAPI) arrange(ctx context.Context, r *request, headCommit string) error {
-	if !r.arranged {
-		var connection struct {
-			User azureIdentity `json:"authenticatedUser"`
-		}
-		query := url.Values{"api-version": {azurePreview}}
-		if err := a.call(ctx, http.MethodGet, a.at.api.JoinPath("_apis", "connectionData"), query, nil, &connection); err != nil {
-			return err
-		}
-		if err := a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}); err != nil {
-			return byPolicy(err)
-		}
+func (a *azureAPI) arrange(ctx context.Context, r *request, _ string) error {
+	if r.arranged {
+		return nil
 	}
-	again, err := a.get(ctx, r.Number)
-	if err != nil || again.HeadCommit == headCommit {
+	var connection struct {
+		User azureIdentity `json:"authenticatedUser"`
+	}
+	query := url.Values{"api-version": {azurePreview}}
+	if err := a.call(ctx, http.MethodGet, a.at.api.JoinPath("_apis", "connectionData"), query, nil, &connection); err != nil {
 		return err
 	}
-	if err := a.hold(ctx, again); err != nil {
-		return fmt.Errorf("auto-complete was set, the head moved meanwhile, and auto-complete cannot be unset: %w; unset it by hand", err)
-	}
-	return errors.New("auto-complete was set, the head moved meanwhile, and auto-complete was unset again; apply again")
+	return byPolicy(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
 }
 
 // hold unsets auto-complete, as `az repos pr update --auto-complete false` does.
@@ -362,56 +362,18 @@ func (a *azureAPI) pull(number int, segments ...string) *url.URL {
 	return a.repository(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }
 
-// joined is JoinPath for segments that are not escaped yet.
-func joined(to *url.URL, segments ...string) *url.URL {
-	escaped := make([]string, len(segments))
-	for i, segment := range segments {
-		escaped[i] = url.PathEscape(segment)
-	}
-	return to.JoinPath(escaped...)
-}
-
-// call sends one request, and reads the answer into a value unless that is nil.
+// call sends one request, with the version of the API.
 func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
 	with := url.Values{"api-version": {azureVersion}}
-	for name, values := range query {
-		with[name] = values
-	}
-	address := *to
-	address.RawQuery = with.Encode()
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		content = bytes.NewReader(text)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, address.String(), content)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	a.credentials.forAzure(request)
-	response, err := a.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if into == nil {
-		_, err = io.Copy(io.Discard, response.Body)
-		return err
-	}
-	return json.NewDecoder(response.Body).Decode(into)
+	maps.Copy(with, query)
+	_, err := a.rest.call(ctx, method, to, with, body, into)
+	return err
 }
 
 // forAzure sends a personal access token as a password with any username, and a
 // token of Microsoft Entra ID as a bearer token.
 func (c Credentials) forAzure(request *http.Request) {
+	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
 	token := c.asToken()
 	switch {
 	case secret.IsJWT(token):

@@ -7,6 +7,12 @@ import (
 	"strings"
 )
 
+// azureServices is the server of Azure DevOps Services; azureOld are its older names, with the organization before.
+const (
+	azureServices = "dev.azure.com"
+	azureOld      = ".visualstudio.com"
+)
+
 // azureGit stands before the repository's name in URLs of Azure Repos.
 const azureGit = "_git"
 
@@ -24,42 +30,36 @@ const azureBad = `/\:*?"<>|;#{}%`
 // letters of any kind. People are looked up at an address of their own in Azure
 // DevOps Services ("Identities - Read Identities").
 func locateAzure(clone, api *url.URL) (address, error) {
-	at := address{forge: Azure, api: api}
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	n := len(segments)
 	if n < 2 || segments[n-2] != azureGit {
 		return address{}, fmt.Errorf("the URL's path %q is not that of a repository of Azure Repos: .../project/_git/repository", clone.Path)
 	}
 	for _, segment := range segments {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, azureBad) || strings.ContainsFunc(segment, func(r rune) bool {
+		if segment == "" || strings.ContainsAny(segment, azureBad) || strings.ContainsFunc(segment, func(r rune) bool {
 			return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd'
 		}) {
 			return address{}, fmt.Errorf("the URL's path %q does not name a repository", clone.Path)
 		}
 	}
-	at.name = segments[n-1]
+	root := &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
+	at := address{name: segments[n-1], web: joined(root, segments...).String()}
 	before := segments[:n-2]
-	collection := 1 // of the segments before the project
+	collection := max(len(before)-1, 1) // of the segments before the project
 	host := strings.ToLower(clone.Hostname())
-	if organization, ok := strings.CutSuffix(host, ".visualstudio.com"); ok {
-		collection = 0
-		if len(before) > 0 && strings.EqualFold(before[0], "DefaultCollection") {
-			before = before[1:]
-		}
-		at.people = &url.URL{Scheme: clone.Scheme, Host: organization + ".vssps.visualstudio.com", Path: "/"}
+	organization, old := strings.CutSuffix(host, azureOld)
+	if old && len(before) > 0 && strings.EqualFold(before[0], "DefaultCollection") {
+		before = before[1:]
 	}
-	root := url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
-	at.web = joined(&root, segments...).String()
-	if api != nil {
+	switch {
+	case api != nil:
 		// The API's URL is that of the organization or collection, and tells how much
 		// of the path is.
-		known := strings.Split(strings.Trim(api.Path, "/"), "/")
-		if collection = len(known); api.Path == "" || api.Path == "/" {
-			collection = 0
-		}
-		collection = min(collection, len(before))
-	} else if collection > 0 && host != "dev.azure.com" {
-		collection = max(len(before)-1, 1)
+		collection = min(len(strings.FieldsFunc(api.Path, func(r rune) bool { return r == '/' })), len(before))
+	case old:
+		collection = 0
+	case host == azureServices:
+		collection = 1
 	}
 	switch {
 	case len(before) < collection:
@@ -71,18 +71,29 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	default:
 		return address{}, fmt.Errorf("the URL's path %q is not that of a repository of Azure Repos: organization/project/_git/repository", clone.Path)
 	}
-	if at.api == nil {
-		at.api = root.JoinPath() // a copy
-		at.api.Path = "/" + strings.Join(before[:collection], "/")
+	if at.api = api; api == nil {
+		at.api = &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: strings.Join(before[:collection], "/")}
 	}
-	at.api.Path = strings.TrimRight(at.api.Path, "/") + "/"
+	at.api.Path = "/" + strings.Trim(at.api.Path, "/")
+	if at.api.Path != "/" {
+		at.api.Path += "/"
+	}
+	at.people = at.api
 	switch {
 	case api != nil:
-		at.people = at.api
-	case host == "dev.azure.com":
-		at.people = &url.URL{Scheme: clone.Scheme, Host: "vssps.dev.azure.com", Path: at.api.Path}
-	case at.people == nil:
-		at.people = at.api
+	case old:
+		at.people = &url.URL{Scheme: clone.Scheme, Host: organization + ".vssps" + azureOld, Path: "/"}
+	case host == azureServices:
+		at.people = &url.URL{Scheme: clone.Scheme, Host: "vssps." + azureServices, Path: at.api.Path}
 	}
 	return at, nil
+}
+
+// azureWeb reads the URLs of ssh: git@ssh.dev.azure.com:v3/{organization}/{project}/{repository}.
+func azureWeb(ssh *url.URL) string {
+	segments := strings.Split(strings.Trim(strings.TrimSuffix(ssh.Path, ".git"), "/"), "/")
+	if len(segments) != 4 {
+		return "https://" + ssh.Hostname() + strings.TrimSuffix(ssh.Path, ".git")
+	}
+	return "https://" + azureServices + "/" + segments[1] + "/" + segments[2] + "/" + azureGit + "/" + segments[3]
 }

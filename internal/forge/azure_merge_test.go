@@ -80,16 +80,16 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 		kind      error
 		says      string
 	}{
-		"arranged":            {[]exchange{get(), self, set(azMe), get(azArmed), get(azArmed)}, forge.Open, nil, ""},
-		"arranged before":     {[]exchange{get(azArmed), get(azArmed), get(azArmed)}, forge.Open, nil, ""},
-		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged), get(azMerged)}, forge.Merged, nil, ""},
+		"arranged":            {[]exchange{get(), self, set(azMe), get(azArmed)}, forge.Open, nil, ""},
+		"arranged before":     {[]exchange{get(azArmed), get(azArmed)}, forge.Open, nil, ""},
+		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged)}, forge.Merged, nil, ""},
 		"the head moved meanwhile": {
-			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody), get(azOldHead)}, "", forge.ErrHeadMoved,
-			"auto-complete was set, the head moved meanwhile, and auto-complete was unset again",
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody)}, "", forge.ErrHeadMoved,
+			"auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
 		},
 		"the head moved, and nobody may take it back": {
-			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }(), get(azOldHead)}, "", forge.ErrHeadMoved,
-			"auto-complete cannot be unset",
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }()}, "", forge.ErrHeadMoved,
+			"auto-merge cannot be turned off",
 		},
 		"not allowed": {[]exchange{get(), self, func() exchange {
 			e := set(azMe)

@@ -28,46 +28,52 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 // azureGenre is what Flux' notification controller puts before each context.
 const azureGenre = "fluxcd"
 
-func (a *azureAPI) statuses(ctx context.Context, commit string) ([]status, error) {
+func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	const top = 1000
 	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}}
-	var found []status
-	err := pages(func(page int) (bool, error) {
-		query.Set("skip", strconv.Itoa((page-1)*top))
-		var listed struct {
-			Value []struct {
-				ID          int64  `json:"id"`
-				State       string `json:"state"`
-				Description string `json:"description"`
-				Context     struct {
-					Name  string `json:"name"`
-					Genre string `json:"genre"`
-				} `json:"context"`
-				Created   azureTime     `json:"creationDate"`
-				Updated   azureTime     `json:"updatedDate"`
-				CreatedBy azureIdentity `json:"createdBy"`
-				TargetURL string        `json:"targetUrl"`
-			} `json:"value"`
+	query.Set("skip", strconv.Itoa((page-1)*top))
+	var listed struct {
+		Value []struct {
+			ID          int64  `json:"id"`
+			State       string `json:"state"`
+			Description string `json:"description"`
+			Context     struct {
+				Name  string `json:"name"`
+				Genre string `json:"genre"`
+			} `json:"context"`
+			Created   azureTime     `json:"creationDate"`
+			Updated   azureTime     `json:"updatedDate"`
+			CreatedBy azureIdentity `json:"createdBy"`
+			TargetURL string        `json:"targetUrl"`
+		} `json:"value"`
+	}
+	if err := a.call(ctx, http.MethodGet, a.repository("commits", commit, "statuses"), query, nil, &listed); err != nil {
+		return nil, true, err
+	}
+	for _, s := range listed.Value {
+		next := status{id: s.ID, Status: Status{
+			Context: s.Context.Name, State: Pending, Description: s.Description, Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
+		}}
+		if s.Context.Genre != "" && s.Context.Genre != azureGenre {
+			next.Context = s.Context.Genre + "/" + s.Context.Name
 		}
-		if err := a.call(ctx, http.MethodGet, a.repository("commits", commit, "statuses"), query, nil, &listed); err != nil {
-			return true, err
+		if state, ok := azureStates[s.State]; ok {
+			next.State = state
 		}
-		for _, s := range listed.Value {
-			next := status{id: s.ID, Status: Status{
-				Context: s.Context.Name, State: Pending, Description: s.Description, Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
-			}}
-			if s.Context.Genre != "" && s.Context.Genre != azureGenre {
-				next.Context = s.Context.Genre + "/" + s.Context.Name
-			}
-			if state, ok := azureStates[s.State]; ok {
-				next.State = state
-			}
-			if s.Updated.IsZero() {
-				next.Time = s.Created.UTC()
-			}
-			found = append(found, next)
+		if s.Updated.IsZero() {
+			next.Time = s.Created.UTC()
 		}
-		return len(listed.Value) < top, nil
-	})
-	return found, err
+		found = append(found, next)
+	}
+	return found, len(listed.Value) < top, nil
+}
+
+func azureHook(at address, r Report) Hook {
+	return Hook{
+		Path:     "/" + url.PathEscape(at.owner) + "/_apis/git/repositories/" + url.PathEscape(at.name) + "/commits/" + r.Commit + "/statuses?api-version=" + azureVersion,
+		Username: "flotilla",
+		Fields: map[string]any{
+			"context": map[string]any{"name": r.Context, "genre": "flotilla"}, "description": r.Description, "state": r.state("succeeded", "failed"),
+		},
+	}
 }

@@ -124,7 +124,7 @@ func classify(err error) error {
 type answer struct {
 	status   int
 	words    string // the text of the body, without credentials
-	kindWord string // Azure's name for the kind of the error; never shown
+	kindWord string // the Git host's name for the kind of the error; never shown
 }
 
 func (a *answer) Error() string {

@@ -44,9 +44,8 @@ type Repository struct {
 	URL string
 	// APIURL is where the Git host's API is, when that does not follow from URL.
 	APIURL string
-	// Forge is the kind of Git host; "" is taken from the Git host's name, for
-	// github.com, *.ghe.com, gitlab.com, gitea.com, codeberg.org, dev.azure.com
-	// and *.visualstudio.com.
+	// Forge is the kind of Git host; "" is taken from the Git host's name, as far as
+	// Kind.Servers go.
 	Forge Forge
 	// Credentials are sent to the API's server only, and of Azure DevOps Services
 	// also to the server that looks up people.
@@ -230,31 +229,19 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 	}
 	secrets := secret.NewScrubber(
 		[]string{repository.Credentials.Password, repository.Credentials.Token},
-		repository.Credentials.Username, "x-access-token", "oauth2",
+		append(TokenUsers(), repository.Credentials.Username, "oauth2")...,
 	)
 	origins := []string{origin(at.api)}
 	if at.people != nil {
 		origins = append(origins, origin(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent,
+		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
 	}}
 	h := &gitHost{
-		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience,
-		bounds: bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"},
+		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience, bounds: at.kind.bounds,
 	}
-	switch at.forge {
-	case GitHub:
-		h.api, err = newGitHub(at, repository.Credentials, client)
-	case GitLab:
-		h.api, err = newGitLab(at, repository.Credentials, client, h.settling)
-	case Azure:
-		h.api = newAzure(at, repository.Credentials, client, h.settling)
-		h.bounds = bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address nor project/team"}
-	default:
-		h.api = newGitea(at, repository.Credentials, client)
-	}
-	if err != nil {
+	if h.api, err = at.kind.connect(at, repository.Credentials, client, h.settling); err != nil {
 		return nil, h.describe(err)
 	}
 	return h, nil

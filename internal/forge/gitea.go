@@ -1,11 +1,15 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 )
@@ -18,13 +22,42 @@ type giteaAPI struct {
 	client      *http.Client
 }
 
-func newGitea(at address, credentials Credentials, client *http.Client) *giteaAPI {
-	return &giteaAPI{at: at, credentials: credentials, client: client}
+func giteaKind() Kind {
+	return Kind{
+		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"},
+		bounds: anyBounds, locate: locateGitea, connect: newGitea, hook: giteaHook,
+	}
+}
+
+// forgejoKind is reached as Gitea is.
+func forgejoKind() Kind {
+	kind := giteaKind()
+	kind.Forge, kind.Title, kind.Servers = Forgejo, "Forgejo", []string{"codeberg.org"}
+	return kind
+}
+
+// locateGitea takes what is before the owner for the path below which Gitea is installed.
+func locateGitea(clone, api *url.URL) (address, error) {
+	owner, name, err := ownerAndName(clone, clone.Path)
+	if err != nil {
+		return address{}, err
+	}
+	root, last := rootOf(clone, api), len(owner)-1
+	if api == nil {
+		root.Path = "/" + strings.Join(owner[:last], "/")
+	}
+	root = below(root, "/api/v1")
+	root.Path = strings.TrimSuffix(root.Path, "api/v1/") // the SDK adds it
+	return address{api: root, owner: owner[last], name: name}, nil
+}
+
+func newGitea(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
+	return &giteaAPI{at: at, credentials: credentials, client: client}, nil
 }
 
 // sdk returns a client that does not ask for the server's version first: what is
-// used here is in every Gitea since 1.22 and every Forgejo since 7.
-func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
+// used here is in every Gitea since 1.22 and every Forgejo since 7. Without that question there is no error.
+func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
 	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx)}
 	switch {
 	case g.credentials.Token != "":
@@ -32,10 +65,11 @@ func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
 	case g.credentials.Username != "":
 		options = append(options, gitea.SetBasicAuth(g.credentials.Username, g.credentials.Password))
 	}
-	return gitea.NewClient(g.at.api.String(), options...)
+	sdk, _ := gitea.NewClient(g.at.api.String(), options...)
+	return sdk
 }
 
-// find cannot filter by head: the API lists by state only. It first asks for any
+// list cannot filter by head: the API lists by state only. It first asks for any
 // request between the branches, which saves reading all of them when there is
 // none; that answer may be any of them, closed long ago, or of a fork. A slash in
 // the base would be escaped in the path, which some proxies refuse.
@@ -43,18 +77,24 @@ func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
 // Whoever may open a request can write more into it than is read of an answer. Ours
 // are never that long, so that from there on requests are listed one by one, and
 // those that are too long are passed over.
-func (g *giteaAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return nil, err
+func (g *giteaAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+	return func(yield func(*request, error) bool) {
+		if err := g.read(ctx, base, head, func(r *request) bool { return yield(r, nil) }); err != nil {
+			yield(nil, err)
+		}
 	}
+}
+
+// read hands requests over, newest first, until take returns false.
+func (g *giteaAPI) read(ctx context.Context, base, head string, take func(*request) bool) error {
+	sdk := g.sdk(ctx)
 	if base != "" && !strings.Contains(base, "/") {
 		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
 		switch {
 		case answered(err, http.StatusNotFound):
-			return nil, g.exists(sdk)
+			return g.exists(sdk)
 		case err != nil && !errors.Is(err, errTooLong):
-			return nil, err
+			return err
 		}
 	}
 	options := gitea.ListPullRequestsOptions{State: gitea.StateOpen, ListOptions: gitea.ListOptions{Page: 1, PageSize: 50}}
@@ -62,7 +102,7 @@ func (g *giteaAPI) find(ctx context.Context, base, head string, match func(*requ
 		page, response, err := sdk.ListRepoPullRequests(g.at.owner, g.at.name, options)
 		switch {
 		case answered(err, http.StatusNotFound):
-			return nil, g.exists(sdk)
+			return g.exists(sdk)
 		case errors.Is(err, errTooLong) && options.PageSize > 1:
 			options.Page, options.PageSize = listed+1, 1
 			continue
@@ -71,15 +111,15 @@ func (g *giteaAPI) find(ctx context.Context, base, head string, match func(*requ
 			passed++
 			continue
 		case err != nil:
-			return nil, err
+			return err
 		}
-		for _, pull := range page { // newest first
-			if r := g.request(pull); r.comes(head, base) && match(r) {
-				return r, nil
+		for _, pull := range page {
+			if !take(g.request(pull)) {
+				return nil
 			}
 		}
 		if listed += len(page); response.NextPage == 0 {
-			return nil, nil
+			return nil
 		}
 		options.Page = response.NextPage
 	}
@@ -101,11 +141,7 @@ func (g *giteaAPI) exists(sdk *gitea.Client) error {
 }
 
 func (g *giteaAPI) get(ctx context.Context, number int) (*request, error) {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pull, _, err := sdk.GetPullRequest(g.at.owner, g.at.name, int64(number))
+	pull, _, err := g.sdk(ctx).GetPullRequest(g.at.owner, g.at.name, int64(number))
 	if err != nil {
 		return nil, err
 	}
@@ -144,43 +180,28 @@ func (g *giteaAPI) request(pull *gitea.PullRequest) *request {
 }
 
 func (g *giteaAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pull, _, err := sdk.CreatePullRequest(g.at.owner, g.at.name, gitea.CreatePullRequestOption{Base: base, Head: head, Title: title, Body: body})
+	pull, _, err := g.sdk(ctx).CreatePullRequest(g.at.owner, g.at.name, gitea.CreatePullRequestOption{Base: base, Head: head, Title: title, Body: body})
 	if err != nil {
 		return nil, err
 	}
 	return g.request(pull), nil
 }
 
-func (g *giteaAPI) edit(ctx context.Context, number int, title, body string) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
-	_, _, err = sdk.EditPullRequest(g.at.owner, g.at.name, int64(number), gitea.EditPullRequestOption{Title: title, Body: &body})
+func (g *giteaAPI) edit(ctx context.Context, r *request, title, body string) error {
+	_, _, err := g.sdk(ctx).EditPullRequest(g.at.owner, g.at.name, int64(r.Number), gitea.EditPullRequestOption{Title: title, Body: &body})
 	return err
 }
 
-func (g *giteaAPI) close(ctx context.Context, number int) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
+func (g *giteaAPI) close(ctx context.Context, r *request) error {
 	closed := gitea.StateClosed
-	_, _, err = sdk.EditPullRequest(g.at.owner, g.at.name, int64(number), gitea.EditPullRequestOption{State: &closed})
+	_, _, err := g.sdk(ctx).EditPullRequest(g.at.owner, g.at.name, int64(r.Number), gitea.EditPullRequestOption{State: &closed})
 	return err
 }
 
 // label needs ids: those of the repository's labels, or its organization's, or
 // of labels that it creates.
 func (g *giteaAPI) label(ctx context.Context, r *request, names []string) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
+	sdk := g.sdk(ctx)
 	ids, err := g.labels(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
 		return sdk.ListRepoLabels(g.at.owner, g.at.name, gitea.ListLabelsOptions{ListOptions: page})
 	})
@@ -239,11 +260,8 @@ func (g *giteaAPI) know(ctx context.Context, reviewer string) error {
 	if strings.Contains(reviewer, "/") {
 		return nil // for teams the Git host itself answers with an error
 	}
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
-	if _, _, err = sdk.GetUserInfo(reviewer); answered(err, http.StatusNotFound) {
+	_, _, err := g.sdk(ctx).GetUserInfo(reviewer)
+	if answered(err, http.StatusNotFound) {
 		return failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
 	}
 	return err
@@ -251,12 +269,8 @@ func (g *giteaAPI) know(ctx context.Context, reviewer string) error {
 
 // ask requests reviews. Gitea keeps reviewers on its list after their review.
 func (g *giteaAPI) ask(ctx context.Context, r *request, reviewers []string) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
 	users, teams := teamsApart(reviewers)
-	_, err = sdk.CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
+	_, err := g.sdk(ctx).CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
 	return reviewerError(err)
 }
 
@@ -272,24 +286,11 @@ func (g *giteaAPI) arrange(ctx context.Context, r *request, headCommit string) e
 	if answered(err, http.StatusConflict) && says(err, "already scheduled") {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	again, err := g.get(ctx, r.Number)
-	if err != nil || again.HeadCommit == headCommit {
-		return err
-	}
-	if err := g.hold(ctx, r); err != nil {
-		return fmt.Errorf("auto-merge was turned on, the head moved meanwhile, and auto-merge cannot be turned off: %w; turn it off by hand", err)
-	}
-	return errors.New("auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again")
+	return err
 }
 
 func (g *giteaAPI) mergeWith(ctx context.Context, r *request, option gitea.MergePullRequestOption) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
+	sdk := g.sdk(ctx)
 	repository, _, err := sdk.GetRepo(g.at.owner, g.at.name)
 	if err != nil {
 		return err
@@ -322,11 +323,7 @@ func (g *giteaAPI) mergeWith(ctx context.Context, r *request, option gitea.Merge
 }
 
 func (g *giteaAPI) hold(ctx context.Context, r *request) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = sdk.CancelScheduledAutoMerge(g.at.owner, g.at.name, int64(r.Number))
+	_, err := g.sdk(ctx).CancelScheduledAutoMerge(g.at.owner, g.at.name, int64(r.Number))
 	if answered(err, http.StatusNotFound) {
 		return nil
 	}
@@ -353,4 +350,52 @@ func reviewerError(err error) error {
 		return failf(ErrReviewer, "%w", err)
 	}
 	return err
+}
+
+// statuses reads the combined status, which has the latest of each context; the
+// SDK reads its first page only. The other list has no fixed order among statuses
+// of one second, so that its pages may miss some. The number of pages is not
+// reliable: an empty one is the last.
+func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, "commits", commit, "status")
+	var combined gitea.CombinedStatus
+	query := url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}
+	_, err = rest{g.client, g.sign}.call(ctx, http.MethodGet, at, query, nil, &combined)
+	if answered(err, http.StatusNotFound) { // the repository, or the commit
+		err = cmp.Or(g.exists(g.sdk(ctx)), err)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	for _, s := range combined.Statuses {
+		at := s.Updated
+		if at.IsZero() {
+			at = s.Created
+		}
+		next := status{id: s.ID, Status: Status{
+			Context: s.Context, State: stateOf(string(s.State)), Description: s.Description, Time: at.UTC(), URL: s.TargetURL,
+		}}
+		if s.Creator != nil {
+			next.Creator = s.Creator.UserName
+		}
+		found = append(found, next)
+	}
+	return found, len(combined.Statuses) == 0, nil
+}
+
+func (g *giteaAPI) sign(request *http.Request) {
+	switch {
+	case g.credentials.Token != "":
+		request.Header.Set("Authorization", "token "+g.credentials.Token)
+	case g.credentials.Username != "":
+		request.SetBasicAuth(g.credentials.Username, g.credentials.Password)
+	}
+}
+
+func giteaHook(at address, r Report) Hook {
+	return Hook{
+		API: "/api/v1", Path: "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
+		Headers: [][2]string{{"Authorization", "token " + r.Token}},
+		Fields:  map[string]any{"context": r.Context, "state": r.state("success", "failure"), "description": r.Description},
+	}
 }

@@ -3,8 +3,11 @@ package forge
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v89/github"
 
@@ -17,10 +20,38 @@ type githubAPI struct {
 	client *github.Client
 }
 
-func newGitHub(at address, credentials Credentials, client *http.Client) (*githubAPI, error) {
-	api := at.api.String()
+func githubKind() Kind {
+	return Kind{
+		Forge: GitHub, Title: "GitHub", Flux: "github", GitHubApps: true,
+		Servers: []string{"github.com", "*.ghe.com"},
+		bounds:  anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook,
+	}
+}
+
+func locateGitHub(clone, api *url.URL) (at address, err error) {
+	owner, name, err := ownerAndName(clone, clone.Path)
+	if err == nil && len(owner) != 1 {
+		err = notARepository(clone)
+	}
+	if err != nil {
+		return address{}, err
+	}
+	at = address{api: rootOf(clone, api), owner: owner[0], name: name}
+	if api == nil && githubKind().serves(clone.Hostname()) {
+		at.api.Host = "api." + clone.Host
+	}
+	if strings.HasPrefix(at.api.Host, "api.") {
+		at.api = below(at.api, "")
+	} else {
+		at.api = below(at.api, "/api/v3")
+	}
+	return at, nil
+}
+
+func newGitHub(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
+	root := at.api.String()
 	options := []github.ClientOptionsFunc{
-		github.WithHTTPClient(client), github.WithURLs(&api, &api),
+		github.WithHTTPClient(client), github.WithURLs(&root, &root),
 		github.WithDisableRateLimitCheck(), // the transport waits
 	}
 	if token := credentials.asToken(); token != "" {
@@ -38,25 +69,10 @@ func (c Credentials) asToken() string {
 	return c.Password
 }
 
-func (g *githubAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
-	options := &github.PullRequestListOptions{
-		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
-		ListOptions: github.ListOptions{Page: 1, PerPage: 100},
-	}
-	for options.Page > 0 {
-		page, response, err := g.client.PullRequests.List(ctx, g.at.owner, g.at.name, options)
-		if err != nil {
-			return nil, err
-		}
-		for _, pull := range page {
-			// A fork in the same organization has heads of the same name.
-			if r := g.request(pull); r.comes(head, base) && match(r) {
-				return r, nil
-			}
-		}
-		options.Page = response.NextPage
-	}
-	return nil, nil
+func (g *githubAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+	return each(g.client.PullRequests.ListIter(ctx, g.at.owner, g.at.name, &github.PullRequestListOptions{
+		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc", ListOptions: github.ListOptions{Page: 1, PerPage: 100},
+	}), g.request)
 }
 
 func (g *githubAPI) get(ctx context.Context, number int) (*request, error) {
@@ -107,13 +123,13 @@ func (g *githubAPI) open(ctx context.Context, base, head, title, body string) (*
 	return g.request(pull), nil
 }
 
-func (g *githubAPI) edit(ctx context.Context, number int, title, body string) error {
-	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{Title: &title, Body: &body})
+func (g *githubAPI) edit(ctx context.Context, r *request, title, body string) error {
+	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, r.Number, &github.PullRequest{Title: &title, Body: &body})
 	return err
 }
 
-func (g *githubAPI) close(ctx context.Context, number int) error {
-	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{State: github.Ptr("closed")})
+func (g *githubAPI) close(ctx context.Context, r *request) error {
+	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, r.Number, &github.PullRequest{State: github.Ptr("closed")})
 	return err
 }
 
@@ -144,15 +160,11 @@ func (g *githubAPI) know(ctx context.Context, reviewer string) error {
 // of requested reviewers.
 func (g *githubAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	var reviewed []string
-	for page := 1; page > 0; {
-		reviews, response, err := g.client.PullRequests.ListReviews(ctx, g.at.owner, g.at.name, r.Number, &github.ListOptions{Page: page, PerPage: 100})
+	for review, err := range g.client.PullRequests.ListReviewsIter(ctx, g.at.owner, g.at.name, r.Number, &github.ListOptions{Page: 1, PerPage: 100}) {
 		if err != nil {
 			return err
 		}
-		for _, review := range reviews {
-			reviewed = append(reviewed, review.GetUser().GetLogin())
-		}
-		page = response.NextPage
+		reviewed = append(reviewed, review.GetUser().GetLogin())
 	}
 	users, teams := teamsApart(missing(reviewers, reviewed))
 	if len(users)+len(teams) == 0 {
@@ -267,4 +279,31 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 		return &limited{answer: *said}
 	}
 	return said
+}
+
+// statuses reads the combined status, which has the latest of each context.
+func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
+	if err != nil {
+		return nil, true, err
+	}
+	for _, s := range combined.Statuses {
+		at := s.GetUpdatedAt()
+		if at.IsZero() {
+			at = s.GetCreatedAt()
+		}
+		found = append(found, status{id: s.GetID(), Status: Status{
+			Context: s.GetContext(), State: stateOf(s.GetState()), Description: s.GetDescription(), Time: at.UTC(),
+			URL: s.GetTargetURL(), Creator: s.GetCreator().GetLogin(),
+		}})
+	}
+	return found, response.NextPage == 0, nil
+}
+
+func githubHook(at address, r Report) Hook {
+	return Hook{
+		Path:    "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
+		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}, {"Accept", "application/vnd.github+json"}},
+		Fields:  map[string]any{"context": r.Context, "state": r.state("success", "failure"), "description": r.Description},
+	}
 }

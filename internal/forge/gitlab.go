@@ -2,8 +2,11 @@ package forge
 
 import (
 	"context"
+	"iter"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,9 +26,24 @@ type gitlabAPI struct {
 // successful pipelines it is maxSettling.
 const maxPipeline = 5 * time.Second
 
+func gitlabKind() Kind {
+	return Kind{
+		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"},
+		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook,
+	}
+}
+
+// locateGitLab finds out from the API's URL which segments are groups: GitLab may be installed below a path.
+func locateGitLab(clone, api *url.URL) (address, error) {
+	root := below(rootOf(clone, api), "/api/v4")
+	path := strings.TrimPrefix(clone.Path, strings.TrimSuffix(root.Path, "api/v4/"))
+	owner, name, err := ownerAndName(clone, path)
+	return address{api: root, owner: strings.Join(owner, "/"), name: name}, err
+}
+
 // newGitLab sends the token as a bearer token, which GitLab accepts for personal,
 // project, group and OAuth tokens.
-func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (*gitlabAPI, error) {
+func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 	var source gitlab.AuthSource = gitlab.Unauthenticated{}
 	if token := credentials.asToken(); token != "" {
 		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
@@ -40,30 +58,18 @@ type noLimiter struct{}
 
 func (noLimiter) Wait(context.Context) error { return nil }
 
-func (g *gitlabAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
-	states := []string{"opened", "locked"} // locked: it is being merged
+func (g *gitlabAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
 	options := &gitlab.ListProjectMergeRequestsOptions{
-		SourceBranch: &head, State: gitlab.Ptr("all"),
+		SourceBranch: &head, State: gitlab.Ptr("all"), // one that is being merged is neither open nor closed
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		ListOptions: gitlab.ListOptions{Page: 1, PerPage: 100},
 	}
 	if base != "" {
 		options.TargetBranch = &base
 	}
-	for options.Page > 0 {
-		page, response, err := g.client.MergeRequests.ListProjectMergeRequests(g.project, options, gitlab.WithContext(ctx))
-		if err != nil {
-			return nil, err
-		}
-		for _, merge := range page {
-			r := g.request(merge)
-			if slices.Contains(states, merge.State) && r.comes(head, base) && match(r) {
-				return r, nil
-			}
-		}
-		options.Page = response.NextPage
-	}
-	return nil, nil
+	return each(gitlab.Scan2(func(page gitlab.PaginationOptionFunc) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
+		return g.client.MergeRequests.ListProjectMergeRequests(g.project, options, page, gitlab.WithContext(ctx))
+	}), g.request)
 }
 
 func (g *gitlabAPI) get(ctx context.Context, number int) (*request, error) {
@@ -129,13 +135,13 @@ func (g *gitlabAPI) update(ctx context.Context, number int, options gitlab.Updat
 	return g.request(&merge.BasicMergeRequest), nil
 }
 
-func (g *gitlabAPI) edit(ctx context.Context, number int, title, body string) error {
-	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{Title: &title, Description: &body})
+func (g *gitlabAPI) edit(ctx context.Context, r *request, title, body string) error {
+	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{Title: &title, Description: &body})
 	return err
 }
 
-func (g *gitlabAPI) close(ctx context.Context, number int) error {
-	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{StateEvent: gitlab.Ptr("close")})
+func (g *gitlabAPI) close(ctx context.Context, r *request) error {
+	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{StateEvent: gitlab.Ptr("close")})
 	return err
 }
 
@@ -235,4 +241,43 @@ func (g *gitlabAPI) hold(ctx context.Context, r *request) error {
 	}
 	_, _, err := g.client.MergeRequests.CancelMergeWhenPipelineSucceeds(g.project, int64(r.Number), gitlab.WithContext(ctx))
 	return err
+}
+
+// statuses leaves out the jobs of pipelines, which are in the same list.
+func (g *gitlabAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	options := &gitlab.GetCommitStatusesOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: 100}}
+	listed, response, err := g.client.Commits.GetCommitStatuses(g.project, commit, options, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, true, err
+	}
+	for _, s := range listed {
+		if isJob(s) {
+			continue
+		}
+		next := status{id: s.ID, Status: Status{
+			Context: s.Name, State: stateOf(s.Status), Description: s.Description, URL: s.TargetURL, Creator: s.Author.Username,
+		}}
+		for _, at := range []*time.Time{s.FinishedAt, s.StartedAt, s.CreatedAt} {
+			if at != nil {
+				next.Time = at.UTC()
+				break
+			}
+		}
+		found = append(found, next)
+	}
+	return found, response.NextPage == 0, nil
+}
+
+// isJob recognises a job of a pipeline by its page, which GitLab gives it.
+func isJob(s *gitlab.CommitStatus) bool {
+	id := strconv.FormatInt(s.ID, 10)
+	return strings.HasSuffix(s.TargetURL, "/-/jobs/"+id) || strings.HasSuffix(s.TargetURL, "/builds/"+id)
+}
+
+func gitlabHook(at address, r Report) Hook {
+	return Hook{
+		Path:    "/projects/" + url.PathEscape(at.owner+"/"+at.name) + "/statuses/" + r.Commit,
+		Headers: [][2]string{{"PRIVATE-TOKEN", r.Token}},
+		Fields:  map[string]any{"name": r.Context, "state": r.state("success", "failed"), "description": r.Description},
+	}
 }

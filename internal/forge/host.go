@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -16,14 +17,14 @@ import (
 // api is what each kind of Git host implements. Its errors are the transport's, or
 // of a kind of errors.go; nothing in it knows owners.
 type api interface {
-	// find returns the newest open request from head into base, both branches of this
-	// repository, that match takes; nil when none is. With base "" it may go into any
-	// branch. Those that are not open are found by number only: there may be thousands.
-	find(ctx context.Context, base, head string, match func(*request) bool) (*request, error)
+	// list returns the open requests from head into base, both branches of this repository, newest first; with base ""
+	// those into any branch. Others may be among them. Those that are not open are found by number only: there may be
+	// thousands.
+	list(ctx context.Context, base, head string) iter.Seq2[*request, error]
 	get(ctx context.Context, number int) (*request, error)
 	open(ctx context.Context, base, head, title, body string) (*request, error)
-	edit(ctx context.Context, number int, title, body string) error
-	close(ctx context.Context, number int) error
+	edit(ctx context.Context, r *request, title, body string) error
+	close(ctx context.Context, r *request) error
 
 	// label adds labels to those that the request has.
 	label(ctx context.Context, r *request, names []string) error
@@ -36,13 +37,14 @@ type api interface {
 	// be tried again.
 	merge(ctx context.Context, r *request, headCommit string) error
 	// arrange turns on auto-merge: the Git host merges once its requirements are
-	// fulfilled. An errBusy means the same as for merge.
+	// fulfilled. An errBusy means the same as for merge. Not every Git host binds it to the commit.
 	arrange(ctx context.Context, r *request, headCommit string) error
 	// hold turns off auto-merge, if it is on.
 	hold(ctx context.Context, r *request) error
 
-	// statuses returns at least the latest of each context, in any order.
-	statuses(ctx context.Context, commit string) ([]status, error)
+	// statuses returns a page of at least the latest of each context, in any order, and whether it is the last one. The
+	// first page is 1.
+	statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
 // request is a pull request with what only this package needs to know of it.
@@ -112,7 +114,7 @@ func (h *gitHost) current(ctx context.Context, s Selector, number int) (*request
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	r, err := h.api.find(ctx, s.Base, s.Head, func(r *request) bool { return r.Owner == s.Owner })
+	r, err := h.find(ctx, s.Base, s.Head, func(r *request) bool { return r.Owner == s.Owner })
 	if err != nil || r != nil || number == 0 {
 		return r, err
 	}
@@ -128,11 +130,39 @@ func (h *gitHost) Free(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.describe(err)
 	}
-	r, err := h.api.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
+	r, err := h.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
 	if err == nil && r != nil {
 		err = s.notOwned(r)
 	}
 	return h.describe(err)
+}
+
+// find returns the newest open request from head into base that match takes; nil when there is none.
+func (h *gitHost) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
+	for r, err := range h.api.list(ctx, base, head) {
+		if err != nil {
+			return nil, err
+		}
+		if r.State == Open && r.comes(head, base) && match(r) {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// each converts what a Git host lists.
+func each[T any](listed iter.Seq2[T, error], convert func(T) *request) iter.Seq2[*request, error] {
+	return func(yield func(*request, error) bool) {
+		for one, err := range listed {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(convert(one), nil) {
+				return
+			}
+		}
+	}
 }
 
 // Ensure is as GitHost says.
@@ -169,7 +199,7 @@ func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
 		}
 	}
 	if title := w.titleFor(r); r.title != title || !sameText(r.body, w.body()) {
-		if err := h.api.edit(ctx, r.Number, title, w.body()); err != nil {
+		if err := h.api.edit(ctx, r, title, w.body()); err != nil {
 			return nil, fmt.Errorf("pull request #%d cannot be updated: %w", r.Number, err)
 		}
 	}
@@ -189,7 +219,7 @@ func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
 // opened returns the open request between the branches; it is an ErrNotOwned when
 // that belongs to others. Git hosts allow only one.
 func (h *gitHost) opened(ctx context.Context, s Selector) (*request, error) {
-	r, err := h.api.find(ctx, s.Base, s.Head, func(*request) bool { return true })
+	r, err := h.find(ctx, s.Base, s.Head, func(*request) bool { return true })
 	if err != nil || r == nil || r.Owner == s.Owner {
 		return r, err
 	}
@@ -240,7 +270,7 @@ func (h *gitHost) Close(ctx context.Context, p *PullRequest) error {
 	if err != nil || r.State != Open {
 		return h.describe(err)
 	}
-	closeErr := h.api.close(ctx, r.Number)
+	closeErr := h.api.close(ctx, r)
 	if closeErr == nil {
 		return nil
 	}

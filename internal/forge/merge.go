@@ -45,7 +45,7 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 		default:
 			err := do(ctx, r, headCommit)
 			if err == nil && how == WhenChecksSucceed {
-				return h.api.get(ctx, r.Number)
+				return h.arranged(ctx, r, headCommit)
 			}
 			if err == nil {
 				return h.merged(ctx, r)
@@ -68,6 +68,23 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 			return nil, fmt.Errorf("pull request #%d: %w", p.Number, err)
 		}
 	}
+}
+
+// arranged reads a request whose auto-merge was turned on, which is turned off again when the head moved meanwhile: a
+// Git host may not bind it to a commit.
+func (h *gitHost) arranged(ctx context.Context, r *request, headCommit string) (*request, error) {
+	again, err := h.api.get(ctx, r.Number)
+	if err != nil || again.HeadCommit == headCommit {
+		return again, err
+	}
+	moved := h.headMoved(ctx, again, headCommit)
+	if again.State != Open {
+		return nil, moved
+	}
+	if err := h.api.hold(ctx, again); err != nil {
+		return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge cannot be turned off: %w; turn it off by hand", moved, err)
+	}
+	return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again", moved)
 }
 
 // merged waits until the Git host shows the request as merged: it may answer from a

@@ -80,6 +80,9 @@ type bounds struct {
 	reviewers string // the accepted forms of reviewers, for an error
 }
 
+// anyBounds are those of most kinds.
+var anyBounds = bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"}
+
 // isReviewer takes a username, or a team.
 func isReviewer(reviewer string) bool {
 	for name := range strings.SplitSeq(reviewer, "/") {

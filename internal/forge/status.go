@@ -2,19 +2,11 @@ package forge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"code.gitea.io/sdk/gitea"
-	"github.com/google/go-github/v89/github"
-	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -58,15 +50,18 @@ func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 	if !commitPattern.MatchString(commit) {
 		return nil, h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
 	}
-	found, err := h.api.statuses(ctx, strings.ToLower(commit))
+	latest := map[string]status{}
+	err := pages(func(page int) (bool, error) {
+		found, last, err := h.api.statuses(ctx, strings.ToLower(commit), page)
+		for _, s := range found {
+			if before, ok := latest[s.Context]; !ok || s.after(before) {
+				latest[s.Context] = s
+			}
+		}
+		return last, err
+	})
 	if err != nil {
 		return nil, h.describe(fmt.Errorf("the statuses of commit %s cannot be read: %w", commit, err))
-	}
-	latest := map[string]status{}
-	for _, s := range found {
-		if before, ok := latest[s.Context]; !ok || s.after(before) {
-			latest[s.Context] = s
-		}
 	}
 	statuses := make([]Status, 0, len(latest))
 	for _, s := range latest {
@@ -115,129 +110,4 @@ func pages(read func(page int) (last bool, err error)) error {
 		}
 	}
 	return failf(ErrRefused, "the Git host has more than %d pages of statuses", maxStatusPages)
-}
-
-// statuses reads the combined status, which has the latest of each context; the
-// SDK reads its first page only. The other list has no fixed order among statuses
-// of one second, so that its pages may miss some. The number of pages is not
-// reliable: an empty one is the last.
-func (g *giteaAPI) statuses(ctx context.Context, commit string) ([]status, error) {
-	var found []status
-	err := pages(func(page int) (bool, error) {
-		var combined gitea.CombinedStatus
-		if err := g.read(ctx, fmt.Sprintf("commits/%s/status", commit), page, &combined); err != nil {
-			if answered(err, http.StatusNotFound) {
-				return true, g.missing(ctx, err)
-			}
-			return true, err
-		}
-		for _, s := range combined.Statuses {
-			at := s.Updated
-			if at.IsZero() {
-				at = s.Created
-			}
-			next := status{id: s.ID, Status: Status{
-				Context: s.Context, State: stateOf(string(s.State)), Description: s.Description, Time: at.UTC(), URL: s.TargetURL,
-			}}
-			if s.Creator != nil {
-				next.Creator = s.Creator.UserName
-			}
-			found = append(found, next)
-		}
-		return len(combined.Statuses) == 0, nil
-	})
-	return found, err
-}
-
-// missing reports whether the repository does not exist, or the commit.
-func (g *giteaAPI) missing(ctx context.Context, notFound error) error {
-	sdk, err := g.sdk(ctx)
-	if err != nil {
-		return err
-	}
-	if err := g.exists(sdk); err != nil {
-		return err
-	}
-	return notFound
-}
-
-// read reads a page of a list for which the SDK has no pages.
-func (g *giteaAPI) read(ctx context.Context, what string, page int, into any) error {
-	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, what)
-	at.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Accept", "application/json")
-	switch {
-	case g.credentials.Token != "":
-		request.Header.Set("Authorization", "token "+g.credentials.Token)
-	case g.credentials.Username != "":
-		request.SetBasicAuth(g.credentials.Username, g.credentials.Password)
-	}
-	response, err := g.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	return json.NewDecoder(response.Body).Decode(into)
-}
-
-// statuses reads the combined status, which has the latest of each context.
-func (g *githubAPI) statuses(ctx context.Context, commit string) ([]status, error) {
-	var found []status
-	err := pages(func(page int) (bool, error) {
-		combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
-		if err != nil {
-			return true, err
-		}
-		for _, s := range combined.Statuses {
-			at := s.GetUpdatedAt()
-			if at.IsZero() {
-				at = s.GetCreatedAt()
-			}
-			found = append(found, status{id: s.GetID(), Status: Status{
-				Context: s.GetContext(), State: stateOf(s.GetState()), Description: s.GetDescription(), Time: at.UTC(),
-				URL: s.GetTargetURL(), Creator: s.GetCreator().GetLogin(),
-			}})
-		}
-		return response.NextPage == 0, nil
-	})
-	return found, err
-}
-
-// statuses leaves out the jobs of pipelines, which are in the same list.
-func (g *gitlabAPI) statuses(ctx context.Context, commit string) ([]status, error) {
-	var found []status
-	err := pages(func(page int) (bool, error) {
-		options := &gitlab.GetCommitStatusesOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: 100}}
-		listed, response, err := g.client.Commits.GetCommitStatuses(g.project, commit, options, gitlab.WithContext(ctx))
-		if err != nil {
-			return true, err
-		}
-		for _, s := range listed {
-			if isJob(s) {
-				continue
-			}
-			next := status{id: s.ID, Status: Status{
-				Context: s.Name, State: stateOf(s.Status), Description: s.Description, URL: s.TargetURL, Creator: s.Author.Username,
-			}}
-			for _, at := range []*time.Time{s.FinishedAt, s.StartedAt, s.CreatedAt} {
-				if at != nil {
-					next.Time = at.UTC()
-					break
-				}
-			}
-			found = append(found, next)
-		}
-		return response.NextPage == 0, nil
-	})
-	return found, err
-}
-
-// isJob recognises a job of a pipeline by its page, which GitLab gives it.
-func isJob(s *gitlab.CommitStatus) bool {
-	id := strconv.FormatInt(s.ID, 10)
-	return strings.HasSuffix(s.TargetURL, "/-/jobs/"+id) || strings.HasSuffix(s.TargetURL, "/builds/"+id)
 }

@@ -64,6 +64,7 @@ type transport struct {
 	secrets   secret.Scrubber
 	patience  time.Duration
 	userAgent string
+	reason    func(body []byte) (more []string, kindWord string) // as Kind has it
 }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -203,8 +204,11 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
 		// Credentials are removed before the text is cut, or half of one could be left.
-		said.words = wording.OneLine(t.secrets.Scrub(words(text)))
-		said.kindWord = kindWord(text)
+		var more []string
+		if t.reason != nil {
+			more, said.kindWord = t.reason(text)
+		}
+		said.words = wording.OneLine(t.secrets.Scrub(strings.Join(append([]string{words(text)}, more...), "; ")))
 	}
 	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
 	after := response.Header.Get("Retry-After")
@@ -239,17 +243,6 @@ func limitedFor(header http.Header, words string) time.Duration {
 		return time.Minute // GitHub: "wait for at least one minute"
 	}
 	return 0
-}
-
-// kindWord is Azure's name for the kind of an error; "" of other Git hosts.
-func kindWord(body []byte) string {
-	var fields struct {
-		TypeKey string `json:"typeKey"`
-	}
-	if json.Unmarshal(body, &fields) != nil {
-		return ""
-	}
-	return fields.TypeKey
 }
 
 // words is the text in the body of an error of any Git host.

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -46,23 +50,16 @@ type Login struct {
 	SSH      SSHCredentials
 }
 
-// tokenUsername goes with a token when no username is given. GitHub's app
-// tokens are documented with it; GitHub, GitLab, Gitea, Forgejo and Azure Repos
-// take a personal or project token as the password of any username that is not
-// empty. Bitbucket wants names of its own.
-const tokenUsername = "x-access-token"
-
-// basic returns username and password for basic authentication, both empty for
-// anonymous access.
-func (l Login) basic() (username, password string) {
+// auth is what is sent to a server by https; nil for anonymous access.
+func (l Login) auth(server string) transport.AuthMethod {
+	username, password, bearer := forge.GitLogin(server, forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token})
 	switch {
-	case l.Token != "" && l.Username == "":
-		return tokenUsername, l.Token
-	case l.Token != "":
-		return l.Username, l.Token
-	default:
-		return l.Username, l.Password
+	case bearer:
+		return &githttp.TokenAuth{Token: password}
+	case username != "" || password != "":
+		return &githttp.BasicAuth{Username: username, Password: password}
 	}
+	return nil
 }
 
 // String keeps credentials out of anything that prints a Remote.
@@ -150,8 +147,7 @@ func (c Credentials) choose(repository string) choice {
 		}
 		return choice{login: login, scope: scope}
 	case at.scheme == "http" && !isLoopback(at.host):
-		username, password := plain.basic()
-		return choice{login: Login{SSH: plain.SSH}, withheld: username != "" || password != ""}
+		return choice{login: Login{SSH: plain.SSH}, withheld: plain.auth(at.host) != nil}
 	}
 	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
 }
@@ -247,14 +243,6 @@ func (p urlPrefix) longer(other urlPrefix) bool {
 	return p.user != "" && other.user == ""
 }
 
-// isAzure reports whether a server is one of Azure DevOps Services. There a token
-// of Microsoft Entra ID, which is a JSON Web Token, is sent as a bearer token, and
-// a personal access token as a password.
-func isAzure(host string) bool {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	return host == "dev.azure.com" || strings.HasSuffix(host, ".visualstudio.com")
-}
-
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -270,14 +258,13 @@ func (c Credentials) scrub(text string) string {
 		logins = append(logins, by.Login)
 	}
 	for _, login := range logins {
-		username, _ := login.basic()
 		secrets := []string{login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase}
 		for line := range strings.Lines(login.SSH.Key) {
 			if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
 				secrets = append(secrets, line)
 			}
 		}
-		text = secret.NewScrubber(secrets, username).Scrub(text)
+		text = secret.NewScrubber(secrets, append(forge.TokenUsers(), login.Username)...).Scrub(text)
 	}
 	return text
 }

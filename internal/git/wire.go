@@ -15,9 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -116,13 +114,7 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	chosen := remote.Credentials.choose(remote.URL)
 	w.scope, w.withheld = chosen.scope, chosen.withheld
 	// Not in the endpoint: go-git would make them part of every request's URL.
-	username, password := chosen.login.basic()
-	switch {
-	case isAzure(endpoint.Host) && secret.IsJWT(password):
-		w.auth = &githttp.TokenAuth{Token: password}
-	case username != "" || password != "":
-		w.auth = &githttp.BasicAuth{Username: username, Password: password}
-	}
+	w.auth = chosen.login.auth(endpoint.Host)
 	return w, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
@@ -111,7 +112,7 @@ var definition = schema.Schema{
 		"feedback": schema.DynamicAttribute{
 			Optional: true,
 			MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
-				"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
+				"`forge` is " + forge.Listed("`") + " (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
 				"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
 				"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
 		},

@@ -17,7 +17,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 		mode := o.OneOf("mode", "", "push", "pull_request")
 		how = delivery.Settings{
 			PullRequest: mode == "pull_request",
-			Forge:       forge.Forge(o.OneOf("forge", "", "gitea", "forgejo", "github", "gitlab", "azure")),
+			Forge:       forge.Forge(o.OneOf("forge", "", forge.Names()...)),
 			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: o.Text("title"),
 			Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
 		}

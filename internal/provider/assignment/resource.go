@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
@@ -60,7 +61,7 @@ var definition = schema.Schema{
 			Optional: true,
 			MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
 				"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
-				"assignment up to date. `forge` is `gitea`, `forgejo`, `github`, `gitlab` or `azure` (unset: by the Git host's name), `branch` the " +
+				"assignment up to date. `forge` is " + forge.Listed("`") + " (unset: by the Git host's name), `branch` the " +
 				"one that is proposed (default `flotilla/<branch>/<path>/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
 				"pinned to the commit that was pushed. An open request is pending, not drift.",
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
@@ -29,8 +30,8 @@ var agentManifestsDefinition = function.Definition{
 		"marked as sensitive by itself: mark the credentials as sensitive, and the result is, too.\n" +
 		"* `credentials_secret`: in place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.\n" +
 		"* `install`: the agent's own manifests, if it is not installed otherwise: a text, or a list or map of texts.\n" +
-		"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is `github`, `gitlab`, " +
-		"`gitea`, `forgejo` or `azure`; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
+		"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is " +
+		forge.Listed("`") + "; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
 		"* `environment`, `registration`: for `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, token | client_certificate, client_key | " +
 		"exec | aws, tls_server_name, insecure, labels}`, with `exec = {command, args, env, api_version}` and `aws = {cluster_name, role_arn}`.\n" +
 		"* `name` (`flotilla`), `namespace` (the agent's), `interval` (`\"1m\"`), `timeout` (`\"5m\"`).\n\n" +

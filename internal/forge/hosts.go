@@ -1,0 +1,182 @@
+package forge
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// Kind is all that is known of a kind of Git host: what differs between them is asked here, and
+// nowhere else is one compared with another.
+type Kind struct {
+	Forge Forge  // as settings name it
+	Title string // as people name it
+	// Servers are the names by which it is known: "github.com", or "*.ghe.com" for any name that ends so.
+	Servers []string
+	// Flux is the type of the Provider by which Flux' notification controller sets commit statuses.
+	Flux string
+	// GitHubApps says that agents can sign in as a GitHub App.
+	GitHubApps bool
+
+	// What Git sends over https beside a token: the username where none is given, and the one in place of an
+	// address of mail; "" for x-access-token, and for the address itself.
+	tokenUser, mailUser string
+	// Git sends a JSON Web Token as a bearer's.
+	bearerJWT bool
+
+	bounds bounds
+	// locate reads the URLs of a repository and, unless it is nil, of the API.
+	locate func(clone, api *url.URL) (address, error)
+	// connect makes what calls the API.
+	connect func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error)
+	// web is the https URL of a repository with this ssh URL; nil where only the scheme, the user and the port go.
+	web func(ssh *url.URL) string
+	// hook is how a status is set.
+	hook func(at address, r Report) Hook
+	// reason adds to the text of an answer other than success what only this kind of Git host writes there, and
+	// returns its name for the kind of the error; nil where there is none.
+	reason func(body []byte) (more []string, kindWord string)
+}
+
+// Kinds are the kinds of Git hosts, in the order in which texts list them.
+func Kinds() []Kind {
+	return []Kind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind()}
+}
+
+// Names are the kinds as settings name them.
+func Names() []string {
+	var names []string
+	for _, kind := range Kinds() {
+		names = append(names, string(kind.Forge))
+	}
+	return names
+}
+
+// Listed are the names in a sentence, each with a mark around it: `gitea`, `github` or `gitlab`.
+func Listed(mark string) string {
+	names := Names()
+	last := len(names) - 1
+	return mark + strings.Join(names[:last], mark+", "+mark) + mark + " or " + mark + names[last] + mark
+}
+
+// kind is what is known of a kind; false when there is none of that name.
+func (f Forge) kind() (Kind, bool) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Forge == f })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Kind is what is known of a kind; the zero Kind where there is none of that name.
+func (f Forge) Kind() Kind {
+	kind, _ := f.kind()
+	return kind
+}
+
+// KindOf is the kind of the Git host with this name; "" where it does not follow from the name.
+func KindOf(server string) Forge {
+	for _, kind := range Kinds() {
+		if kind.serves(server) {
+			return kind.Forge
+		}
+	}
+	return ""
+}
+
+func (k Kind) serves(server string) bool {
+	server = strings.TrimSuffix(strings.ToLower(server), ".")
+	return slices.ContainsFunc(k.Servers, func(name string) bool {
+		suffix, any := strings.CutPrefix(name, "*")
+		return server == name || any && strings.HasSuffix(server, suffix)
+	})
+}
+
+// anyTokenUser goes with a token when nothing else is said. GitHub's app tokens are documented with it; GitHub,
+// GitLab, Gitea, Forgejo and Azure Repos take a personal or project token as the password of any username that
+// is not empty.
+const anyTokenUser = "x-access-token"
+
+// GitLogin is what Git sends to a server over https: username and password, both empty for anonymous access, or the
+// password alone as a bearer's.
+func GitLogin(server string, c Credentials) (username, password string, bearer bool) {
+	kind := KindOf(server).Kind()
+	username, password = c.Username, c.asToken()
+	switch {
+	case kind.bearerJWT && secret.IsJWT(password):
+		return "", password, true
+	case username == "" && c.Token != "":
+		username = cmp.Or(kind.tokenUser, anyTokenUser)
+	case kind.mailUser != "" && strings.Contains(username, "@"):
+		username = kind.mailUser
+	}
+	return username, password, false
+}
+
+// TokenUsers are the usernames that go with tokens: with one of them a token may come back encoded.
+func TokenUsers() []string {
+	users := []string{anyTokenUser}
+	for _, kind := range Kinds() {
+		users = append(users, kind.tokenUser, kind.mailUser)
+	}
+	return slices.DeleteFunc(users, func(user string) bool { return user == "" })
+}
+
+// WebURL is the https URL of a repository with this URL, which may be one of ssh.
+func WebURL(kind Forge, address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "ssh" {
+		return strings.TrimSuffix(address, ".git")
+	}
+	if kind == "" {
+		kind = KindOf(parsed.Hostname())
+	}
+	if web := kind.Kind().web; web != nil {
+		return web(parsed)
+	}
+	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
+}
+
+// Report is a commit status that an agent sets.
+type Report struct {
+	// Commit, Context and Description may have what the agent fills in.
+	Commit, Context, Description string
+	Success                      bool // else a failure
+	Token                        string
+	Page                         string // a URL for people
+}
+
+// state is one of two words.
+func (r Report) state(success, failure string) string {
+	if r.Success {
+		return success
+	}
+	return failure
+}
+
+// Hook is the request that sets a commit status.
+type Hook struct {
+	API      string // its root, without a slash at its end
+	Path     string // below the root, with a query
+	Headers  [][2]string
+	Username string // of basic authentication by the token; "" where a header has the token
+	Fields   map[string]any
+}
+
+// StatusHook is how a status is set on a repository's Git host, whose Credentials are not needed.
+func StatusHook(repository Repository, r Report) (Hook, error) {
+	at, err := locate(repository)
+	if err != nil {
+		return Hook{}, err
+	}
+	hook := at.kind.hook(at, r)
+	hook.API = strings.TrimSuffix(at.api.String(), "/") + hook.API
+	hook.Headers = append([][2]string{{"Content-Type", "application/json"}}, hook.Headers...)
+	return hook, nil
+}

@@ -1,0 +1,59 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// rest calls an API for which there is no SDK.
+type rest struct {
+	client *http.Client
+	sign   func(*http.Request) // adds the credentials, and headers that every request has
+}
+
+// call sends one request, with a body unless that is nil, and reads the answer into a value unless that is nil.
+// It returns the header of the answer.
+func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) (http.Header, error) {
+	at := *to
+	at.RawQuery = query.Encode()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	c.sign(request)
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if into == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		return response.Header, err
+	}
+	return response.Header, json.NewDecoder(response.Body).Decode(into)
+}
+
+// joined is JoinPath for segments that are not escaped yet.
+func joined(to *url.URL, segments ...string) *url.URL {
+	escaped := make([]string, len(segments))
+	for i, segment := range segments {
+		escaped[i] = url.PathEscape(segment)
+	}
+	return to.JoinPath(escaped...)
+}
