@@ -115,14 +115,35 @@ type azureChange struct {
 
 // list reads all pages, since the order of the list is not documented.
 func (a *azureAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+	return func(yield func(*request, error) bool) {
+		all, err := a.active(ctx, base, head)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
+		for _, pull := range all {
+			r := a.request(&pull)
+			// The mark is at the beginning, unless a person has moved it.
+			if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+				r, err = a.get(ctx, pull.ID)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// active are the open requests from head into base, in any order.
+func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePull, err error) {
 	query := url.Values{
 		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
 		query.Set("searchCriteria.targetRefName", azureHeads+base)
 	}
-	var all []azurePull
-	err := pages(func(page int) (bool, error) {
+	err = pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
 			Value []azurePull `json:"value"`
@@ -131,22 +152,7 @@ func (a *azureAPI) list(ctx context.Context, base, head string) iter.Seq2[*reque
 		all = append(all, listed.Value...)
 		return len(listed.Value) < azurePage, err
 	})
-	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
-	return func(yield func(*request, error) bool) {
-		for _, pull := range all {
-			r := a.request(&pull)
-			// The mark is at the beginning, unless a person has moved it.
-			if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
-				r, err = a.get(ctx, pull.ID)
-			}
-			if err != nil || !yield(r, nil) {
-				break
-			}
-		}
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+	return all, err
 }
 
 func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {

@@ -120,6 +120,19 @@ func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	}
 }
 
+func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
+	t.Parallel()
+	var page []fields
+	for i := range 100 {
+		page = append(page, azPull(fields{"pullRequestId": 100 + i, "description": strings.Repeat("x", 400)}))
+	}
+	_, err := onAzure(t, []exchange{
+		{request: azOpen, answer: azList(page...)},
+		{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), status: 403, answer: fields{"message": "TF401027: You need the Git 'GenericRead' permission."}},
+	}).Current(t.Context(), dev, 7)
+	wantError(t, err, forge.ErrUnauthorized, "GenericRead")
+}
+
 func TestAzureBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
 	t.Parallel()
 	list := strings.Replace(azOpen, "&searchCriteria.targetRefName=refs%2Fheads%2Fmain", "", 1)
