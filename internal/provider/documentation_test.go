@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
 var (
@@ -62,6 +64,27 @@ func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 			t.Errorf("%s is not among the guides", name)
 		case !isGuide && strings.Count(name, "/") == 2 && strings.Contains(text, "\nsubcategory: \"\"\n"):
 			t.Errorf("%s has no subcategory", name)
+		}
+	}
+}
+
+// The guide on delivery and the start page name every kind of Git host, and every server by which one is known.
+func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
+	t.Parallel()
+	pages := documentation(t)
+	for _, kind := range forge.Kinds() {
+		for _, name := range []string{"docs/index.md", "docs/guides/delivery.md"} {
+			if !strings.Contains(pages[name], kind.Title) {
+				t.Errorf("%s does not name %s", name, kind.Title)
+			}
+		}
+		if !strings.Contains(pages["docs/guides/delivery.md"], "\n| "+kind.Title) {
+			t.Errorf("the guide does not say on what %s was tried", kind.Title)
+		}
+		for _, server := range kind.Servers {
+			if !strings.Contains(pages["docs/guides/delivery.md"], strings.TrimPrefix(server, "*.")) {
+				t.Errorf("the guide does not say that %s is known by %s", kind.Title, server)
+			}
 		}
 	}
 }
