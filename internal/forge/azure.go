@@ -372,8 +372,7 @@ func (a *azureAPI) pull(number int, segments ...string) *url.URL {
 func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
 	with := url.Values{"api-version": {azureVersion}}
 	maps.Copy(with, query)
-	_, err := a.rest.call(ctx, method, to, with, body, into)
-	return err
+	return a.rest.call(ctx, method, to, with, body, into)
 }
 
 // forAzure sends a personal access token as a password with any username, and a

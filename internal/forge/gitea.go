@@ -360,7 +360,7 @@ func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found
 	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, "commits", commit, "status")
 	var combined gitea.CombinedStatus
 	query := url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}
-	_, err = rest{g.client, g.sign}.call(ctx, http.MethodGet, at, query, nil, &combined)
+	err = rest{g.client, g.sign}.call(ctx, http.MethodGet, at, query, nil, &combined)
 	if answered(err, http.StatusNotFound) { // the repository, or the commit
 		err = cmp.Or(g.exists(g.sdk(ctx)), err)
 	}

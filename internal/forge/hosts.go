@@ -93,8 +93,8 @@ func KindOf(server string) Forge {
 func (k Kind) serves(server string) bool {
 	server = strings.TrimSuffix(strings.ToLower(server), ".")
 	return slices.ContainsFunc(k.Servers, func(name string) bool {
-		suffix, any := strings.CutPrefix(name, "*")
-		return server == name || any && strings.HasSuffix(server, suffix)
+		suffix, ends := strings.CutPrefix(name, "*")
+		return server == name || ends && strings.HasSuffix(server, suffix)
 	})
 }
 

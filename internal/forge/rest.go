@@ -16,21 +16,20 @@ type rest struct {
 }
 
 // call sends one request, with a body unless that is nil, and reads the answer into a value unless that is nil.
-// It returns the header of the answer.
-func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) (http.Header, error) {
+func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
 	at := *to
 	at.RawQuery = query.Encode()
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		content = bytes.NewReader(text)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), content)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -39,14 +38,14 @@ func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Va
 	c.sign(request)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if into == nil {
 		_, err = io.Copy(io.Discard, response.Body)
-		return response.Header, err
+		return err
 	}
-	return response.Header, json.NewDecoder(response.Body).Decode(into)
+	return json.NewDecoder(response.Body).Decode(into)
 }
 
 // joined is JoinPath for segments that are not escaped yet.
