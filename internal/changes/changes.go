@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -31,10 +32,7 @@ type Folder struct {
 func (f *Folder) key() string { return f.Host + "/" + f.DeploymentTarget }
 
 // File is one file of a folder.
-type File struct {
-	Name    string
-	Content []byte
-}
+type File = folder.File
 
 // Version is the fleet before or after the change, as far as causes need it.
 type Version struct {

@@ -10,14 +10,15 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
-// Location is where an owner writes. Path is relative to the repository's root; "" is the root.
-type Location struct{ URL, Branch, Path string }
+// Location is where an owner writes.
+type Location = folder.Location
 
 // Owner is one flotilla_assignment and its location.
 type Owner struct {

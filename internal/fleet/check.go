@@ -1,5 +1,7 @@
 package fleet
 
+import "github.com/flotilla/terraform-provider-flotilla/internal/folder"
+
 // CheckObject checks one object by itself, as it would be checked in the collection of a fleet with that name: "environments",
 // "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
 // "templates" or "constraints". References to other objects are not checked. The paths of findings are relative to
@@ -27,7 +29,7 @@ func (d *decoder) environmentWithRepo(o *Object) belonging {
 }
 
 // DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
-func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings) {
+func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
 	if o := r.Object(nil, value); o != nil {
 		repo = o.gitopsRepo()

@@ -3,6 +3,8 @@ package fleet
 import (
 	"maps"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // readEnvironment reads the environment of the fleet.
@@ -74,8 +76,8 @@ func (d *decoder) environment(o *Object) belonging {
 }
 
 // gitopsRepo reads a location in a repository. The paths "." and "" are the root.
-func (o *Object) gitopsRepo() GitopsRepo {
-	repo := GitopsRepo{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
+func (o *Object) gitopsRepo() folder.Location {
+	repo := folder.Location{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
 	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
 		repo.Path = ""
 	}

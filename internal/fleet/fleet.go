@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -46,17 +47,9 @@ type Labels map[string]string
 // Environment is a stage of the chain and its location in a GitOps repository.
 type Environment struct {
 	Name        string
-	GitopsRepo  GitopsRepo
+	GitopsRepo  folder.Location
 	Labels      Labels
 	Description string
-}
-
-// GitopsRepo is a location in a GitOps repository. Path is relative to its root and without "." segments;
-// empty is the root.
-type GitopsRepo struct {
-	URL    string
-	Branch string
-	Path   string
 }
 
 // Workspace is a team: its workloads, the groups that may use its namespaces, its quota.

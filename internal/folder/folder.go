@@ -1,4 +1,4 @@
-// Package folder names the folders that assignments have in a GitOps repository, and what they hold.
+// Package folder names the folders that assignments have in a GitOps repository, where they are, and what they hold.
 package folder
 
 import (
@@ -106,3 +106,12 @@ func (t Trees) Keys() []Key {
 	}
 	return keys
 }
+
+// File is one file of a folder, which has no folders in it.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Location is where an owner's folders are. Path is relative to the repository's root; "" is the root.
+type Location struct{ URL, Branch, Path string }

@@ -12,13 +12,12 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
-// File is one file of a flat folder. It is written as a regular file.
-type File struct {
-	Name    string
-	Content []byte
-}
+// File is one file of a folder. It is written as a regular file.
+type File = folder.File
 
 // Object is a Git object as it is hashed, without its header.
 type Object struct {

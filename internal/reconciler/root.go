@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Location is where an owner's folders are.
-type Location struct{ URL, Branch, Path string }
+type Location = folder.Location
 
 // Applied is what a cluster has applied of a folder.
 type Applied struct {

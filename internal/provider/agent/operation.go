@@ -20,7 +20,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -363,11 +362,11 @@ const tipFor = 15 * time.Second
 func (o *operation) following(settings agent.Settings) *onboarding.Following {
 	location := delivery.Location{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
 	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(o.model.GitopsRepo)); known && len(findings) == 0 {
-		location = delivery.Location(repo)
+		location = repo
 	}
 	tip, asked := "", time.Time{}
 	return &onboarding.Following{
-		Location: reconciler.Location{URL: location.URL, Branch: location.Branch, Path: location.Path},
+		Location: location,
 		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
 		Tip: func(ctx context.Context) (_ string, err error) {
 			if time.Since(asked) > tipFor {

@@ -153,7 +153,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 	for i := range folders {
 		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
 		if files, ok := present[key]; ok {
-			folders[i].Before, folders[i].After = repository.ChangedFiles(files), repository.ChangedFiles(wanted[key])
+			folders[i].Before, folders[i].After = files, wanted[key]
 		}
 	}
 }

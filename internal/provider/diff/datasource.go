@@ -137,7 +137,7 @@ func folders(
 				diagnostics.AddAttributeError(fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
 				return nil
 			}
-			folder.After = repository.ChangedFiles(files)
+			folder.After = files
 			wanted[key] = files
 		}
 		folders = append(folders, folder)
@@ -164,7 +164,7 @@ func folders(
 	}
 	for i := range folders {
 		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
-		folders[i].Before = repository.ChangedFiles(present[key])
+		folders[i].Before = present[key]
 	}
 	return folders
 }

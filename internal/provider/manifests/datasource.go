@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -66,7 +65,7 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 	if !m.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))
 		tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
-		repo = repository.ForTemplates(delivery.Location(at), known)
+		repo = repository.ForTemplates(at, known)
 	}
 	result := c.Compute(fleetvalue.Of(m.Fleet, diagnostics), diagnostics)
 	if result == nil || diagnostics.HasError() {

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -28,7 +27,7 @@ func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 		findings = CheckGitopsRepo("", value)
 	}
 	tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
-	return delivery.Location(repo), known && len(findings) == 0
+	return repo, known && len(findings) == 0
 }
 
 // CheckGitopsRepo checks what package fleet does not: URL and branch by the rules of Git. attribute is the prefix of paths.
@@ -98,13 +97,4 @@ func LocationText(at delivery.Location) string { return at.URL + "#" + at.Branch
 // About is the owner in the form of evidence.
 func About(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
-}
-
-// ChangedFiles are files in the form of package changes.
-func ChangedFiles(files []git.File) []changes.File {
-	texts := make([]changes.File, len(files))
-	for i, file := range files {
-		texts[i] = changes.File{Name: file.Name, Content: file.Content}
-	}
-	return texts
 }
