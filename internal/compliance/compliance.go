@@ -253,7 +253,7 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 			}
 		}
 	}
-	location := reconciler.Location(q.Owner.Location)
+	location := q.Owner.Location
 	if from := q.Feedback.Clusters; from != nil {
 		take(askClusters(ctx, from, location, q, answer))
 	}
