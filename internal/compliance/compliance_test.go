@@ -23,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -67,8 +68,8 @@ func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted rollo
 			written.Trees[key.Host] = map[string]string{}
 		}
 		written.Trees[key.Host][key.DeploymentTarget] = r.commits[r.tip]
-		written.Records[key] = gitops.FolderRecord{Tree: r.commits[r.tip], Record: gitops.Record{
-			Objects: []gitops.Object{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
+		written.Records[key] = gitops.FolderRecord{Tree: r.commits[r.tip], Record: folder.Record{
+			Objects: []folder.Object{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
 		}}
 	}
 	return written, nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -68,7 +69,7 @@ func order(intent delivery.Desired, version string) delivery.ApplyRequest {
 			return gitops.Folder{
 				Tree:   intent.After[host][target],
 				Files:  func() ([]git.File, error) { return content(version), nil },
-				Record: gitops.Record{Workload: "app", DeploymentTarget: target},
+				Record: folder.Record{Workload: "app", DeploymentTarget: target},
 			}
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -31,7 +32,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-		objects := []gitops.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: "b"}, {Kind: "GitRepository", Namespace: "flux-system", Name: "a"}}
+		objects := []folder.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: "b"}, {Kind: "GitRepository", Namespace: "flux-system", Name: "a"}}
 		with := func(folder gitops.Folder) gitops.Folder {
 			folder.Record.Objects = objects
 			return folder

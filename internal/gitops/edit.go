@@ -103,7 +103,7 @@ type Folder struct {
 	// Record is what the repository keeps about the folder. One that goes back gets
 	// what the commit says, if that says anything, and one that is kept what is
 	// recorded, unless that was lost.
-	Record Record
+	Record folder.Record
 }
 
 // defaultAuthor is used when no author is given. The domain is reserved (RFC

@@ -107,7 +107,7 @@ func asWanted(folder Folder) folderRecord {
 
 // keptRecord is what the record says of a folder that is kept: what it said, or
 // what the edit says of the folder when the record was lost.
-func (s *staging) keptRecord(k folder.Key, record Record) (folderRecord, bool) {
+func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
 	if prior, ok := s.prior(k); ok {
 		return prior, true
 	}

@@ -17,12 +17,12 @@ import (
 // owned is a folder with what a record says of it.
 func owned(t testing.TB, workload, workspace, clusterType, content string) gitops.Folder {
 	t.Helper()
-	folder := rendered(t, "a", content)
-	folder.Record = gitops.Record{
+	owned := rendered(t, "a", content)
+	owned.Record = folder.Record{
 		Workload: workload, Workspace: workspace, DeploymentTarget: workload + "-main", ClusterType: clusterType, ConfigVersion: content,
-		Policies: []string{"everywhere"}, Objects: []gitops.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: workload}},
+		Policies: []string{"everywhere"}, Objects: []folder.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: workload}},
 	}
-	return folder
+	return owned
 }
 
 // fourInventories writes what four owners have, at three paths, an hour apart.

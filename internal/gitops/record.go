@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -22,33 +23,9 @@ const recordFormat = 1
 // maxRecord is enough for 10,000 folders on one host.
 const maxRecord = 8 << 20
 
-// Record says in the repository why a folder is there, and what is in it.
-type Record struct {
-	Workload string `json:"workload"`
-	// Workspace owns the workload.
-	Workspace        string `json:"workspace,omitempty"`
-	DeploymentTarget string `json:"deployment_target"`
-	// ClusterType is the cluster type of a host that is a cluster; "" on others.
-	ClusterType   string   `json:"cluster_type,omitempty"`
-	Policies      []string `json:"policies,omitempty"`
-	ConfigVersion string   `json:"config_version,omitempty"`
-	// OwnerLabel is the owner's name in the labels of what is rendered, where that
-	// is another one than its own: the name under which it was written first.
-	OwnerLabel string `json:"owner_label,omitempty"`
-	// Objects are the reconciler objects in the folder.
-	Objects []Object `json:"objects,omitempty"`
-}
-
-// Object names an object of Kubernetes.
-type Object struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-}
-
 // FolderRecord is what a record says of one folder.
 type FolderRecord struct {
-	Record
+	folder.Record
 	// Tree is the folder as its owner wrote it last.
 	Tree string
 	// Present is the folder as it is, in Records; "" where it is gone.
@@ -71,7 +48,7 @@ type hostRecord struct {
 }
 
 type folderRecord struct {
-	Record
+	folder.Record
 	Tree       string `json:"tree"`
 	TreeBefore string `json:"tree_before,omitempty"`
 	Changed    string `json:"changed,omitempty"` // RFC 3339
@@ -210,7 +187,7 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-func appendObject(b []byte, o Object) []byte {
+func appendObject(b []byte, o folder.Object) []byte {
 	b = appendMember(append(b, '{'), "", "kind", o.Kind, ", ")
 	if o.Namespace != "" {
 		b = appendMember(b, "", "namespace", o.Namespace, ", ")
@@ -218,7 +195,7 @@ func appendObject(b []byte, o Object) []byte {
 	return appendMember(b, "", "name", o.Name, "}")
 }
 
-func compareObjects(a, b Object) int {
+func compareObjects(a, b folder.Object) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -143,9 +144,9 @@ func TestWhatARecordSaysForOthersToRead(t *testing.T) {
 	t.Parallel()
 	record, err := parseRecord(recordFiles(t)["format_1.json"])
 	want := FolderRecord{
-		Record: Record{
+		Record: folder.Record{
 			Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f",
-			Objects: []Object{{"GitRepository", "flux-system", "hello"}, {"Namespace", "", "hello"}},
+			Objects: []folder.Object{{Kind: "GitRepository", Namespace: "flux-system", Name: "hello"}, {Kind: "Namespace", Name: "hello"}},
 		},
 		Tree: oneTree, TreeBefore: anotherTree, Changed: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC),
 	}

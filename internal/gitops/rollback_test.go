@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -96,7 +97,7 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write("dev/drone/keep/by-hand", "x"); w.write("dev/drone/foreign/x", "x") })
 		mixed := devEdit(t, map[string]gitops.Folder{
 			"drone/back":    {Action: gitops.RollBack, From: first.Commit, Tree: rendered(t, "a", "1").Tree},
-			"drone/keep":    {Action: gitops.Keep, Tree: rendered(t, "a", "3").Tree, Record: gitops.Record{ConfigVersion: "v3"}},
+			"drone/keep":    {Action: gitops.Keep, Tree: rendered(t, "a", "3").Tree, Record: folder.Record{ConfigVersion: "v3"}},
 			"drone/foreign": {Action: gitops.Keep},
 			"large/absent":  {Action: gitops.Keep},
 			"drone/write":   version(rendered(t, "a", "3"), "v3"),
@@ -135,7 +136,7 @@ func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
 	apply(t, r, edit)
 	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
-	kept := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.Keep, Record: gitops.Record{Workload: "w", ConfigVersion: "v1"}}})
+	kept := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.Keep, Record: folder.Record{Workload: "w", ConfigVersion: "v1"}}})
 	kept.Previously = wanted(edit)
 	result, err := gitops.NewClient().Apply(context.Background(), r.remote, kept)
 	if err != nil || !result.Committed || len(result.Changes) != 0 {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -341,7 +342,7 @@ func rendered(t testing.TB, files ...string) gitops.Folder {
 	return gitops.Folder{
 		Tree:   id,
 		Files:  func() ([]git.File, error) { return list, nil },
-		Record: gitops.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
+		Record: folder.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
 	}
 }
 

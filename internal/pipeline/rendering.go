@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -25,15 +26,6 @@ func (d Destination) equal(other Destination) bool {
 	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
 }
 
-// Record says why a folder is there.
-type Record struct {
-	Workload, Workspace, DeploymentTarget string
-	ClusterType                           string // of a host that is a cluster; "" on others
-	Policies                              []string
-	ConfigVersion                         string
-	Objects                               []render.Object // the reconciler objects in it
-}
-
 // Rendering is every folder of a fleet for one destination.
 type Rendering struct {
 	Result      *Result
@@ -41,7 +33,7 @@ type Rendering struct {
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
 	Trees []string
 	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
-	objects [][]render.Object
+	objects [][]folder.Object
 	// failed are errors by assignment; problems are what checks have found, of those that are checked.
 	failed, problems [][]string
 	checked          []bool
@@ -79,7 +71,7 @@ func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 
 func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
-	rendering.objects = make([][]render.Object, len(rendering.Trees))
+	rendering.objects = make([][]folder.Object, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
 	rendering.checked = make([]bool, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
@@ -204,13 +196,13 @@ func filesOf(rendered []render.File) []git.File {
 }
 
 // Record is what the repository keeps about an assignment's folder.
-func (r *Rendering) Record(i int) Record {
+func (r *Rendering) Record(i int) folder.Record {
 	assignment := r.Result.Schedule.Assignments[i]
 	clusterType := ""
 	if assignment.Host.Cluster != nil {
 		clusterType = assignment.Host.ClusterType.Name
 	}
-	return Record{
+	return folder.Record{
 		Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
 		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
 		Objects: r.objectsOf(i),
@@ -219,7 +211,7 @@ func (r *Rendering) Record(i int) Record {
 
 // objectsOf returns the reconciler objects of an assignment. For a rendering by FromTrees it renders them again; that is
 // only needed for the few folders that drifted. Where that fails it returns nil, and Files returns the error.
-func (r *Rendering) objectsOf(i int) []render.Object {
+func (r *Rendering) objectsOf(i int) []folder.Object {
 	if r.objects != nil {
 		return r.objects[i]
 	}

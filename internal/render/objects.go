@@ -4,25 +4,19 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
-
-// Object is the reference of a reconciler object.
-type Object struct {
-	Kind      string
-	Namespace string // empty where the file does not say
-	Name      string
-}
 
 // Objects returns the reconciler objects of an assignment whose status shows its verdict: see
 // [reconciler.IsReconciled]. files are those that [Templates.Render] returned; they are read only
 // where a template is the user's own.
-func (t *Templates) Objects(subject Subject, files []File) []Object {
+func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if host == nil {
 		return nil
 	}
-	var objects []Object
+	var objects []folder.Object
 	for _, template := range host.templates {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
@@ -43,18 +37,18 @@ func (t *Templates) Objects(subject Subject, files []File) []Object {
 	return objects
 }
 
-func builtinObjects(of *reconciler.Reconciler, subject Subject) []Object {
+func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object {
 	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
 	if kind == nil {
 		return nil
 	}
 	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
-	return []Object{{kind.Kind, of.Namespace, name}}
+	return []folder.Object{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
 // objectsIn returns the reconciler objects among documents.
-func objectsIn(documents []any) []Object {
-	var objects []Object
+func objectsIn(documents []any) []folder.Object {
+	var objects []folder.Object
 	for _, document := range documents {
 		object, _ := document.(map[string]any)
 		metadata, _ := object["metadata"].(map[string]any)
@@ -63,7 +57,7 @@ func objectsIn(documents []any) []Object {
 		name, _ := metadata["name"].(string)
 		namespace, _ := metadata["namespace"].(string)
 		if name != "" && reconciler.IsReconciled(groupOf(apiVersion), kind) { // clones, since the texts are parts of the file
-			objects = append(objects, Object{strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)})
+			objects = append(objects, folder.Object{Kind: strings.Clone(kind), Namespace: strings.Clone(namespace), Name: strings.Clone(name)})
 		}
 	}
 	return objects

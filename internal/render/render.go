@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -39,7 +40,7 @@ type File struct {
 	Name    string
 	Content []byte
 
-	objects []Object // the reconciler objects in it, once it was read
+	objects []folder.Object // the reconciler objects in it, once it was read
 	isRead  bool
 }
 

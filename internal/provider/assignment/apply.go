@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -152,24 +151,12 @@ func (o *operation) contents(host, target string) gitops.Folder {
 	}
 	i, _ := o.result.Assignment(host, target)
 	record := o.rendering.Record(i)
+	record.OwnerLabel = otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name)
 	return gitops.Folder{
-		Tree:  o.rendering.Trees[i],
-		Files: func() ([]git.File, error) { return o.rendering.Files(i) },
-		Record: gitops.Record{
-			Workload: record.Workload, Workspace: record.Workspace, DeploymentTarget: record.DeploymentTarget,
-			ClusterType: record.ClusterType, Policies: record.Policies, ConfigVersion: record.ConfigVersion,
-			OwnerLabel: otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name),
-			Objects:    objectsOf(record.Objects),
-		},
+		Tree:   o.rendering.Trees[i],
+		Files:  func() ([]git.File, error) { return o.rendering.Files(i) },
+		Record: record,
 	}
-}
-
-func objectsOf(rendered []render.Object) []gitops.Object {
-	objects := make([]gitops.Object, len(rendered))
-	for i, object := range rendered {
-		objects[i] = gitops.Object(object)
-	}
-	return objects
 }
 
 // otherThan returns a text, or "" where it is the default.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
@@ -132,16 +133,16 @@ var assignments = table.Object[assignment]{
 	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.", func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
 	table.TextOrNull("commit", "Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
 		"pull request that was squashed.", func(a assignment) string { return a.Commit }),
-	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []gitops.Object { return a.Objects }),
+	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.Object { return a.Objects }),
 }
 
 // clusterHosts is what the names of hosts begin with that are clusters.
 const clusterHosts = "clusters/"
 
-var objects = table.Object[gitops.Object]{
-	table.Text("kind", "Kind of the object.", func(o gitops.Object) string { return o.Kind }),
-	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o gitops.Object) string { return o.Namespace }),
-	table.Text("name", "Name of the object.", func(o gitops.Object) string { return o.Name }),
+var objects = table.Object[folder.Object]{
+	table.Text("kind", "Kind of the object.", func(o folder.Object) string { return o.Kind }),
+	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o folder.Object) string { return o.Namespace }),
+	table.Text("name", "Name of the object.", func(o folder.Object) string { return o.Name }),
 }
 
 // read reads the records.
