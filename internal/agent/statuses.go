@@ -28,9 +28,9 @@ func webhookService(f *Reporting, token string) map[string]any {
 }
 
 // statusRequest is the path and the body of the request that sets a commit status.
-func statusRequest(f *Reporting, state, revision, context string) (path, body string) {
+func statusRequest(f *Reporting, state, revision, context, key string) (path, body string) {
 	hook, _ := f.hook(forge.Report{
-		Commit: revision, Context: context, Success: state == "success", Description: "{{.app.status.sync.status}}, {{.app.status.health.status}}",
+		Commit: revision, Context: context, Key: key, Success: state == "success", Description: "{{.app.status.sync.status}}, {{.app.status.health.status}}",
 	})
 	return hook.Path, jsonText(hook.Fields)
 }

@@ -101,7 +101,10 @@ func (r *renderer) addFeedback(values map[string]any) {
 		return strings.NewReplacer(clusterPlaceholder, s.Cluster, hostPlaceholder, suffix).Replace(f.Context)
 	}
 	ofType, own := replace("cluster-type"), replace("cluster")
-	context := `{{if eq .app.metadata.name "` + s.Name + `-cluster"}}` + own + "{{else}}" + ofType + "{{end}}"
+	choose := func(own, ofType string) string {
+		return `{{if eq .app.metadata.name "` + s.Name + `-cluster"}}` + own + "{{else}}" + ofType + "{{end}}"
+	}
+	context, key := choose(own, ofType), choose(forge.StatusKey(own), forge.StatusKey(ofType))
 	maps.Copy(values, map[string]any{
 		"feedback.url": f.URL, "feedback.secret": f.Secret, "feedback.cluster_type_context": ofType, "feedback.cluster_context": own,
 		"feedback.flux_provider": forge.Forge(f.Forge).Kind().Flux, "feedback.flux_no_folder": reconciler.NoFolderFlux,
@@ -114,7 +117,7 @@ func (r *renderer) addFeedback(values map[string]any) {
 	} {
 		values["feedback.argocd_"+status.name+"_path"], values["feedback.argocd_"+status.name+"_body"] = "", ""
 		if s.Feedback != nil && f.App == nil {
-			path, body := statusRequest(f, status.state, status.revision, context)
+			path, body := statusRequest(f, status.state, status.revision, context, key)
 			values["feedback.argocd_"+status.name+"_path"], values["feedback.argocd_"+status.name+"_body"] = path, body
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -314,12 +315,12 @@ func said(reports []observe.Said) map[string]observe.Report {
 
 // askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
 func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
-	isOurs := func(name string) bool { _, ok := q.Clusters[name]; return ok }
+	find := from.finder(q.Clusters)
 	enough := func(heard []delivery.CommitStatuses) bool {
 		succeeded := map[string]map[string]bool{}
 		for _, commit := range heard {
 			for _, status := range commit.Statuses {
-				if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok && status.State == forge.Success {
+				if name, host, ok := find(status); ok && status.State == forge.Success {
 					if succeeded[name] == nil {
 						succeeded[name] = map[string]bool{}
 					}
@@ -343,7 +344,7 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 	told := map[string]map[string][]observe.Said{}
 	for _, commit := range heard { // the newest first
 		for _, status := range commit.Statuses {
-			if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
+			if name, host, ok := find(status); ok {
 				if told[name] == nil {
 					told[name] = map[string][]observe.Said{}
 				}
@@ -358,6 +359,23 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 		found[name] = observe.ReadStatuses(q.Clusters[name].Type, name, statuses)
 	}
 	return found, nil
+}
+
+// finder returns what says which of the clusters a status is of, and the kind of the host that it is about: by the key,
+// which is what Flux makes of the context on some Git hosts, else by the context.
+func (s *Statuses) finder(clusters map[string]Cluster) func(forge.Status) (cluster, host string, ok bool) {
+	keys := sync.OnceValue(func() map[string]observe.Subject {
+		return s.Contexts.Keys(slices.Sorted(maps.Keys(clusters)), forge.StatusKey)
+	})
+	known := func(name string) bool { _, ok := clusters[name]; return ok }
+	return func(status forge.Status) (cluster, host string, ok bool) {
+		if status.Key != "" {
+			if of, ok := keys()[status.Key]; ok {
+				return of.Cluster, of.Host, true
+			}
+		}
+		return s.Contexts.Cluster(status.Context, known)
+	}
 }
 
 func verdictOf(state forge.StatusState) verdict.Verdict {

@@ -2,8 +2,10 @@ package compliance_test
 
 import (
 	"context"
+	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -373,6 +375,31 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 	q.Feedback.Statuses.Limit = 1
 	want["flux-4"] = want["flux-5"]
 	check(t, mustAsk(t, r, q), want)
+}
+
+// Flux gives Bitbucket a hash of the context, and the same name for all clusters.
+func TestCommitStatusesAreFoundByTheKeyOfTheirContext(t *testing.T) {
+	t.Parallel()
+	keyed := func(context string, state forge.StatusState, message string) forge.Status {
+		hash := sha1.Sum([]byte(context))
+		return forge.Status{
+			Context: "kustomization/flotilla-cluster", Key: hex.EncodeToString(hash[:]), State: state, Description: message, Time: asked.Add(-time.Minute),
+		}
+	}
+	r := &repository{tip: newer, commits: map[string]string{newer: treeB}, statuses: []delivery.CommitStatuses{{Commit: newer, Statuses: []forge.Status{
+		keyed("flotilla/flux-1/cluster", forge.Success, ""), keyed("flotilla/flux-1/cluster-type", forge.Success, ""),
+		keyed("flotilla/flux-2/cluster", forge.Success, ""), keyed("flotilla/flux-2/cluster-type", forge.Failure, "no space"),
+		keyed("flotilla/stranger/cluster", forge.Failure, ""), keyed("ci/flux-5", forge.Failure, ""),
+		{Context: "flotilla/flux-3", Key: "BUILD-1", State: forge.Failure, Description: "by name", Time: asked.Add(-time.Minute)},
+	}}}}
+	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-5": "flux"})
+	q.Feedback.Statuses = &compliance.Statuses{Contexts: observe.DefaultContexts("dev"), Limit: 10}
+	check(t, mustAsk(t, r, q), map[string]said{
+		"flux-1": {verdict.Ready, ""},
+		"flux-2": {verdict.Failed, "commit 2222222 cannot be applied: no space"},
+		"flux-3": {verdict.Failed, "commit 2222222 cannot be applied: by name"},
+		"flux-5": {verdict.Unknown, "there is no report about this cluster"},
+	})
 }
 
 func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {

@@ -2,6 +2,8 @@ package forge
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"slices"
@@ -147,9 +149,17 @@ func WebURL(kind Forge, address string) string {
 type Report struct {
 	// Commit, Context and Description may have what the agent fills in.
 	Commit, Context, Description string
-	Success                      bool // else a failure
+	Key                          string // StatusKey of the context
+	Success                      bool   // else a failure
 	Token                        string
 	Page                         string // a URL for people
+}
+
+// StatusKey is a name for a context of the forty characters that every Git host takes. Flux' notification controller
+// makes the same, where a Git host takes no more.
+func StatusKey(context string) string {
+	sum := sha1.Sum([]byte(context))
+	return hex.EncodeToString(sum[:])
 }
 
 // state is one of two words.

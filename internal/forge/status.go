@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -11,11 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Status is the latest status of a commit with one context.
+// Status is the latest status of a commit with one context, or one key.
 type Status struct {
 	// Context is the name of what reports the status.
 	Context string
-	State   StatusState
+	// Key is what distinguishes the statuses of a commit where a Git host has such besides their names, which may
+	// then be those of many; "" elsewhere. See StatusKey.
+	Key   string
+	State StatusState
 	// Description is its text, in one line.
 	Description string
 	// Time is when it was reported.
@@ -54,8 +58,9 @@ func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 	err := pages(func(page int) (bool, error) {
 		found, last, err := h.api.statuses(ctx, strings.ToLower(commit), page)
 		for _, s := range found {
-			if before, ok := latest[s.Context]; !ok || s.after(before) {
-				latest[s.Context] = s
+			name := cmp.Or(s.Key, s.Context)
+			if before, ok := latest[name]; !ok || s.after(before) {
+				latest[name] = s
 			}
 		}
 		return last, err
@@ -69,7 +74,9 @@ func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 		s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
 		statuses = append(statuses, s.Status)
 	}
-	slices.SortFunc(statuses, func(a, b Status) int { return strings.Compare(a.Context, b.Context) })
+	slices.SortFunc(statuses, func(a, b Status) int {
+		return cmp.Or(strings.Compare(a.Context, b.Context), strings.Compare(a.Key, b.Key))
+	})
 	return statuses, nil
 }
 

@@ -91,6 +91,50 @@ func DefaultContexts(environment string) Contexts {
 	return contexts
 }
 
+// Subject is what a status is of: a cluster, and the kind of the host that it is about, "" for all that the cluster
+// follows.
+type Subject struct{ Cluster, Host string }
+
+// Keys are the subjects of all statuses that these clusters can have, by a key that is made of the context. As in
+// Cluster, the first pattern wins. A pattern with a segment of any text has no keys.
+func (c Contexts) Keys(clusters []string, key func(context string) string) map[string]Subject {
+	found := map[string]Subject{}
+	for _, pattern := range c.patterns {
+		for _, cluster := range clusters {
+			for _, host := range []string{ClusterTypeHost, ClusterHost} {
+				context, of, ok := pattern.context(Subject{cluster, host})
+				if !ok {
+					continue
+				}
+				if name := key(context); found[name] == (Subject{}) {
+					found[name] = of
+				}
+			}
+		}
+	}
+	return found
+}
+
+// context is the context of the statuses of a subject, and the subject as the pattern distinguishes it; ok is false
+// where it does not follow.
+func (p contextPattern) context(of Subject) (context string, as Subject, ok bool) {
+	as.Cluster = of.Cluster
+	segments := make([]string, len(p))
+	for i, segment := range p {
+		switch {
+		case segment.any:
+			return "", Subject{}, false
+		case segment.host:
+			segments[i], as.Host = of.Host, of.Host
+		case segment.names:
+			segments[i] = segment.before + of.Cluster + segment.after
+		default:
+			segments[i] = segment.before
+		}
+	}
+	return strings.Join(segments, "/"), as, true
+}
+
 // Cluster returns the cluster that a status is of, and the kind of the host that it is about, "" for all that
 // the cluster follows; known says which clusters there are.
 func (c Contexts) Cluster(context string, known func(cluster string) bool) (cluster, host string, ok bool) {

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -42,6 +43,32 @@ func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
 		if got, _, ok := contexts.Cluster(test.context, anyCluster); got != test.cluster || ok != (test.cluster != "") {
 			t.Errorf("%s: %s is of %q, want %q", test.pattern, test.context, got, test.cluster)
 		}
+	}
+}
+
+func TestAKeySaysWhichClusterAStatusIsOf(t *testing.T) {
+	t.Parallel()
+	key := func(context string) string { return "key of " + context }
+	for pattern, want := range map[string]map[string]observe.Subject{
+		"fleet/x-{cluster}-y": {"key of fleet/x-a-y": {Cluster: "a"}, "key of fleet/x-b-y": {Cluster: "b"}},
+		"{cluster}/{host}": {
+			"key of a/cluster": {Cluster: "a", Host: "cluster"}, "key of a/cluster-type": {Cluster: "a", Host: "cluster-type"},
+			"key of b/cluster": {Cluster: "b", Host: "cluster"}, "key of b/cluster-type": {Cluster: "b", Host: "cluster-type"},
+		},
+		"kustomization/{cluster}/*": {}, // may be any text
+	} {
+		contexts, err := observe.ParseContext(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := contexts.Keys([]string{"a", "b"}, key); !maps.Equal(got, want) {
+			t.Errorf("%s: %+v", pattern, got)
+		}
+	}
+	// As by contexts, a cluster whose name is the whole one wins.
+	keys := observe.DefaultContexts("dev").Keys([]string{"a", "flotilla-a"}, key)
+	if got := keys["key of flotilla/flotilla-a"]; got.Cluster != "flotilla-a" {
+		t.Errorf("it is of %+v", got)
 	}
 }
 
