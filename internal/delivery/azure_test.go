@@ -299,7 +299,7 @@ func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for reviewer, says := range map[string]string{"anna": "an email address nor project/team", "anna@example.com": "", "My Project/Team": ""} {
+	for reviewer, says := range map[string]string{"anna": "an email address or project/team", "anna@example.com": "", "My Project/Team": ""} {
 		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Reviewers: []string{reviewer}}
 		err := a.client("").Check(settings, owner(a.location, "dev"))
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {

@@ -46,7 +46,7 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 	if err := git.CheckBranch(selector.Head); err != nil {
 		return err
 	}
-	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers})
+	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
 }
 
 func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {

@@ -39,7 +39,7 @@ func azureKind() Kind {
 	return Kind{
 		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
 		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
-		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address nor project/team"},
+		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
 		locate: locateAzure, web: azureWeb, hook: azureHook,
 		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 			return &azureAPI{at: at, rest: rest{client, credentials.forAzure}, settling: settling}, nil

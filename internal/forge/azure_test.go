@@ -285,7 +285,7 @@ func TestAzureTakesShortBodiesOnly(t *testing.T) {
 	if len(body) != 4000 {
 		t.Errorf("the longest description has %d characters", len(body))
 	}
-	if err := host.Check(w); err != nil {
+	if err := host.Check(w, ""); err != nil {
 		t.Error(err)
 	}
 	w.Body += "x"
@@ -304,7 +304,7 @@ func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
 	} {
 		w := simply()
 		w.Reviewers = []string{reviewer}
-		if err := host.Check(w); (err == nil) != good {
+		if err := host.Check(w, ""); (err == nil) != good {
 			t.Errorf("%q: %v", reviewer, err)
 		}
 	}

@@ -110,15 +110,15 @@ type GitHost interface {
 	// already is no error. Of the request its Number, Owner and Head are read.
 	Close(ctx context.Context, request *PullRequest) error
 
-	// Check reports what is wrong with a request, but for its title and body. It
-	// makes no request.
-	Check(Wanted) error
+	// Check reports what is wrong with a request, but for its title and body, and
+	// with how it is to be merged; "" is not at all. It makes no request.
+	Check(wanted Wanted, how MergeMode) error
 
 	// MaxBody is how many bytes the body of a request may have, without the mark.
 	MaxBody() int
 
 	// Statuses returns the statuses of a commit, which is given by its full id: the
-	// latest of each context, ordered by context.
+	// latest of each key, or of each context where there are no keys, ordered by context.
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 

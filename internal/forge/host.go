@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ type request struct {
 	foreign     bool // the head is a branch of another repository
 	labels      []string
 	reviewers   []string // who was asked
-	id          string   // GitHub's global id
+	id          string   // what a change needs besides the number: GitHub's global id, a version
 	arranged    bool     // auto-merge is on; Gitea does not say
 	checked     bool     // GitLab: there is a pipeline
 	unsettled   bool     // the Git host is still checking whether it can be merged
@@ -96,9 +97,9 @@ const maxSettling = 15 * time.Second
 const maxUnknown = 3 * time.Second
 
 // Check is as GitHost says.
-func (h *gitHost) Check(w Wanted) error {
+func (h *gitHost) Check(w Wanted, how MergeMode) error {
 	w.Title, w.Body = "any", ""
-	return h.describe(w.check(h.bounds))
+	return h.describe(cmp.Or(w.check(h.bounds), h.bounds.checkMode(how)))
 }
 
 // Current is as GitHost says.

@@ -26,6 +26,9 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 	case headCommit == "":
 		return nil, errors.New("a pull request is merged at a given commit only, and none is given")
 	}
+	if err := h.bounds.checkMode(how); err != nil {
+		return nil, err
+	}
 	r, err := h.owned(ctx, p)
 	if err != nil {
 		return nil, err
@@ -48,7 +51,7 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 				return h.arranged(ctx, r, headCommit)
 			}
 			if err == nil {
-				return h.merged(ctx, r)
+				return h.merged(ctx, r, headCommit)
 			}
 			// Whatever the Git host answered, the request itself has the present state.
 			again, getErr := h.api.get(ctx, r.Number)
@@ -88,12 +91,15 @@ func (h *gitHost) arranged(ctx context.Context, r *request, headCommit string) (
 }
 
 // merged waits until the Git host shows the request as merged: it may answer from a
-// replica.
-func (h *gitHost) merged(ctx context.Context, r *request) (*request, error) {
+// replica. A Git host that does not bind a merge to a commit may have merged another head.
+func (h *gitHost) merged(ctx context.Context, r *request, headCommit string) (*request, error) {
 	for pause := newPause(h.settling); ; {
 		again, err := h.api.get(ctx, r.Number)
 		if err != nil {
 			return nil, fmt.Errorf("pull request #%d was merged, but: %w", r.Number, err)
+		}
+		if again.State == Merged && again.HeadCommit != headCommit {
+			return nil, h.headMoved(ctx, again, headCommit)
 		}
 		if again.State == Merged || !pause.wait(ctx) {
 			return again, ctx.Err()

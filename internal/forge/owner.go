@@ -78,10 +78,20 @@ type bounds struct {
 	maxBody   int
 	reviewer  func(string) bool
 	reviewers string // the accepted forms of reviewers, for an error
+	// What it has not: labels of requests, and auto-merge.
+	noLabels, noAutoMerge bool
+}
+
+// checkMode reports a way of merging that a kind of Git host does not have.
+func (b bounds) checkMode(how MergeMode) error {
+	if b.noAutoMerge && how == WhenChecksSucceed {
+		return fmt.Errorf("this Git host has no auto-merge that its API turns on, so that a request cannot be merged %q; merge %q, or leave it to people", how, Now)
+	}
+	return nil
 }
 
 // anyBounds are those of most kinds.
-var anyBounds = bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"}
+var anyBounds = bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username or organization/team"}
 
 // isReviewer takes a username, or a team.
 func isReviewer(reviewer string) bool {
@@ -112,6 +122,8 @@ func (w Wanted) check(limits bounds) error {
 		return fmt.Errorf("the pull request's body is longer than %d bytes", limits.maxBody)
 	case strings.Contains(w.Body, markBegin):
 		return errors.New("the pull request's body has an assignment's mark in it; remove the mark")
+	case limits.noLabels && len(w.Labels) > 0:
+		return errors.New("pull requests of this Git host have no labels; remove the labels")
 	}
 	for _, label := range w.Labels {
 		if strings.TrimSpace(label) != label || label == "" || strings.ContainsAny(label, ",\n\r") {
@@ -120,7 +132,7 @@ func (w Wanted) check(limits bounds) error {
 	}
 	for _, reviewer := range w.Reviewers {
 		if !limits.reviewer(reviewer) {
-			return fmt.Errorf("reviewer %q is neither %s", reviewer, limits.reviewers)
+			return fmt.Errorf("reviewer %q is not %s", reviewer, limits.reviewers)
 		}
 	}
 	return nil
