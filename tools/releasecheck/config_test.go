@@ -1,4 +1,4 @@
-package main
+package releasecheck_test
 
 import (
 	"os"

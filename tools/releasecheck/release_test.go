@@ -1,4 +1,4 @@
-package main
+package releasecheck_test
 
 import (
 	"archive/zip"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,21 +17,26 @@ const manifestText = `{"version": 1, "metadata": {"protocol_versions": ["6.0"]}}
 
 func TestARegistryTakesWhatIsComplete(t *testing.T) {
 	t.Parallel()
+	for _, tool := range []string{"zipinfo", "sha256sum"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(r *made)
 		want   string // "" for none
 	}{
 		"complete":                {func(*made) {}, ""},
-		"no archive":              {func(r *made) { delete(r.archives, "linux_amd64") }, "linux_amd64.zip: no such file"},
-		"another archive":         {func(r *made) { r.archives["plan9_386"] = r.archives["linux_amd64"] }, "plan9_386.zip has a checksum, and is nothing"},
-		"no .exe":                 {func(r *made) { r.archives["windows_amd64"] = r.archives["linux_amd64"] }, "windows_amd64.zip: terraform-provider-flotilla_v1.2.3 of mode"},
-		"not executable":          {func(r *made) { r.archives["linux_amd64"]["terraform-provider-flotilla_v1.2.3"] = 0o644 }, "is not what is to be in it"},
-		"another name":            {func(r *made) { r.archives["linux_amd64"] = archive{"flotilla": 0o755, "LICENSE": 0o644} }, "flotilla of mode"},
+		"no archive":              {func(r *made) { delete(r.archives, "linux_amd64") }, "linux_amd64.zip"},
+		"another archive":         {func(r *made) { r.archives["plan9_386"] = r.archives["linux_amd64"] }, "has to have checksums of"},
+		"no .exe":                 {func(r *made) { r.archives["windows_amd64"] = r.archives["linux_amd64"] }, "has to have terraform-provider-flotilla_v1.2.3.exe and LICENSE"},
+		"not executable":          {func(r *made) { r.archives["linux_amd64"]["terraform-provider-flotilla_v1.2.3"] = 0o644 }, "-rw-r--r-- 1 terraform-provider-flotilla_v1.2.3"},
+		"another name":            {func(r *made) { r.archives["linux_amd64"] = archive{"flotilla": 0o755, "LICENSE": 0o644} }, "-rwxr-xr-x 1 flotilla"},
 		"no licence":              {func(r *made) { delete(r.archives["linux_amd64"], "LICENSE") }, "has to have"},
-		"another checksum":        {func(r *made) { r.sum = strings.Repeat("0", 64) }, "another checksum"},
-		"no checksum":             {func(r *made) { r.sum = "x" }, "is no checksum"},
-		"the manifest is missing": {func(r *made) { r.manifest = "" }, "manifest.json has no checksum"},
-		"another protocol":        {func(r *made) { r.manifest = strings.ReplaceAll(manifestText, "6.0", "5.0") }, `with the protocols ["5.0"]`},
+		"another checksum":        {func(r *made) { r.sum = strings.Repeat("0", 64) }, "FAILED"},
+		"no checksum":             {func(r *made) { r.sum = "x" }, "improperly formatted"},
+		"the manifest is missing": {func(r *made) { r.manifest = "" }, "has to have checksums of"},
+		"another protocol":        {func(r *made) { r.manifest = strings.ReplaceAll(manifestText, "6.0", "5.0") }, "is not of version 1 with the protocol 6.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,9 +46,9 @@ func TestARegistryTakesWhatIsComplete(t *testing.T) {
 			}}
 			c.change(r)
 			folder, manifest := r.write(t)
-			_, err := check(folder, manifest, []string{"linux_amd64", "windows_amd64"})
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("it says %v, and not %q", err, c.want)
+			said, err := exec.Command("./check.sh", folder, manifest, "linux_amd64", "windows_amd64").CombinedOutput()
+			if (err == nil) != (c.want == "") || !strings.Contains(string(said), c.want) {
+				t.Errorf("it says %s, and not %q", said, c.want)
 			}
 		})
 	}

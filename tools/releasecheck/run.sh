@@ -1,7 +1,6 @@
 #!/bin/sh
 # Has goreleaser make a snapshot of a release, signs it with a key that is made for that alone, and looks into what came
-# of it. Called by `make release-check` with GORELEASER and RELEASECHECK, the paths of two programs, and PLATFORMS: as
-# <os>_<arch>, or "all".
+# of it. Called by `make release-check` with GORELEASER, the path of the program, and PLATFORMS: as <os>_<arch>, or "all".
 set -eu
 
 config=.build/goreleaser.yml
@@ -31,7 +30,7 @@ else
     skip=sbom,sign
 fi
 "$GORELEASER" release --config "$config" --snapshot --clean --skip="$skip"
-"$RELEASECHECK" .build/release terraform-registry-manifest.json $PLATFORMS
+"$(dirname "$0")/check.sh" .build/release terraform-registry-manifest.json $PLATFORMS
 if [ "$skip" = sbom ]; then
     sums=$(echo .build/release/*_SHA256SUMS)
     gpg --batch --quiet --verify "$sums.sig" "$sums" 2> /dev/null || { echo "$sums.sig is no signature of $sums" >&2; exit 1; }
