@@ -97,6 +97,11 @@ const (
 	waitsForHold     = "a hold"
 )
 
+// whatIsWaitedFor is all that a folder can wait for, what has to be done first before all others.
+var whatIsWaitedFor = []string{
+	waitsForFix, waitsForProgress, waitsForApproval, waitsForRequired, waitsForRequest, waitsForWindow, waitsForReady, waitsForTime, waitsForStage, waitsForHold,
+}
+
 // waits says what a folder that is not as it is wanted waits for; "" where it is written now.
 func (r *run) waits(t *target, m *member, room *int) string {
 	switch {

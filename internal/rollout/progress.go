@@ -53,7 +53,7 @@ func (w *waits) add(why string) {
 
 // first is what has to be done first.
 func (w *waits) first() string {
-	for _, why := range whatIsWaitedFor() {
+	for _, why := range whatIsWaitedFor {
 		if w.by[why] > 0 && (why != waitsForStage || w.by[waitsForReady] == 0) {
 			if why == waitsForStage {
 				return waitsForReady
@@ -214,22 +214,26 @@ func (p Progress) String() string {
 	if !p.Since.IsZero() {
 		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
 	}
-	switch {
-	case p.WentBack && p.Stuck:
-		b.WriteString(saidStuckAndBack)
-	case p.WentBack:
-		b.WriteString(saidWentBack)
-	case p.Stuck:
-		b.WriteString(saidStuck)
-	case p.Failed:
-		b.WriteString(saidFailed)
-	default:
-		b.WriteString(saidWaits + p.WaitsFor)
-	}
+	b.WriteString(", " + p.ending())
 	if p.Content != "" {
 		b.WriteString(" (" + gate.Mark(p.DeploymentTarget, p.Content) + ")")
 	}
 	return b.String()
+}
+
+// ending is what `rolling_out` says last, before the content.
+func (p Progress) ending() string {
+	switch {
+	case p.WentBack && p.Stuck:
+		return "was stuck and was rolled back"
+	case p.WentBack:
+		return "failed and was rolled back"
+	case p.Stuck:
+		return "stuck"
+	case p.Failed:
+		return "failed"
+	}
+	return "waits for " + p.WaitsFor
 }
 
 func (p Progress) quotedName() string { return quotedName(p.Name) }
