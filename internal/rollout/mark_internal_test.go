@@ -17,10 +17,10 @@ func TestTheMarkOfStagesStaysWhatItIs(t *testing.T) {
 		Hosts: []string{"large"}, Percent: 10, MaxConcurrent: 2, ReadyPercent: 90, MaxFailed: 1, Soak: time.Hour, Approval: true,
 	}
 	for want, stages := range map[string][]Stage{
-		"4f53cda18c2b": nil,
-		"f9fcb0eda12c": {{Name: "canary", ReadyPercent: 100}},
-		"f7acfff0cc66": {whole},
-		"86304d8a9615": {{Name: "canary", ClusterSelector: &fleet.Selector{MatchExpressions: []fleet.Expression{{Key: "ring", Operator: "Exists"}}}}},
+		"97cccb1b11": nil,
+		"31b4f29e31": {{Name: "canary", ReadyPercent: 100}},
+		"61313892a4": {whole},
+		"8839242609": {{Name: "canary", ClusterSelector: &fleet.Selector{MatchExpressions: []fleet.Expression{{Key: "ring", Operator: "Exists"}}}}},
 	} {
 		if got := (&Settings{Stages: stages}).mark(); got != want {
 			t.Errorf("%+v has the mark %s, not %s", stages, got, want)

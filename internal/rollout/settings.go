@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,20 +30,27 @@ type Settings struct {
 	Expedite []string
 }
 
-// Stage is a set of hosts that get a change together.
+// Stage is a set of hosts that get a change together. The mark of the stages has its fields by their JSON: a later one must be
+// left out where it has its default, so that a new version of the provider starts no rollout again.
 type Stage struct {
-	Name                string
-	ClusterTypeSelector *fleet.Selector // nil: none
-	ClusterSelector     *fleet.Selector // nil: none
-	Hosts               []string        // nil: not given; an empty list selects none
-	Percent             int             // of the hosts that the change reaches and that the stage selects; 0: all of them
-	MaxConcurrent       int             // hosts that are under way at once; 0: any number
-	ReadyPercent        int             // of the clusters, without those that may fail
-	MaxFailed           int             // clusters that may fail
-	Soak                time.Duration
-	Approval            bool
+	Name                string          `json:"name"`
+	ClusterTypeSelector *fleet.Selector `json:"cluster_type_selector,omitzero"` // nil: none
+	ClusterSelector     *fleet.Selector `json:"cluster_selector,omitzero"`      // nil: none
+	Hosts               []string        `json:"hosts,omitzero"`                 // nil: not given; an empty list selects none
+	Percent             int             `json:"percent,omitzero"`               // of the hosts that the change reaches and that the stage selects; 0: all of them
+	MaxConcurrent       int             `json:"max_concurrent,omitzero"`        // hosts that are under way at once; 0: any number
+	ReadyPercent        int             `json:"ready_percent"`                   // of the clusters, without those that may fail
+	MaxFailed           int             `json:"max_failed,omitzero"`            // clusters that may fail
+	Soak                time.Duration   `json:"soak,omitzero"`
+	Approval            bool            `json:"approval,omitzero"`
 
 	types, clusters *fleet.Requirements
+}
+
+// mark identifies the stages.
+func (s *Settings) mark() string {
+	text, _ := json.Marshal(s.Stages) // never fails: all of it has a JSON form
+	return gate.Content(string(text))
 }
 
 // selects says whether the stage names hosts at all: one that does not takes whatever is left.

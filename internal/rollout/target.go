@@ -167,7 +167,7 @@ func (r *run) newer(t *target, before *Target) *Target {
 		if !pending && (was == nil || !m.wanted && was.Gone.IsZero()) {
 			continue
 		}
-		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{From: r.Tip}}
+		touched := &HostState{Want: m.mark(), From: r.Tip}
 		if was != nil {
 			same := was.Want == touched.Want
 			if was.Proven && same && !pending {
@@ -201,7 +201,7 @@ func (t *target) content() string {
 func (r *run) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
-			t.state.Hosts[m.host] = &HostState{Want: m.mark(), hostGroup: hostGroup{From: r.Tip}}
+			t.state.Hosts[m.host] = &HostState{Want: m.mark(), From: r.Tip}
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (r *run) reconstruct(t *target) *Target {
 		record := r.Records[m.key]
 		// Only what was written last can belong to a stage that takes a share of its hosts.
 		ofChange := record.Changed.Equal(newest) && newest.After(waits)
-		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{Carried: !m.pending() && !ofChange}}
+		touched := &HostState{Want: m.mark(), Carried: !m.pending() && !ofChange}
 		if m.pending() {
 			touched.From = r.Tip
 		}
