@@ -244,7 +244,7 @@ func (e *evaluation) worstOf(folder *Folder, applied reconciler.Applied, follows
 	at, since, agree, isOfRoot := 0, time.Time{}, true, false
 	for i := range results {
 		agree = agree && results[i].Verdict == results[0].Verdict
-		since, isOfRoot = latest(since, results[i].Since), isOfRoot || results[i].OfRoot
+		since, isOfRoot = verdict.Latest(since, results[i].Since), isOfRoot || results[i].OfRoot
 		if verdict.Compare(results[i].Verdict, results[at].Verdict) < 0 {
 			at = i
 		}
@@ -304,7 +304,7 @@ func (e *evaluation) lateOnHub(folder *Folder, onHub *reconciler.Applied) (verdi
 		return verdict.Status{}, false
 	}
 	if tree, known := e.treeAt(onHub.Attempted, folder); known && tree == folder.Tree && onHub.Verdict == verdict.Failed {
-		late := e.status(verdict.Failed, latest(onHub.Since, folder.Changed),
+		late := e.status(verdict.Failed, verdict.Latest(onHub.Since, folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied to the hub itself: %s", short(onHub.Attempted), onHub.Message))
 		late.OfRoot = !blames(onHub, folder)
 		return late, true
@@ -338,7 +338,7 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 	wanted := func() { a.Commit, a.Tree, a.Known = commit, a.Folder.Tree, true }
 	if applied.Verdict == verdict.Failed {
 		wanted()
-		a.Status = e.status(verdict.Failed, latest(applied.Since, a.Folder.Changed),
+		a.Status = e.status(verdict.Failed, verdict.Latest(applied.Since, a.Folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied: %s", short(commit), applied.Message))
 		a.OfRoot = !blames(&applied, a.Folder)
 		return
@@ -356,7 +356,7 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 	if said.Verdict == verdict.Ready {
 		said = verdict.Status{Verdict: verdict.Progressing, Since: said.Since, Message: message}
 	}
-	a.Status = e.status(said.Verdict, latest(said.Since, a.Folder.Changed), said.Message)
+	a.Status = e.status(said.Verdict, verdict.Latest(said.Since, a.Folder.Changed), said.Message)
 	a.OfRoot = said.OfRoot
 }
 
@@ -369,9 +369,9 @@ func (e *evaluation) upToDate(a *AssignmentResult, applied reconciler.Applied) {
 	if len(a.Edited) > 0 && verdict.Compare(verdict.Progressing, said.Verdict) < 0 {
 		said = verdict.Status{Verdict: verdict.Progressing, Since: e.in.Time, Message: "differs from Git: " + nameList(a.Edited)}
 	}
-	since := latest(said.Since, a.Folder.Changed)
+	since := verdict.Latest(said.Since, a.Folder.Changed)
 	if said.Verdict == verdict.Ready {
-		since, said.Message = latest(since, e.arrived(a, applied)), ""
+		since, said.Message = verdict.Latest(since, e.arrived(a, applied)), ""
 	}
 	a.Status = e.status(said.Verdict, since, said.Message)
 	a.OfRoot = said.OfRoot
@@ -432,7 +432,7 @@ func (e *evaluation) arrived(a *AssignmentResult, applied reconciler.Applied) ti
 		before, known := e.treeAt(applied.History[i-1].Commit, a.Folder)
 		after, alsoKnown := e.treeAt(applied.History[i].Commit, a.Folder)
 		if known && alsoKnown && before != after && after == a.Tree {
-			at = latest(at, applied.History[i].Time)
+			at = verdict.Latest(at, applied.History[i].Time)
 		}
 	}
 	return at
@@ -498,11 +498,4 @@ func (in *Input) trees(result *Result, byHost map[string][]*Folder) map[string]m
 func ofRoot(s verdict.Status) verdict.Status {
 	s.OfRoot = true
 	return s
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -50,7 +50,7 @@ func (o *Listing) application(a *Object) verdict.Status {
 	}
 	switch health {
 	case "Healthy":
-		return a.say(verdict.Ready, latest(since, a.deployed()), "is healthy")
+		return a.say(verdict.Ready, verdict.Latest(since, a.deployed()), "is healthy")
 	case "Degraded":
 		return a.say(verdict.Failed, since, "is degraded%s%s", message, a.which("health", "Degraded"))
 	case "Progressing":
@@ -88,7 +88,7 @@ func (o *Object) operation() (verdict.Status, bool) {
 		}
 		return o.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return o.say(verdict.Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
+		return o.say(verdict.Failed, verdict.Latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
 	case phase == "Running" || phase == "Terminating":
 		return o.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
 	case o.has("operation"):
@@ -182,7 +182,7 @@ func resourceName(resource entry) ObjectName {
 func (o *Object) deployed() time.Time {
 	var last time.Time
 	for _, one := range o.list("status", "history") {
-		last = latest(last, one.time("deployedAt"))
+		last = verdict.Latest(last, one.time("deployedAt"))
 	}
 	return last
 }

@@ -18,7 +18,7 @@ func (o *Listing) kustomization(k *Object) verdict.Status {
 			strings.HasPrefix(c.message, "Source is not ready"))
 	})
 	own = k.tried(own)
-	own.Since = latest(own.Since, k.reconciled())
+	own.Since = verdict.Latest(own.Since, k.reconciled())
 	own = o.linked(k, own, 0)
 	if own.Verdict == verdict.Ready && !checksHealth(k) {
 		return k.say(verdict.Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
@@ -76,7 +76,7 @@ func (o *Listing) helmRelease(h *Object) verdict.Status {
 	})
 	own = h.retried(own)
 	if history := h.list("status", "history"); len(history) > 0 {
-		own.Since = latest(own.Since, history[0].time("lastDeployed"))
+		own.Since = verdict.Latest(own.Since, history[0].time("lastDeployed"))
 	}
 	own = o.linked(h, own, 0)
 	if own.Verdict == verdict.Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -76,11 +75,4 @@ func (o *Listing) ByDestination() map[string]*Listing {
 		byCluster[name].All = append(byCluster[name].All, one)
 	}
 	return byCluster
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -226,7 +226,7 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 		case report.Verdict == verdict.Failed && (has || !report.Since.Before(changed)):
 			r.fail(c, report, changed)
 		case report.Verdict == verdict.Ready && has:
-			c.soak(latest(report.Since, changed), r.Now, stage.Soak)
+			c.soak(verdict.Latest(report.Since, changed), r.Now, stage.Soak)
 		case has && !m.wanted && report.Verdict != verdict.Unknown:
 			c.soak(changed, r.Now, stage.Soak) // a removed folder cannot become ready
 		case r.isLate(changed, report):
@@ -264,7 +264,7 @@ func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 // what would be rolled back, and is waited for where nothing is rolled back. One that is said of the root alone halts, and
 // rolls nothing back.
 func (r *run) fail(c *counts, report Report, changed time.Time) {
-	lasts, at := gate.Soaked(latest(report.Since, changed), r.Now, r.Settings.FailedFor)
+	lasts, at := gate.Soaked(verdict.Latest(report.Since, changed), r.Now, r.Settings.FailedFor)
 	switch lasts = lasts || r.Settings.FailedFor == 0; {
 	case lasts && report.OfRoot:
 		c.failed++
@@ -274,7 +274,7 @@ func (r *run) fail(c *counts, report Report, changed time.Time) {
 		c.lasting++
 	case r.Settings.RollBack:
 		c.failed++
-		c.lasts = latest(c.lasts, at)
+		c.lasts = verdict.Latest(c.lasts, at)
 	default:
 		c.waiting++
 	}
@@ -291,13 +291,6 @@ func (c *counts) fallBehind(report Report) {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 func (c *counts) soak(since, now time.Time, soak time.Duration) {
 	done, at := gate.Soaked(since, now, soak)
 	if done {
@@ -305,13 +298,13 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 		return
 	}
 	c.soaking++
-	c.soaked = latest(c.soaked, at)
+	c.soaked = verdict.Latest(c.soaked, at)
 }
 
 // isLate reports whether a cluster with a report has not become ready within the deadline: neither since the
 // change, nor since it stopped being ready.
 func (r *run) isLate(changed time.Time, report Report) bool {
-	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(latest(changed, report.Since))
+	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(verdict.Latest(changed, report.Since))
 }
 
 func (r *run) isOverdue(since time.Time) bool {

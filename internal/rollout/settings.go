@@ -39,7 +39,7 @@ type Stage struct {
 	Hosts               []string        `json:"hosts,omitzero"`                 // nil: not given; an empty list selects none
 	Percent             int             `json:"percent,omitzero"`               // of the hosts that the change reaches and that the stage selects; 0: all of them
 	MaxConcurrent       int             `json:"max_concurrent,omitzero"`        // hosts that are under way at once; 0: any number
-	ReadyPercent        int             `json:"ready_percent"`                   // of the clusters, without those that may fail
+	ReadyPercent        int             `json:"ready_percent"`                  // of the clusters, without those that may fail
 	MaxFailed           int             `json:"max_failed,omitzero"`            // clusters that may fail
 	Soak                time.Duration   `json:"soak,omitzero"`
 	Approval            bool            `json:"approval,omitzero"`

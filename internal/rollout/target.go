@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // target is a deployment target in one step.
@@ -215,9 +216,9 @@ func (r *run) reconstruct(t *target) *Target {
 		switch changed := r.Records[m.key].Changed; {
 		case m.info == nil:
 		case m.pending():
-			waits = latest(waits, changed)
+			waits = verdict.Latest(waits, changed)
 		default:
-			newest = latest(newest, changed)
+			newest = verdict.Latest(newest, changed)
 		}
 	}
 	for _, m := range t.members {

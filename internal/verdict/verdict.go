@@ -54,3 +54,11 @@ func Worst(a, b Status) Status {
 	}
 	return a
 }
+
+// Latest is the later one of two times.
+func Latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

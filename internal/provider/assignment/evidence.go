@@ -15,33 +15,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// checkAbout refuses evidence of another assignment. Evidence with the name and location that this assignment had before
-// is accepted. hasCommit checks the repository, by the tip.
-func (o *operation) checkAbout() {
-	evidence := o.steps.evidence
-	if evidence == nil || !o.locationKnown {
-		return
-	}
-	is := repository.About(o.intent.Owner)
-	if evidence.About == is {
-		return
-	}
-	if o.known != nil {
-		was := repository.About(o.known.Owner)
-		was.Environment = is.Environment
-		if evidence.About == was || evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
-			return
-		}
-	}
-	o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
-		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
-}
-
 // checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
 func (o *operation) checkEvidence(in rollout.Input) {
-	if in.Reports != nil && len(o.result.Fleet.Clusters) > 0 && !o.knowsAnyCluster() {
-		o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
-			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
+	if in.Reports != nil {
+		repository.CheckClusters(o.steps.evidence, o.result.Fleet, o.diagnostics)
 	}
 	if in.Settings == nil {
 		return
@@ -60,15 +37,6 @@ func (o *operation) checkEvidence(in rollout.Input) {
 			"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
 			in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
 	}
-}
-
-func (o *operation) knowsAnyCluster() bool {
-	for i := range o.result.Fleet.Clusters {
-		if _, ok := o.steps.evidence.Clusters[o.result.Fleet.Clusters[i].Name]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // reports returns a function that looks up the evidence about a folder on a cluster. The evidence's tip is the tip of
@@ -119,14 +87,7 @@ func (o *operation) hasCommit(ctx context.Context, id string) bool {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return false
 	}
-	if found[id].ID == "" {
-		o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
-			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
-			o.intent.Owner.Location.Branch, found[id].Reason))
-		return false
-	}
-	return true
+	return repository.CheckTip(found[id], o.intent.Owner.Location.Branch, o.diagnostics)
 }
 
 // commitsOfRemoved returns the commits that clusters of hosts have on which a folder is to be removed. Evidence has only

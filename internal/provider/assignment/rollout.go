@@ -78,7 +78,13 @@ func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 func (o *operation) decideRollout(ctx context.Context) bool {
 	wanted := o.rendering.Wanted()
 	o.steps = o.model.decodeRollout(o.diagnostics)
-	o.checkAbout()
+	if o.locationKnown {
+		var before *delivery.Owner
+		if o.known != nil {
+			before = &o.known.Owner
+		}
+		repository.CheckAbout(o.steps.evidence, o.intent.Owner, before, o.diagnostics)
+	}
 	if o.diagnostics.HasError() {
 		return false
 	}

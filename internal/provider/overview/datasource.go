@@ -4,7 +4,6 @@ package overview
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -121,7 +120,10 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		return
 	}
 	question.in.Result = computed
-	if question.checkEvidence(diagnostics); diagnostics.HasError() {
+	if repository.CheckAbout(question.in.Evidence, question.in.Owner, nil, diagnostics); question.in.Evidence != nil && !diagnostics.HasError() {
+		repository.CheckClusters(question.in.Evidence, computed.Fleet, diagnostics)
+	}
+	if diagnostics.HasError() {
 		return
 	}
 	if question.lookAtBranch(ctx, c, diagnostics); diagnostics.HasError() {
@@ -195,38 +197,11 @@ func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *di
 	}
 }
 
-// checkEvidence refuses evidence of another assignment, or of another fleet.
-func (q *question) checkEvidence(diagnostics *diag.Diagnostics) {
-	evidence := q.in.Evidence
-	if evidence == nil {
-		return
-	}
-	if is := repository.About(q.in.Owner); evidence.About != is {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
-			"It is of %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
-		return
-	}
-	clusters := q.in.Result.Fleet.Clusters
-	known := slices.ContainsFunc(clusters, func(cluster fleet.Cluster) bool {
-		_, ok := evidence.Clusters[cluster.Name]
-		return ok
-	})
-	if len(evidence.Clusters) > 0 && len(clusters) > 0 && !known {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
-			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
-	}
-}
-
 // checkTip refuses evidence that was gathered at a commit which the branch does not have.
 func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
 	evidence := q.in.Evidence
 	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
 		return
 	}
-	if found := seen.Past[evidence.Tip]; found.ID == "" {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
-			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
-			q.in.Owner.Location.Branch, found.Reason))
-	}
+	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, diagnostics)
 }

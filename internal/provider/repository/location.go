@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -93,8 +92,3 @@ func ParseImportID(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic
 
 // LocationText is a location in the form of an import.
 func LocationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }
-
-// About is the owner in the form of evidence.
-func About(owner delivery.Owner) observe.About {
-	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
-}

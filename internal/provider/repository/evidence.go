@@ -1,0 +1,60 @@
+package repository
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// CheckAbout refuses evidence of another assignment than the owner. Evidence of what it was called before, if that is not nil, is
+// accepted. CheckTip checks the repository.
+func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delivery.Owner, diagnostics *diag.Diagnostics) {
+	is := about(owner)
+	if evidence == nil || evidence.About == is {
+		return
+	}
+	if before != nil {
+		was := about(*before)
+		was.Environment = is.Environment
+		if evidence.About == was || evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
+			return
+		}
+	}
+	diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
+		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
+}
+
+// about is the owner in the form of evidence.
+func about(owner delivery.Owner) observe.About {
+	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
+}
+
+// CheckClusters refuses evidence that knows clusters, and none of the fleet.
+func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, diagnostics *diag.Diagnostics) {
+	known := slices.ContainsFunc(of.Clusters, func(cluster fleet.Cluster) bool {
+		_, ok := evidence.Clusters[cluster.Name]
+		return ok
+	})
+	if len(evidence.Clusters) > 0 && len(of.Clusters) > 0 && !known {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
+	}
+}
+
+// CheckTip refuses evidence that was gathered at a commit which the branch does not have: it is about another repository.
+// found is what the branch has of that commit.
+func CheckTip(found gitops.Commit, branch string, diagnostics *diag.Diagnostics) bool {
+	if found.ID == "" {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
+			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.", branch, found.Reason))
+	}
+	return found.ID != ""
+}
