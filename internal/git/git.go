@@ -29,6 +29,8 @@ type Client struct {
 	web transport.Transport // for http and https
 	log Logger              // nil: nothing is logged
 
+	appends bool // web is boundedTransport, which appends packs to requests
+
 	over    http.RoundTripper // what web goes through, unless WithTransport sets it
 	product string            // see WithUserAgent
 }
@@ -67,7 +69,7 @@ func NewClient(options ...Option) *Client {
 		c.over = defaultRoundTripper()
 	}
 	if c.web == nil {
-		c.web = newHTTPTransport(c.over, c.product)
+		c.web, c.appends = newHTTPTransport(c.over, c.product), true
 	}
 	return c
 }

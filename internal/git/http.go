@@ -121,7 +121,8 @@ func slow(ctx context.Context, err error) error {
 // boundedTransport limits what a server's answers may hold: go-git reads
 // advertisements, reports and the bodies of errors to their end, however long. It
 // also keeps credentials within their scope: after a redirect, Go's client would
-// send them to other ports, to subdomains, and from https to http.
+// send them to other ports, to subdomains, and from https to http. And it appends
+// the pack of a push, of which go-git would make a copy in memory, as large as two.
 type boundedTransport struct {
 	next    http.RoundTripper
 	product string // goes with the user agent; may be empty
@@ -131,12 +132,35 @@ type boundedTransport struct {
 // credentials are for.
 type scopeKey struct{}
 
+// packKey is the key in a push's context for its pack.
+type packKey struct{}
+
+// appendPack sends a pack after the body that a request has.
+func appendPack(request *http.Request, pack *Pack) {
+	before := request.GetBody
+	request.ContentLength += int64(pack.Finish())
+	request.GetBody = func() (io.ReadCloser, error) {
+		body, err := before()
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(body, pack.Reader()), body}, nil
+	}
+	request.Body, _ = request.GetBody()
+}
+
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	if scope, ok := request.Context().Value(scopeKey{}).(urlPrefix); ok && !scope.holds(urlPrefixOf(request.URL)) {
 		request.Header.Del("Authorization")
 	}
 	request.Header.Set("User-Agent", strings.TrimSpace(request.UserAgent()+" "+t.product))
+	if pack, ok := request.Context().Value(packKey{}).(*Pack); ok && request.Body != nil {
+		appendPack(request, pack)
+	}
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return nil, slow(request.Context(), err)

@@ -171,60 +171,87 @@ func deltaTargetSize(content []byte) (int64, error) {
 }
 
 // Pack collects objects into a pack without deltas: finding them would
-// cost more than sending a few small files whole.
+// cost more than sending a few small files whole. It is kept in parts, so that it
+// is never copied to grow: that of a first apply has hundreds of megabytes. It is
+// safe for concurrent use until it is finished.
 type Pack struct {
-	buffer  bytes.Buffer
-	present map[Hash]bool
-	entries []packEntry // in the order of the buffer
-
-	finished bool // has its checksum
+	mutex    sync.Mutex
+	present  map[Hash]struct{}
+	parts    [][]byte
+	size     int // of the parts
+	finished bool
 }
 
-// packEntry is an object in a pack's buffer.
-type packEntry struct {
-	id    Hash
-	start int
-}
-
-const packHeader = 12 // "PACK", version, count
+const (
+	packHeader = 12      // "PACK", version, count
+	largePart  = 1 << 20 // bytes of a part of a large pack
+)
 
 // NewPack returns a pack of nothing.
 func NewPack() *Pack {
-	w := &Pack{present: map[Hash]bool{}}
-	w.buffer.Write(make([]byte, packHeader))
-	return w
+	p := &Pack{present: map[Hash]struct{}{}}
+	p.write(make([]byte, packHeader))
+	return p
 }
 
-// compressors are kept for other packs: making one takes longer than all that a
+// compressors are kept for other objects: making one takes longer than all that a
 // small pack needs of it. They have the fastest level: manifests shrink nearly
 // as far, and the default one clears half a megabyte before each object, however
 // small.
 var compressors = sync.Pool{New: func() any {
-	w, _ := zlib.NewWriterLevel(io.Discard, zlib.BestSpeed)
-	return w
+	c := &compressor{}
+	c.writer, _ = zlib.NewWriterLevel(&c.packed, zlib.BestSpeed)
+	return c
 }}
+
+// compressor makes an object's bytes in a pack.
+type compressor struct {
+	packed bytes.Buffer
+	writer *zlib.Writer
+}
 
 // add writes one object; the second time it is passed over.
 func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
-	if p.present[id] {
+	if !p.isNew(id) {
 		return
 	}
-	p.present[id] = true
-	p.entries = append(p.entries, packEntry{id, p.buffer.Len()})
+	c := compressors.Get().(*compressor)
+	defer compressors.Put(c)
+	c.packed.Reset()
 	size := uint64(len(content))
-	c := byte(kind)<<4 | byte(size&0xf)
+	first := byte(kind)<<4 | byte(size&0xf)
 	for size >>= 4; size > 0; size >>= 7 {
-		p.buffer.WriteByte(c | 0x80)
-		c = byte(size & 0x7f)
+		c.packed.WriteByte(first | 0x80)
+		first = byte(size & 0x7f)
 	}
-	p.buffer.WriteByte(c)
-	compressor := compressors.Get().(*zlib.Writer)
-	compressor.Reset(&p.buffer)
+	c.packed.WriteByte(first)
+	c.writer.Reset(&c.packed)
 	// Neither can fail: they write to memory.
-	_, _ = compressor.Write(content)
-	_ = compressor.Close()
-	compressor.Reset(io.Discard) // or it would hold the buffer
-	compressors.Put(compressor)
+	_, _ = c.writer.Write(content)
+	_ = c.writer.Close()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.write(c.packed.Bytes())
+}
+
+// isNew says whether an object is added for the first time.
+func (p *Pack) isNew(id Hash) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	before := len(p.present)
+	p.present[id] = struct{}{}
+	return len(p.present) > before
+}
+
+// write adds bytes to the last part, or makes a new one for them, as large as all before.
+func (p *Pack) write(content []byte) {
+	last := len(p.parts) - 1
+	if last < 0 || len(p.parts[last])+len(content) > cap(p.parts[last]) {
+		p.parts = append(p.parts, make([]byte, 0, max(len(content), min(p.size, largePart))))
+		last++
+	}
+	p.parts[last] = append(p.parts[last], content...)
+	p.size += len(content)
 }
 
 // AddFile adds a file.
@@ -247,34 +274,40 @@ func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
 // Add adds an object of any kind.
 func (p *Pack) Add(id Hash, o Object) { p.add(id, o.Kind, o.Content) }
 
-// Join adds what another pack has; that one cannot be used after it.
-func (p *Pack) Join(other *Pack) {
-	content := other.buffer.Bytes()
-	for i, entry := range other.entries {
-		if p.present[entry.id] {
-			continue
-		}
-		end := len(content)
-		if i+1 < len(other.entries) {
-			end = other.entries[i+1].start
-		}
-		p.present[entry.id] = true
-		p.entries = append(p.entries, packEntry{entry.id, p.buffer.Len()})
-		p.buffer.Write(content[entry.start:end])
-	}
-}
-
-// Finish returns the pack; nothing can be added to it any more.
-func (p *Pack) Finish() []byte {
+// Finish ends the pack; nothing can be added to it any more. It returns the pack's size in bytes.
+func (p *Pack) Finish() int {
 	if p.finished {
-		return p.buffer.Bytes()
+		return p.size
 	}
 	p.finished = true
-	pack := p.buffer.Bytes()
-	copy(pack, "PACK")
-	binary.BigEndian.PutUint32(pack[4:], packfile.VersionSupported)
-	binary.BigEndian.PutUint32(pack[8:], uint32(len(p.present)))
-	sum := sha1.Sum(pack)
-	p.buffer.Write(sum[:])
-	return p.buffer.Bytes()
+	header := p.parts[0]
+	copy(header, "PACK")
+	binary.BigEndian.PutUint32(header[4:], packfile.VersionSupported)
+	binary.BigEndian.PutUint32(header[8:], uint32(len(p.present)))
+	h := sha1.New()
+	for _, part := range p.parts {
+		h.Write(part)
+	}
+	p.write(h.Sum(nil))
+	return p.size
 }
+
+// Reader reads the finished pack from its beginning.
+func (p *Pack) Reader() io.Reader {
+	p.Finish()
+	parts := make([]io.Reader, len(p.parts))
+	for i, part := range p.parts {
+		parts[i] = bytes.NewReader(part)
+	}
+	return io.MultiReader(parts...)
+}
+
+// sentPack is a pack in a request.
+type sentPack struct {
+	io.Reader
+	pack *Pack
+}
+
+func (p *Pack) open() *sentPack { return &sentPack{p.Reader(), p} }
+
+func (*sentPack) Close() error { return nil }

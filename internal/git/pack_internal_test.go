@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os/exec"
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -33,14 +35,24 @@ func TestPacksAreGitsPacks(t *testing.T) {
 	git(nil, "init", "--quiet", "--bare")
 	writer := NewPack()
 	want := map[Hash][]byte{}
+	var workers sync.WaitGroup
 	for i := range 200 {
 		content := []byte(strings.Repeat(fmt.Sprintf("line %d\n", i/50), i*7))
+		if i%20 == 0 { // together they fill parts of the pack
+			content = make([]byte, 300<<10)
+			_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(content)
+		}
 		id := NewHasher().object(plumbing.BlobObject, content)
-		writer.add(id, plumbing.BlobObject, content)
-		writer.add(id, plumbing.BlobObject, content)
+		for range 2 {
+			workers.Go(func() { writer.add(id, plumbing.BlobObject, content) })
+		}
 		want[id] = content
 	}
-	pack := writer.Finish()
+	workers.Wait()
+	pack, err := io.ReadAll(writer.Reader())
+	if err != nil || len(pack) != writer.Finish() {
+		t.Fatalf("%d bytes of %d, %v", len(pack), writer.Finish(), err)
+	}
 	git(pack, "index-pack", "--strict", "--stdin")
 
 	// git's own, full of deltas, by offset and by id.
@@ -250,25 +262,5 @@ func TestATreeThatNamesAnEntryTwiceIsMalformed(t *testing.T) {
 		if _, err := ParseTree([]byte(strings.Join(entries, "\x00"+id) + "\x00" + id)); err != nil {
 			t.Errorf("%q: %v", entries, err)
 		}
-	}
-}
-
-func TestPacksThatAreJoinedHoldEachObjectOnce(t *testing.T) {
-	h := NewHasher()
-	whole, one, other := NewPack(), NewPack(), NewPack()
-	for i := range 20 {
-		content := []byte(strings.Repeat("text ", i))
-		id := h.Blob(content)
-		whole.AddFile(id, content)
-		if i < 12 {
-			one.AddFile(id, content)
-		}
-		if i >= 8 {
-			other.AddFile(id, content)
-		}
-	}
-	one.Join(other)
-	if got, want := one.Finish(), whole.Finish(); !bytes.Equal(got, want) {
-		t.Errorf("the joined pack has %d bytes, want the %d of the whole one", len(got), len(want))
 	}
 }

@@ -1,11 +1,9 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -54,7 +52,7 @@ const askTime = 10 * time.Second
 func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	result, err := c.push(ctx, remote, branch, old, commit, pack)
 	fields := map[string]any{
-		"to": branch, "old": old.String(), "commit": commit.String(), "bytes": len(pack.Finish()), "took": result.Took,
+		"to": branch, "old": old.String(), "commit": commit.String(), "bytes": pack.Finish(), "took": result.Took,
 		"sent": result.Sent, "applied": result.Applied, "moved": result.Moved, "refused": result.Refused,
 	}
 	if err != nil {
@@ -75,7 +73,7 @@ func (c *Client) push(ctx context.Context, remote Remote, branch string, old, co
 	defer w.close()
 	said, began := &beginning{limit: maxErrorBody}, time.Now()
 	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
-		request, err := updateRequest(advertised, branch, old, commit, pack.Finish())
+		request, err := updateRequest(advertised, branch, old, commit, pack)
 		if err == nil {
 			request.Progress, result.Sent = said, true
 		}
@@ -122,7 +120,7 @@ var errMoved = errors.New("the branch was moved by another writer")
 // updateRequest asks for the branch to go from old to commit. The server
 // compares once more; when its advertisement already differs, no pack is sent.
 func updateRequest(
-	advertised *packp.AdvRefs, branch string, old, commit Hash, pack []byte,
+	advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack,
 ) (*packp.ReferenceUpdateRequest, error) {
 	name := refName(branch)
 	if tip, ok := advertised.References[name.String()]; ok && tip != old {
@@ -138,7 +136,7 @@ func updateRequest(
 		_ = request.Capabilities.Set(capability.Agent, capability.DefaultAgent())
 	}
 	request.Commands = []*packp.Command{{Name: name, Old: old, New: commit}}
-	request.Packfile = io.NopCloser(bytes.NewReader(pack))
+	request.Packfile = pack.open()
 	return request, nil
 }
 

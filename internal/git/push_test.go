@@ -3,10 +3,12 @@ package git_test
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,5 +73,39 @@ func TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt(t *testing.T) {
 	result, err := client.Push(ctx, remote, "main", tip.Commit, commit, pack)
 	if err != nil || !result.Applied || !ended.Load() {
 		t.Errorf("%+v, %v; the context ended: %t", result, err, ended.Load())
+	}
+}
+
+// A first apply of 100,000 folders pushes hundreds of megabytes.
+func TestALargePackIsNotCopied(t *testing.T) {
+	overHTTP := served(t, func(http.ResponseWriter, *http.Request) bool { return false })
+	random := rand.NewChaCha8([32]byte{})
+	for name, remote := range map[string]git.Remote{"http": overHTTP, "a path": {URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}} {
+		client := git.NewClient()
+		if name != "http" {
+			if err := client.Create(t.Context(), remote); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tip, err := client.Open(t.Context(), remote, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		commit, pack := commitOf(t, tip, "a", "x")
+		content := make([]byte, 50<<10)
+		for range 32 << 20 / len(content) {
+			_, _ = random.Read(content) // it does not shrink
+			pack.AddFile(git.BlobID(content), content)
+		}
+		result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack)
+		runtime.ReadMemStats(&after)
+		if err != nil || !result.Applied {
+			t.Fatalf("over %s: %+v, %v", name, result, err)
+		}
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 44 {
+			t.Errorf("over %s: a push of %d MiB takes %d MiB", name, pack.Finish()>>20, allocated)
+		}
 	}
 }

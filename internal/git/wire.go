@@ -110,7 +110,7 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	if parsed, err := url.Parse(remote.URL); err == nil {
 		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
 	}
-	w := &webWire{transport: c.web, endpoint: endpoint}
+	w := &webWire{transport: c.web, endpoint: endpoint, appends: c.appends}
 	chosen := remote.Credentials.choose(remote.URL)
 	w.scope, w.withheld = chosen.scope, chosen.withheld
 	// Not in the endpoint: go-git would make them part of every request's URL.
@@ -126,6 +126,7 @@ type webWire struct {
 	auth      transport.AuthMethod // nil for anonymous access
 	scope     urlPrefix            // where auth may go
 	withheld  bool                 // the credentials are not for this URL
+	appends   bool                 // the transport appends packs to requests
 	upload    transport.UploadPackSession
 }
 
@@ -229,6 +230,9 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 	request, err := prepare(advertised)
 	if err != nil {
 		return nil, err
+	}
+	if sent, ok := request.Packfile.(*sentPack); ok && w.appends {
+		ctx, request.Packfile = context.WithValue(ctx, packKey{}, sent.pack), nil
 	}
 	report, err := session.ReceivePack(ctx, request)
 	return report, webError(err)

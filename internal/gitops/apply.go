@@ -3,8 +3,6 @@ package gitops
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -252,42 +250,27 @@ func (a *application) commit(
 
 // pack adds the files and folders that the change writes.
 func (c *change) pack(pack *git.Pack) error {
+	failures := make([]error, len(c.put))
 	// Compressing the folders is most of the work of a large apply.
-	size := max(smallestPart, (len(c.put)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	parts := slices.Collect(slices.Chunk(c.put, size))
-	if len(parts) <= 1 {
-		return packFiles(pack, c.put)
-	}
-	packs, failures := make([]*git.Pack, len(parts)), make([]error, len(parts))
-	parallel.EachPart(len(parts), func(i int) {
-		packs[i] = git.NewPack()
-		failures[i] = packFiles(packs[i], parts[i])
+	parallel.EachWith(len(c.put), func() func(int) {
+		h := git.NewHasher()
+		return func(i int) { failures[i] = packFile(h, pack, c.put[i]) }
 	})
-	for i := range parts {
-		if failures[i] != nil {
-			return failures[i]
+	for _, err := range failures {
+		if err != nil {
+			return err
 		}
-		pack.Join(packs[i])
 	}
 	return nil
 }
 
-// smallestPart is how many files and folders are worth a goroutine.
-const smallestPart = 512
-
-func packFiles(pack *git.Pack, put []putFile) error {
-	h := git.NewHasher()
-	for _, file := range put {
-		if file.there {
-			continue
-		}
-		if file.folder == nil {
-			pack.AddFile(file.id, file.content)
-			continue
-		}
-		if err := packFolder(h, pack, file); err != nil {
-			return err
-		}
+func packFile(h *git.Hasher, pack *git.Pack, file putFile) error {
+	switch {
+	case file.there:
+	case file.folder != nil:
+		return packFolder(h, pack, file)
+	default:
+		pack.AddFile(file.id, file.content)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package gittest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -146,7 +145,7 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 			return true
 		})
 	}
-	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(bytes.NewReader(w.Finish()))), nil
+	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
 }
 
 // past visits a commit and those before it, until visit returns false.

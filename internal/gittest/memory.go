@@ -1,7 +1,6 @@
 package gittest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 // than processes can. What it stores has to be checked by git.
 type Memory struct {
 	objects map[git.Hash]git.Object
-	packed  map[git.Hash]*git.Pack // each object that was sent before
 	tip     git.Hash
 	filters bool
 }
@@ -29,7 +27,7 @@ type Memory struct {
 // NewMemory returns an empty repository, whose server can filter or cannot. A
 // client that is given it by git.WithTransport reaches it by every http URL.
 func NewMemory(filters bool) *Memory {
-	return &Memory{objects: map[git.Hash]git.Object{}, packed: map[git.Hash]*git.Pack{}, filters: filters}
+	return &Memory{objects: map[git.Hash]git.Object{}, filters: filters}
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -81,7 +79,7 @@ func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackR
 			s.send(w, id, depth, blobs)
 		}
 	}
-	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(bytes.NewReader(w.Finish()))), nil
+	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
 }
 
 // leadTo reports whether one of the commits is, or has in its history, another.
@@ -98,11 +96,7 @@ func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
 // send writes an object, and so many levels of trees of what it refers to.
 func (m *Memory) send(w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := m.objects[id]
-	if m.packed[id] == nil {
-		m.packed[id] = git.NewPack()
-		m.packed[id].Add(id, o)
-	}
-	w.Join(m.packed[id])
+	w.Add(id, o)
 	if levels == 0 {
 		return
 	}
@@ -208,5 +202,6 @@ func Pack(repositories []*Memory) []byte {
 			w.Add(id, o)
 		}
 	}
-	return w.Finish()
+	pack, _ := io.ReadAll(w.Reader()) // it is in memory
+	return pack
 }
