@@ -94,7 +94,7 @@ func newLanguage() (*language, error) {
 // program makes a program of an expression. Its evaluation fails beyond a cost of most.
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
-		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults(ast.NativeRep())))
+		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
 	}
 	return l.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),

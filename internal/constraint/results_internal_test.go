@@ -66,7 +66,7 @@ func TestKeptResultsAreThoseOfTheCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults(ast.NativeRep())))
+		kept, err := l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestACallKeepsSoManyResultsAndNoMore(t *testing.T) {
 		t.Fatal(issues.Err())
 	}
 	var keepers []*resultKeeper
-	program, err := l.env.Program(ast, cel.CustomDecoratorV2(keepResults(ast.NativeRep())), cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	program, err := l.env.Program(ast, cel.CustomDecoratorV2(keepResults), cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if keeper, ok := node.(*resultKeeper); ok {
 			keepers = append(keepers, keeper)
 		}
