@@ -59,7 +59,7 @@ func (r *renderer) checkLabels(at string, labels map[string]string) {
 		if problem := fleet.CheckLabelValue(labels[key]); problem != "" {
 			r.problem(path, "%s", problem)
 		}
-		if strings.HasPrefix(key, "flotilla.dev/") || strings.HasPrefix(reconciler.Hub().Agent.Registers, key+"=") {
+		if strings.HasPrefix(key, reconciler.LabelPrefix) || strings.HasPrefix(reconciler.Hub().Agent.Registers, key+"=") {
 			r.problem(path, "is a label that Flotilla sets")
 		}
 	}

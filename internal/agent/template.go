@@ -84,12 +84,12 @@ func (r *renderer) add(one *template, f *filler) {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		if _, given := labels[managedLabel]; !given {
-			labels[managedLabel] = "flotilla"
+		if _, given := labels[reconciler.ManagedLabel]; !given {
+			labels[reconciler.ManagedLabel] = reconciler.ManagedBy
 		}
 		o.SetLabels(labels)
 	}
-	if o.Shared && labels[clusterTypeLabel] != "" {
+	if o.Shared && labels[reconciler.TypeLabel] != "" {
 		o.Environment, _ = f.values["environment_label"].(string)
 	}
 	kind := reconciler.KindOf(o.GroupVersionKind().Group, o.GetKind())
@@ -115,11 +115,6 @@ func (r *renderer) add(one *template, f *filler) {
 	}
 	r.objects = append(r.objects, o)
 }
-
-const (
-	managedLabel     = "app.kubernetes.io/managed-by"
-	clusterTypeLabel = "flotilla.dev/cluster-type"
-)
 
 // filler replaces the placeholders of one object.
 type filler struct {

@@ -237,7 +237,7 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 	known := make(map[string]observe.Commit, len(found))
 	for id, commit := range found {
 		known[id] = observe.Commit{
-			ID: commit.ID, Missing: commit.Reason, Time: commit.Time, Behind: commit.Behind, Since: commit.Since.UTC(), Trees: commit.Trees,
+			ID: commit.ID, Missing: commit.Reason, Behind: commit.Behind, Since: commit.Since.UTC(), Trees: commit.Trees,
 		}
 	}
 	return known, nil

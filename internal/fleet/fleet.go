@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -43,14 +42,6 @@ type Config map[string]string
 
 // Labels are Kubernetes labels.
 type Labels map[string]string
-
-// Environment is a stage of the chain and its location in a GitOps repository.
-type Environment struct {
-	Name        string
-	GitopsRepo  folder.Location
-	Labels      Labels
-	Description string
-}
 
 // Workspace is a team: its workloads, the groups that may use its namespaces, its quota.
 type Workspace struct {

@@ -56,14 +56,9 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Versions
 }
 
-// Resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
+// resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
 // found are kept; others are asked for again, since their definition may have been applied meanwhile.
-func (c *Client) Resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
-	resource, served, err = c.resolve(ctx, apiVersion, kind)
-	return resource, served, c.withoutSecrets(err)
-}
-
-func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (Resource, bool, error) {
+func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	c.mu.Lock()
 	resource, known := c.resources[apiVersion][kind]
 	c.mu.Unlock()

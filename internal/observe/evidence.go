@@ -2,8 +2,6 @@ package observe
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -95,14 +93,4 @@ func (e *Evidence) Assignment(cluster, key string) Content {
 		content.AtTip = content.Known
 	}
 	return content
-}
-
-// ClustersByType lists the names of the clusters of each cluster type, in order.
-func (e *Evidence) ClustersByType() map[string][]string {
-	byType := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(e.Clusters)) {
-		of := e.Clusters[name].Type
-		byType[of] = append(byType[of], name)
-	}
-	return byType
 }

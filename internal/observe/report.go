@@ -38,12 +38,6 @@ type labelled struct {
 	owner, host string // labels
 }
 
-// The labels of reconciler objects, as internal/render writes them.
-const (
-	ownerLabel = "flotilla.dev/owner"
-	hostLabel  = "flotilla.dev/host"
-)
-
 // Hosts are the hosts whose folders a cluster follows: its type and itself.
 func Hosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
@@ -116,7 +110,7 @@ func newReport(found *reconciler.Listing, unserved map[string]string) Report {
 			report.said[name] = said
 		}
 		labels := one.Labels()
-		if owner, host := labels[ownerLabel], labels[hostLabel]; owner != "" && host != "" {
+		if owner, host := labels[reconciler.OwnerLabel], labels[reconciler.HostLabel]; owner != "" && host != "" {
 			report.labelled = append(report.labelled, labelled{name, owner, host})
 		}
 	}

@@ -17,7 +17,6 @@ import (
 type Commit struct {
 	// ID is the full id; "" where the branch does not have it, and then Missing says why.
 	ID, Missing string
-	Time        time.Time
 	// Behind is how many commits the tip is ahead, and Since from when on.
 	Behind int
 	Since  time.Time

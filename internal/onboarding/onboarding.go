@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Cluster is what this package needs of a cluster. A *kube.Client has it.
@@ -21,7 +22,6 @@ type Cluster interface {
 	Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error)
 	Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error
 	List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error)
-	Resolve(ctx context.Context, apiVersion, kind string) (resource kube.Resource, served bool, err error)
 	Resources(ctx context.Context) (found []kube.Resource, incomplete bool, err error)
 }
 
@@ -63,19 +63,13 @@ func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
 		OnHub: object.OnHub, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Merged: object.Merged, Type: object.GetLabels()[typeLabel], Environment: object.Environment,
+		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Merged: object.Merged, Type: object.GetLabels()[reconciler.TypeLabel], Environment: object.Environment,
 	}
 }
 
-const (
-	// createdAnnotation is on the objects that Flotilla has created. Its value is the mark of the cluster, so that it
-	// says nothing about a copy of the object on another cluster.
-	createdAnnotation = "flotilla.dev/made-on"
-	// The labels that internal/agent gives its objects.
-	clusterLabel     = "flotilla.dev/cluster"
-	typeLabel        = "flotilla.dev/cluster-type"
-	environmentLabel = "flotilla.dev/environment"
-)
+// createdAnnotation is on the objects that Flotilla has created. Its value is the mark of the cluster, so that it
+// says nothing about a copy of the object on another cluster.
+const createdAnnotation = "flotilla.dev/made-on"
 
 // createdHere says whether Flotilla has created an object on the cluster with this mark.
 func createdHere(live *unstructured.Unstructured, mark string) bool {

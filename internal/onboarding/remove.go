@@ -61,7 +61,7 @@ func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look
 // nameOf is the label of the cluster that objects are of; "" where none of them has it.
 func nameOf(objects []agent.Object) string {
 	for i := range objects {
-		if name := objects[i].GetLabels()[clusterLabel]; name != "" {
+		if name := objects[i].GetLabels()[reconciler.ClusterLabel]; name != "" {
 			return name
 		}
 	}
@@ -234,7 +234,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		if !one.OnHub || one.live.GetLabels()[label] != value || isTerminating(one.live) {
 			continue
 		}
-		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil, environmentLabel: nil}}}); err != nil {
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}}}); err != nil {
 			return err
 		}
 		var left []string
@@ -243,7 +243,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			left = nil
 			for _, live := range list.Items {
 				name, _, _ := unstructured.NestedString(live.Object, strings.Split(kind.Destination, ".")...)
-				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) && live.GetLabels()["app.kubernetes.io/managed-by"] == "flotilla" {
+				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) && live.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy {
 					left = append(left, kube.RefOf(live).String())
 				}
 			}
@@ -263,7 +263,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
-		LabelSelector: reconciler.Hub().Agent.Registers + "," + clusterLabel, Trim: withoutData,
+		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Trim: withoutData,
 	})
 	if err != nil {
 		return nil, err
@@ -271,8 +271,8 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	return slices.DeleteFunc(found, func(one liveRecord) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
-			sameType := one.Type == "" || labels[typeLabel] == one.Type && (one.Environment == "" || labels[environmentLabel] == one.Environment)
-			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace && other.GetDeletionTimestamp() == nil
+			sameType := one.Type == "" || labels[reconciler.TypeLabel] == one.Type && (one.Environment == "" || labels[reconciler.EnvironmentLabel] == one.Environment)
+			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace && other.GetDeletionTimestamp() == nil
 		})
 	}), nil
 }

@@ -55,8 +55,8 @@ type Result struct {
 // Counts are the numbers of a page.
 type Counts struct {
 	Hosts, Clusters, Workspaces, Workloads, DeploymentTargets, Assignments int
-	// Policies, ConfigContainers and Constraints are those of the fleet.
-	Policies, ConfigContainers, Constraints int
+	// Policies and ConfigContainers are those of the fleet.
+	Policies, ConfigContainers int
 	// Verdicts count the assignments of the fleet by the worst verdict of their clusters; NotAsked are those without a verdict.
 	Verdicts map[verdict.Verdict]int
 	NotAsked int
@@ -279,7 +279,7 @@ func (m *builder) count() {
 	page, f := m.out.Page, m.Result.Fleet
 	c := Counts{
 		Hosts: len(page.Hosts), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
-		Policies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Constraints: len(m.Rules),
+		Policies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers),
 		Verdicts: map[verdict.Verdict]int{}, Unscheduled: len(page.Unscheduled),
 	}
 	workloads := map[string]bool{}

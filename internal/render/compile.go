@@ -23,9 +23,8 @@ type Templates struct {
 	environment string
 	hosts       map[string]*host // by cluster type
 	workspaces  map[string]*workspace
-	clusters    map[string][]string // names, by cluster type
-	waves       map[string]int      // by workload: the length of the longest chain of workloads that it requires
-	targets     map[string]*fleet.DeploymentTarget
+	clusters    map[string][]string       // names, by cluster type
+	waves       map[string]int            // by workload: the length of the longest chain of workloads that it requires
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
 	shapes      shapes
@@ -122,7 +121,6 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		workspaces:  indexWorkspaces(f),
 		clusters:    indexClusters(f),
 		waves:       indexWaves(f),
-		targets:     indexTargets(f),
 		parameters:  indexParameters(f),
 	}
 	templates.problems = templates.indexProblems(f)

@@ -358,17 +358,6 @@ func indexClusters(f *fleet.Fleet) map[string][]string {
 	return index
 }
 
-func indexTargets(f *fleet.Fleet) map[string]*fleet.DeploymentTarget {
-	index := map[string]*fleet.DeploymentTarget{}
-	for i := range f.Workloads {
-		workload := &f.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			index[fleet.FullName(workload.Name, workload.DeploymentTargets[j].Name)] = &workload.DeploymentTargets[j]
-		}
-	}
-	return index
-}
-
 // indexWaves returns, for each workload, the length of the longest chain of workloads that it requires. It ends at
 // cycles, which are errors elsewhere.
 func indexWaves(f *fleet.Fleet) map[string]int {

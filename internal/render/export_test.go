@@ -2,6 +2,9 @@ package render
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 
+// ParameterNames are the names of all parameters of built-in templates.
+var ParameterNames = parameterNames
+
 // IsPlainlyRight says whether Check leaves a file at a glance.
 func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
 	check, template := checkOf(t, subject, file)

@@ -9,14 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// Labels of reconciler objects. Their values are what [LabelValue] returns for the
-// names.
-const (
-	OwnerLabel  = "flotilla.dev/owner"
-	HostLabel   = "flotilla.dev/host"
-	TargetLabel = "flotilla.dev/deployment-target"
-)
-
 // maxLabel is the length of the longest value of a label, and of the longest name that is used as one.
 const maxLabel = 63
 

@@ -34,25 +34,6 @@ var parameterNames = func() []string {
 var parameterKinds = slices.SortedFunc(slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
 	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) })
 
-// Parameter is a parameter of built-in templates.
-type Parameter struct {
-	Name    string
-	Kind    string   // of the object over whose spec it is merged; empty for a parameter that templates read
-	Decided []string // fields of the spec that Flotilla decides, sorted: "chart.spec.version"
-}
-
-// Parameters returns all parameters of built-in templates, sorted by name.
-func Parameters() []Parameter {
-	all := make([]Parameter, len(parameterNames))
-	for i, name := range parameterNames {
-		all[i].Name = name
-		if kind := reconciler.KindOfParameter(name); kind != nil {
-			all[i].Kind, all[i].Decided = kind.Kind, slices.Sorted(maps.Keys(kind.DecidedFields()))
-		}
-	}
-	return all
-}
-
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
