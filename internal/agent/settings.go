@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Settings say how an agent on a cluster is set up.
@@ -279,7 +280,7 @@ func (r *renderer) checkSupported(at string, c *Credentials) {
 		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
 	}
 	if c.SSHPassphrase != "" && !of.Agent.Passphrases {
-		r.problem(at+".ssh_passphrase", "is for Flux alone: give the other agents a private key without a passphrase")
+		r.problem(at+".ssh_passphrase", "is for %s alone: give the other agents a private key without a passphrase", wording.List(reconciler.WithPassphrases(), wording.Named))
 	}
 	if c.BearerToken != "" && of.HasAgent() && !of.Agent.BearerTokens {
 		r.problem(at+".bearer_token", "cannot be used with %s: use token, which is sent as a password", of.Product)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // hook is how a status is set at the Git host.
@@ -28,10 +29,8 @@ func webhookService(f *Reporting, token string) map[string]any {
 }
 
 // statusRequest is the path and the body of the request that sets a commit status.
-func statusRequest(f *Reporting, state, revision, context, key string) (path, body string) {
-	hook, _ := f.hook(forge.Report{
-		Commit: revision, Context: context, Key: key, Success: state == "success", Description: "{{.app.status.sync.status}}, {{.app.status.health.status}}",
-	})
+func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string) (path, body string) {
+	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, Success: notice.Success, Description: notice.Description})
 	return hook.Path, jsonText(hook.Fields)
 }
 

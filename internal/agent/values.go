@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
@@ -29,7 +28,7 @@ func (r *renderer) values() map[string]any {
 		"cluster": s.Cluster, "name": s.Name, "namespace": s.Namespace, "interval": duration(s.Interval), "timeout": duration(s.Timeout),
 		"cluster_label": render.LabelValue(s.Cluster), "cluster_type_label": render.LabelValue(s.ClusterType), "environment_label": render.LabelValue(s.Environment),
 		"url": s.Repository.URL, "branch": s.Repository.Branch, "git_host": repositoryHost(s.Repository.URL),
-		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": r.repositoryAuth(), "app_provider": "", "on_hub": "", "on_cluster": "",
+		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": r.repositoryAuth(), "no_folder": s.of().NoFolder, "app_provider": "", "on_hub": "", "on_cluster": "",
 		"credentials.username": username, "credentials.password": password, "credentials.bearer_token": c.BearerToken,
 		"credentials.ssh_private_key": c.SSHPrivateKey, "credentials.ssh_known_hosts": "", "credentials.ssh_passphrase": "",
 		"credentials.ca_certificates": c.CACertificates, "credentials.ca_certificates_base64": encoded(c.CACertificates), "credentials.https_ca_certificates": "",
@@ -53,17 +52,18 @@ func (r *renderer) values() map[string]any {
 	return values
 }
 
-// repositoryAuth is how the agent authenticates at the Git host, in the words of Config Sync.
+// repositoryAuth is how the agent authenticates at the Git host, in its own words.
 func (r *renderer) repositoryAuth() string {
+	words := r.settings.of().Agent.Auth
 	switch {
 	case r.settings.Credentials.GitHubApp != nil:
-		return "githubapp"
+		return words["github_app"]
 	case r.isSSH():
-		return "ssh"
+		return words["ssh_private_key"]
 	case r.settings.CredentialsSecret != "" || r.settings.Credentials.Token != "" || r.settings.Credentials.Password != "":
-		return "token"
+		return words["password"]
 	}
-	return "none"
+	return words[""]
 }
 
 // folders are the values of both folders that a cluster follows: that of its type, and its own.
@@ -101,46 +101,38 @@ func (r *renderer) addFeedback(values map[string]any) {
 		return strings.NewReplacer(clusterPlaceholder, s.Cluster, hostPlaceholder, suffix).Replace(f.Context)
 	}
 	ofType, own := replace("cluster-type"), replace("cluster")
-	choose := func(own, ofType string) string {
-		return `{{if eq .app.metadata.name "` + s.Name + `-cluster"}}` + own + "{{else}}" + ofType + "{{end}}"
-	}
-	context, key := choose(own, ofType), choose(forge.StatusKey(own), forge.StatusKey(ofType))
 	maps.Copy(values, map[string]any{
 		"feedback.url": f.URL, "feedback.secret": f.Secret, "feedback.cluster_type_context": ofType, "feedback.cluster_context": own,
-		"feedback.flux_provider": forge.Forge(f.Forge).Kind().Flux, "feedback.flux_no_folder": reconciler.NoFolderFlux,
-		"feedback.argocd_context": context, "feedback.argocd_subscription": "", "feedback.argocd_webhook": "",
+		"feedback.provider": forge.Forge(f.Forge).Kind().Flux, "feedback.subscription": "", "feedback.webhook": "",
 		"credentials.feedback_token": f.Token, "credentials.feedback_app_id": app.ID, "credentials.feedback_app_installation_id": app.InstallationID,
 		"credentials.feedback_app_private_key": app.PrivateKey, "credentials.feedback_app_url": app.URL,
 	})
-	for _, status := range []struct{ name, state, revision string }{
-		{"succeeded", "success", syncedRevision}, {"degraded", "failure", syncedRevision}, {"failed", "failure", triedRevision},
-	} {
-		values["feedback.argocd_"+status.name+"_path"], values["feedback.argocd_"+status.name+"_body"] = "", ""
+	choose := func(own, ofType string) string {
+		chosen := filler{values: map[string]any{"name": s.Name, "feedback.cluster_context": own, "feedback.cluster_type_context": ofType}}
+		text, _ := chosen.text(s.of().Agent.NoticeContext).(string)
+		return text
+	}
+	context, key := choose(own, ofType), choose(forge.StatusKey(own), forge.StatusKey(ofType))
+	values["feedback.context"] = context
+	for _, notice := range s.of().Agent.Notices {
+		path, body := "", ""
 		if s.Feedback != nil && f.App == nil {
-			path, body := statusRequest(f, status.state, status.revision, context, key)
-			values["feedback.argocd_"+status.name+"_path"], values["feedback.argocd_"+status.name+"_body"] = path, body
+			path, body = statusRequest(f, &notice, context, key)
 		}
+		values["feedback."+notice.Name+"_path"], values["feedback."+notice.Name+"_body"] = path, body
 	}
 	switch {
 	case s.Feedback == nil:
 	case f.App != nil:
-		values["feedback.argocd_subscription"] = "notifications.argoproj.io/subscribe." + s.Name + "." + string(forge.GitHub)
+		values["feedback.subscription"] = s.Name + "." + string(forge.GitHub)
 	default:
 		token := "$" + s.Name + "-token"
 		if f.Secret != "" {
 			token = "$" + f.Secret + ":token"
 		}
-		values["feedback.argocd_subscription"] = "notifications.argoproj.io/subscribe." + s.Name + "." + s.Name
-		values["feedback.argocd_webhook"] = webhookService(f, token)
+		values["feedback.subscription"], values["feedback.webhook"] = s.Name+"."+s.Name, webhookService(f, token)
 	}
 }
-
-// The commit that a status is about, in the templates of Argo CD's notifications: the one that is synced, or the one
-// that the last sync has tried.
-const (
-	syncedRevision = "{{.app.status.sync.revision}}"
-	triedRevision  = "{{.app.status.operationState.operation.sync.revision}}"
-)
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
@@ -15,7 +17,7 @@ const kalypsoGroup = "scheduler.kalypso.io"
 
 // fluxNameLabel is the label that Flux sets on what a Kustomization applied. In a Kalypso control plane its value is
 // the name of the environment followed by that of the workload's registration.
-const fluxNameLabel = "kustomize.toolkit.fluxcd.io/name"
+const fluxNameLabel = reconciler.AppliedByFlux
 
 // DecodeControlPlane reads the argument of provider::flotilla::control_plane: a list or map of texts
 // of YAML or JSON documents, with Kalypso's kinds and the JSON models Application, Cluster, Namespace
@@ -311,7 +313,7 @@ func WithoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")
 	delete(kept, fluxNameLabel)
-	delete(kept, "kustomize.toolkit.fluxcd.io/namespace")
+	delete(kept, strings.TrimSuffix(fluxNameLabel, "name")+"namespace")
 	if len(kept) == 0 {
 		return nil
 	}

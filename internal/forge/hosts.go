@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Kind is all that is known of a kind of Git host: what differs between them is asked here, and
@@ -60,11 +61,7 @@ func Names() []string {
 }
 
 // Listed are the names in a sentence, each with a mark around it: `gitea`, `github` or `gitlab`.
-func Listed(mark string) string {
-	names := Names()
-	last := len(names) - 1
-	return mark + strings.Join(names[:last], mark+", "+mark) + mark + " or " + mark + names[last] + mark
-}
+func Listed(mark string) string { return wording.Either(Names(), mark) }
 
 // kind is what is known of a kind; false when there is none of that name.
 func (f Forge) kind() (Kind, bool) {

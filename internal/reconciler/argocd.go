@@ -6,13 +6,25 @@ const (
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )
 
+// What commit statuses are about and say, in the templates of Argo CD's notifications: the commit that is synced, or the
+// one that the last sync has tried.
+const (
+	syncedRevision = "{{.app.status.sync.revision}}"
+	triedRevision  = "{{.app.status.operationState.operation.sync.revision}}"
+	argoStatus     = "{{.app.status.sync.status}}, {{.app.status.health.status}}"
+)
+
 // argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"Application"}, ReadsJSON: true,
+	Deploys: []string{"Application"}, ReadsJSON: true, NoFolder: noFolderArgo,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
+		Notices: []Notice{
+			{"succeeded", true, syncedRevision, argoStatus}, {"degraded", false, syncedRevision, argoStatus}, {"failed", false, triedRevision, argoStatus},
+		},
+		NoticeContext: `{{if eq .app.metadata.name "${name}-cluster"}}${feedback.cluster_context}{{else}}${feedback.cluster_type_context}{{end}}`,
 		Controllers: []Controller{
 			{Name: "argocd-repo-server", Without: "no repository is read"},
 			{Name: "argocd-notifications-controller", Without: "nothing is reported", Reports: true},
@@ -29,7 +41,7 @@ var argocd = Reconciler{
 // argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, Hub: true,
+	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Registers:  "argocd.argoproj.io/secret-type=cluster",

@@ -18,9 +18,10 @@ var configSync = Reconciler{
 	Reserved: []string{"config-management-monitoring", "resource-group-system"},
 	// A label has the name behind "config-management-system_".
 	LongestName: 38,
-	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true,
+	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true, NoFolder: noFolderSync,
 	Agent: Agent{
 		Objects: "config-sync", Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
+		Auth:       map[string]string{"github_app": "githubapp", "ssh_private_key": "ssh", "password": "token", "": "none"},
 		NoFeedback: "cannot be set for Config Sync, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 		Controllers: []Controller{
 			{Name: "reconciler-manager", Without: "nothing is reconciled"},

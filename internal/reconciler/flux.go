@@ -1,11 +1,16 @@
 package reconciler
 
 import (
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// AppliedByFlux is the label that Flux sets on what a Kustomization has applied, with the name of that.
+const AppliedByFlux = "kustomize" + ofFlux + "/name"
 
 const (
 	fluxSources = "source.toolkit.fluxcd.io"
@@ -16,7 +21,7 @@ const (
 // flux is Flux 2.6 and later.
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
-	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
+	Deploys: []string{"Kustomization", "HelmRelease"}, NoVariable: noVariable, NoFolder: noFolderFlux,
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
 		BearerTokens: true, Passphrases: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
@@ -39,7 +44,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
-			WaitsForAll: true, Removal: fluxRemoval, Applies: "kustomize" + ofFlux + "/name", Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
+			WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -51,7 +56,7 @@ var flux = Reconciler{
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
-			Either: [2]string{"chartRef", "chart"}, Applies: "helm" + ofFlux + "/name", Status: (*Listing).helmRelease,
+			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name", Status: (*Listing).helmRelease,
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,
@@ -97,6 +102,21 @@ var fluxDecisive = []Decisive{
 var fluxOwn = []Own{
 	{Group: fluxSources, Kind: "HelmChart", Managers: []string{"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller"}},
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
+}
+
+// variable is the form that Flux requires of the variables that it substitutes.
+var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
+
+func noVariable(key, value string, isText bool) string {
+	switch {
+	case !variable.MatchString(key):
+		return fmt.Sprintf("key %q cannot be a variable: use letters, digits and _, and no digit at the beginning", key)
+	case !isText:
+		return fmt.Sprintf("the value of key %q is an object or a list, and Flux substitutes text", key)
+	case strings.ContainsAny(value, "\n\r"):
+		return fmt.Sprintf("the value of key %q has several lines, which Flux would join", key)
+	}
+	return ""
 }
 
 // enoughConcurrency is a number of workers that is rarely blocked as a whole by workloads that do not get ready.

@@ -149,8 +149,8 @@ func commitOf(revision string) string {
 	return revision
 }
 
-// NoFolderFlux is the message of Flux about a folder that does not exist.
-const NoFolderFlux = "kustomization path not found"
+// noFolderFlux is the message of Flux about a folder that does not exist.
+const noFolderFlux = "kustomization path not found"
 
 // kustomizationRoot is a Kustomization that follows a folder.
 func (o *Listing) kustomizationRoot(k *Object, at Location, folder string) (Root, bool) {
@@ -187,7 +187,7 @@ func (o *Listing) fluxApplied(k, source *Object) Applied {
 		attempted = ""
 	}
 	ready, _ := k.condition("Ready")
-	a.NoFolder = ready.status == "False" && strings.Contains(ready.message, NoFolderFlux)
+	a.NoFolder = ready.status == "False" && strings.Contains(ready.message, noFolderFlux)
 	if ready.status == "False" {
 		a.Failing = namedIn(ready.message)
 	}

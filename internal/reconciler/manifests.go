@@ -68,6 +68,11 @@ func (r *Reconciler) HasParameter(name string) bool {
 	return r != nil && slices.ContainsFunc(r.Kinds, func(kind Kind) bool { return kind.Parameter == name })
 }
 
+// Substituting returns the reconciler that replaces variables in manifests.
+func Substituting() *Reconciler {
+	return all[slices.IndexFunc(all, func(one *Reconciler) bool { return one.NoVariable != nil })]
+}
+
 // HasProjects says whether objects of a reconciler belong to projects.
 func (r *Reconciler) HasProjects() bool {
 	return r != nil && slices.ContainsFunc(r.Kinds, func(kind Kind) bool { return kind.Project != "" })

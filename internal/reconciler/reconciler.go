@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Reconciler is what is known of one reconciler.
@@ -29,16 +30,22 @@ type Reconciler struct {
 	Kinds []Kind
 	// Deploys are the kinds of the objects that deploy what assignments have: of those of other kinds, they need some.
 	Deploys []string
-	// Hub says that an agent on another cluster applies the folders, and that its objects are there.
-	Hub bool
+	// HubOf names the reconciler that is on each cluster, where this one is its like on a hub: an agent on another cluster
+	// applies the folders, and its objects are there.
+	HubOf string
+	// Actions is how many actions of its own templates, "{{...}}", its template writes for an assignment.
+	Actions int
 	// LongestName is how many characters the names of its objects can have; 0 where they are as long as labels.
 	LongestName int
 	// Distinct says that it applies nothing of a folder in which two files have the same object.
 	Distinct bool
 	// ReadsJSON says that every file of a folder that ends in .json is read as a manifest.
 	ReadsJSON bool
-	// Substitutes says that it can replace variables in manifests by configuration.
-	Substitutes bool
+	// NoVariable says why a key of the configuration and its value, which may be no text, cannot replace a variable in
+	// manifests; "" where they can. It is nil where variables are not replaced.
+	NoVariable func(key, value string, isText bool) string
+	// NoFolder is in the messages of what follows a folder that does not exist.
+	NoFolder string
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
 	// whether both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
@@ -68,8 +75,11 @@ type Kind struct {
 	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended is
 	// the list that the parameter extends; it replaces all others.
 	Account, Project, Extended string
-	// Either are two fields of the spec, where an object with the first cannot have the second.
-	Either [2]string
+	// Either are two fields of the spec, where an object with the first cannot have the second. EitherFor are the manifests
+	// whose object has the first, and InPlace says what is set in place of the second then.
+	Either    [2]string
+	EitherFor Manifests
+	InPlace   string
 	// WaitsForAll says that an object is ready only when all is that it has applied.
 	WaitsForAll bool
 	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that
@@ -153,6 +163,12 @@ type Agent struct {
 	Registers string
 	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.
 	Contexts []string
+	// Auth are its words for the ways to authenticate at a Git host, by the name of a credential; "" is none.
+	Auth map[string]string
+	// Notices are the commit statuses that its notifications set by a Git host's API, and NoticeContext is their context, with
+	// placeholders; none where the agent knows the Git hosts.
+	Notices       []Notice
+	NoticeContext string
 	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.
 	NoFeedback string
 }
@@ -163,6 +179,14 @@ type Controller struct {
 	Reports       bool // it is needed for feedback alone
 	// Check says why what an agent's own manifests have may not be enough; nil where that is not known.
 	Check func(deployment *unstructured.Unstructured) string
+}
+
+// Notice is a commit status that a notification sets: a success or a failure, of a commit that a template of the
+// notification says.
+type Notice struct {
+	Name                string
+	Success             bool
+	Commit, Description string
 }
 
 // Is says whether the objects of a kind do something.
@@ -228,12 +252,42 @@ func Agents() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool { return !Named(name).HasAgent() })
 }
 
+// AgentsInWords names those that have an agent, with their products.
+func AgentsInWords() string {
+	names := Agents()
+	for i, name := range names {
+		one := Named(name)
+		names[i] = "`" + name + "` (" + one.Product + map[bool]string{true: " on another cluster, which deploys to it"}[one.OnHub()] + ")"
+	}
+	return wording.Either(names, "") + "; default: `" + DefaultAgent + "`"
+}
+
+// AgentNamespaces are the namespaces of agents, each once.
+func AgentNamespaces() []string {
+	var all []string
+	for _, name := range Agents() {
+		all = append(all, Named(name).Namespace)
+	}
+	return slices.Compact(all)
+}
+
+// WithPassphrases are the products whose agents read SSH keys that have a passphrase.
+func WithPassphrases() []string {
+	var products []string
+	for _, one := range all {
+		if one.Agent.Passphrases {
+			products = append(products, one.Product)
+		}
+	}
+	return products
+}
+
 // HasAgent says whether an agent applies the folders' manifests to clusters. Of nil, which is the user's own, that is not
 // known.
 func (r *Reconciler) HasAgent() bool { return r != nil && r.Namespace != "" }
 
 // OnHub says whether the objects of a reconciler are on another cluster than what they apply.
-func (r *Reconciler) OnHub() bool { return r != nil && r.Hub }
+func (r *Reconciler) OnHub() bool { return r != nil && r.HubOf != "" }
 
 // InNamespace returns the reconciler that is in a namespace itself; nil where none is.
 func InNamespace(name string) *Reconciler {
@@ -301,7 +355,7 @@ func Hub() *Reconciler { return all[slices.IndexFunc(all, (*Reconciler).OnHub)] 
 func Listed() []Kind {
 	var listed []Kind
 	for _, one := range all {
-		if !one.Hub { // whose kinds are those of Argo CD
+		if !one.OnHub() { // whose kinds are those of Argo CD
 			listed = append(listed, one.Listed()...)
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -84,7 +82,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Repo"] = repoOf(subject.Repo)
 	root["Values"] = d.values(target, parameters)
 	root["ConfigName"], _ = configName(target)
-	root["Substitute"], d.substituteProblem = d.substitute(target)
+	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
 	fillOwner(root, subject)
 	root["RenderedProject"] = t.projectOf(assignment)
 
@@ -136,23 +134,15 @@ func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 	return cmp.Or(name, defaultConfigName), written
 }
 
-// variable is the form that Flux requires of the variables that it substitutes.
-var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
-
-// substitute returns the variables that Flux substitutes, or why it cannot.
-func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error) {
+// substitute returns the variables that a reconciler substitutes, or why it cannot.
+func (d *data) substitute(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
 	if !target.Manifests.ConfigAs.Substitute() {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.config)) {
 		text, isScalar := textOf(d.config[key])
-		switch {
-		case !variable.MatchString(key):
-			return nil, problemf("config_as \"substitute\": key %q cannot be a variable: use letters, digits and _, and no digit at the beginning", key)
-		case !isScalar:
-			return nil, problemf("config_as \"substitute\": the value of key %q is an object or a list, and Flux substitutes text", key)
-		case strings.ContainsAny(text, "\n\r"):
-			return nil, problemf("config_as \"substitute\": the value of key %q has several lines, which Flux would join", key)
+		if problem := by.NoVariable(key, text, isScalar); problem != "" {
+			return nil, problemf("config_as \"substitute\": %s", problem)
 		}
 	}
 	return d.config, nil

@@ -22,13 +22,10 @@ func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
 	return team != nil && team.rendersProject
 }
 
-// ownActions is how many of Argo CD's template actions the template "argocd-hub" writes.
-const ownActions = 2
-
 // literal escapes values, so that an ApplicationSet does not read them as actions of its templates: a value with
 // "{{" in it arrives as it is.
-func literal(content []byte) ([]byte, error) {
-	if bytes.Count(content, []byte("{{")) == ownActions {
+func literal(content []byte, by *reconciler.Reconciler) ([]byte, error) {
+	if bytes.Count(content, []byte("{{")) == by.Actions {
 		return content, nil
 	}
 	return rewritten(content, func(document *yaml.Node) error {

@@ -136,9 +136,11 @@ func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Mani
 	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
 		c.report(c.path.Attribute(valuesParameter), "is for charts, which these manifests are not")
 	}
-	release, _ := parameters["helm_release"].(map[string]any)
-	if _, given := release["chart"]; given && manifests.Storage == "oci" {
-		c.report(c.path.Attribute("helm_release").Attribute("chart"), "is for charts of storage \"helm\" and \"git\": use oci_repository")
+	for _, kind := range parameterKinds {
+		fields, _ := parameters[kind.Parameter].(map[string]any)
+		if _, given := fields[kind.Either[1]]; given && kind.EitherFor.Has(manifestsOf(manifests)) {
+			c.report(c.path.Attribute(kind.Parameter).Attribute(kind.Either[1]), "%s", kind.InPlace)
+		}
 	}
 }
 
@@ -249,7 +251,7 @@ func formProblem(host *host, assignment *schedule.Assignment) error {
 	switch {
 	case host.reconciler == nil:
 		return nil
-	case forms.Substitute() && !host.reconciler.Substitutes:
+	case forms.Substitute() && host.reconciler.NoVariable == nil:
 		form = "substitute"
 	case among && !host.reconciler.HasAgent(): // values are given when somebody deploys it
 		form = "values"

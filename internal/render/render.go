@@ -153,8 +153,8 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 		return content, err
 	}
 	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
-	if err == nil && reconciler.Named(template.name).OnHub() {
-		content, err = literal(content)
+	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
+		content, err = literal(content, of)
 	}
 	return content, err
 }

@@ -31,6 +31,12 @@ func List(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
+// Either names alternatives, at least two, each with a mark around it: `a`, `b` or `c`.
+func Either(names []string, mark string) string {
+	last := len(names) - 1
+	return mark + strings.Join(names[:last], mark+", "+mark) + mark + " or " + mark + names[last] + mark
+}
+
 // Lines is List with a line for each.
 func Lines(lines []string, most int) string {
 	if len(lines) <= most {

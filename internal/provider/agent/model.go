@@ -101,16 +101,19 @@ func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.Value
 
 // checkHub finds a hub without its reconciler, and the reconciler without a hub.
 func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
-	isHub := m.isOnHub()
+	isHub, hub := m.isOnHub(), reconciler.Hub()
+	problem := ""
 	switch {
 	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
 	case isHub && m.Hub.ValueString() == "":
-		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent",
-			`hub is required with reconciler = "argocd-hub": the name of the cluster that has Argo CD, an entry of the provider's clusters.`)
+		problem = fmt.Sprintf("hub is required with reconciler = %q: the name of the cluster that has %s, an entry of the provider's clusters.", hub.Name, hub.Product)
 	case !isHub && !m.Hub.IsNull():
-		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is for reconciler = "argocd-hub" only.`)
+		problem = fmt.Sprintf("hub is for reconciler = %q only.", hub.Name)
 	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
-		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is the cluster itself: reconciler = "argocd" is for an Argo CD in the cluster.`)
+		problem = fmt.Sprintf("hub is the cluster itself: reconciler = %q is for an %s in the cluster.", hub.HubOf, hub.Product)
+	}
+	if problem != "" {
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", problem)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // New returns the resource, which is the objects with which a cluster follows its folders.
@@ -53,9 +55,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "What it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
 		},
 		"reconciler": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), " +
-				"`config-sync`, or `fleet` (Rancher Fleet).",
+			Optional:            true,
+			MarkdownDescription: "Its agent: " + reconciler.AgentsInWords() + ".",
 		},
 		"hub": schema.StringAttribute{
 			Optional: true, PlanModifiers: replaces,
@@ -78,7 +79,7 @@ var definition = schema.Schema{
 		},
 		"namespace": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, `config-management-system`, or `fleet-local`.",
+			MarkdownDescription: "Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + ".",
 		},
 		"interval": schema.StringAttribute{
 			Optional:            true,

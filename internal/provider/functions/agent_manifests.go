@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // NewAgentManifests returns the function.
@@ -24,7 +25,7 @@ var agentManifestsDefinition = function.Definition{
 	MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order in which they have to be applied: " +
 		"definitions of kinds, namespaces, the rest. For cloud-init, Azure Arc and templates of clusters, where Terraform does not reach the cluster itself.\n\n" +
 		"The object's keys are `cluster`, `cluster_type` and `gitops_repo` (`{url, branch, path}`), which are required, and:\n\n" +
-		"* `reconciler`: `flux` (default), `argocd`, `argocd-hub` or `fleet`, as the cluster type has it. For `argocd-hub` the objects are for the hub.\n" +
+		"* `reconciler`: " + reconciler.AgentsInWords() + "; as the cluster type has it. For `argocd-hub` the objects are for the hub.\n" +
 		"* `credentials`: for reading the repository: `{token, bearer_token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts, " +
 		"ca_certificates, github_app}`, with `github_app = {id, installation_id, private_key, url}`. **They are in the result, as a Secret**, which is not " +
 		"marked as sensitive by itself: mark the credentials as sensitive, and the result is, too.\n" +

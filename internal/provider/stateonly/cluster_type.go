@@ -1,10 +1,13 @@
 package stateonly
 
 import (
+	"strings"
+
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // ClusterType returns the resource.
@@ -21,7 +24,7 @@ var ClusterType = newResource(Object{
 			"labels":      schemas.LabelsAttribute(),
 			"taints":      schemas.TaintsAttribute(),
 			"reconciler": schemas.DefaultAttribute(fleet.DefaultReconciler,
-				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `argocd-hub`, `config-sync`, `fleet` and `zarf`."),
+				"Name of the template of type `reconciler`: built in are `"+strings.Join(reconciler.Names(), "`, `")+"`."),
 			"namespace_service": schemas.DefaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
 			"config_type": schemas.DefaultAttribute(fleet.DefaultConfigType,
 				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),
