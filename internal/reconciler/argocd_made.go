@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +127,12 @@ func isMadeOf(value, template any) bool {
 		if !strings.Contains(template, "{{") {
 			return isText && text == template
 		}
-		return (isText || value == nil) && fits(text, parameter.Split(template, -1))
+		parts := parameter.Split(template, -1)
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		matches, err := regexp.MatchString("(?s)^"+strings.Join(parts, ".*")+"$", text)
+		return (isText || value == nil) && err == nil && matches
 	case map[string]any:
 		fields, is := value.(map[string]any)
 		if !is {
@@ -137,7 +144,7 @@ func isMadeOf(value, template any) bool {
 			}
 		}
 		for key := range fields {
-			if _, known := template[key]; !known && !hasParameterKey(template) {
+			if _, known := template[key]; !known && !slices.ContainsFunc(slices.Collect(maps.Keys(template)), func(key string) bool { return hasParameters(key) }) {
 				return false
 			}
 		}
@@ -155,33 +162,4 @@ func isMadeOf(value, template any) bool {
 		return true
 	}
 	return sameValue(value, template)
-}
-
-func hasParameterKey(template map[string]any) bool {
-	for key := range template {
-		if hasParameters(key) {
-			return true
-		}
-	}
-	return false
-}
-
-// fits says whether a text has the parts in their order, the first at its beginning and the last at its end.
-func fits(text string, parts []string) bool {
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return text == first
-	}
-	if !strings.HasPrefix(text, first) {
-		return false
-	}
-	text = text[len(first):]
-	for _, part := range parts[1 : len(parts)-1] {
-		at := strings.Index(text, part)
-		if at < 0 {
-			return false
-		}
-		text = text[at+len(part):]
-	}
-	return strings.HasSuffix(text, last)
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +14,15 @@ const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
 var (
 	applicationRemoval = Removal{
-		Keeping: keepApplication, Pruning: pruneApplication, Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
+		Keeping: patching(change{"metadata.finalizers", withoutFinalizer}, change{"spec.syncPolicy.automated.prune", from(true, false)}),
+		Pruning: patching(change{"metadata.finalizers", withFinalizer}), Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
 		Kept: keptByArgo, Mark: markForArgo, Delay: 2 * time.Second,
 	}
-	applicationSetRemoval = Removal{Keeping: keepApplicationSet, Pruning: pruneApplicationSet}
+	applicationSetRemoval = Removal{
+		// Its controller gives its Applications back whatever the template has.
+		Keeping: patching(change{preserves, to(true)}, change{templateFinalizers, withoutFinalizer}, change{"spec.template.spec.syncPolicy.automated.prune", from(true, false)}),
+		Pruning: patching(change{preserves, from(true, false)}, change{templateFinalizers, withFinalizer}),
+	}
 )
 
 const argoOptions = "argocd.argoproj.io/sync-options"
@@ -46,61 +52,28 @@ func optionsOf(text string) []string {
 	return options
 }
 
-func keepApplication(live *unstructured.Unstructured) map[string]any {
-	patch := map[string]any{}
-	if finalizers := live.GetFinalizers(); slices.ContainsFunc(finalizers, isArgoFinalizer) {
-		patch["metadata"] = map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}
-	}
-	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "automated", "prune"); prune {
-		patch["spec"] = map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"prune": false}}}
-	}
-	if len(patch) == 0 {
+const (
+	preserves          = "spec.syncPolicy.preserveResourcesOnDeletion"
+	templateFinalizers = "spec.template.metadata.finalizers"
+)
+
+// withoutFinalizer is a list of finalizers without those of Argo CD; nil where it has none.
+func withoutFinalizer(finalizers any) any {
+	list, _ := finalizers.([]any)
+	left := slices.DeleteFunc(slices.Clone(list), func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) })
+	if len(left) == len(list) {
 		return nil
 	}
-	return patch
+	return left
 }
 
-func pruneApplication(live *unstructured.Unstructured) map[string]any {
-	if finalizers := live.GetFinalizers(); !slices.ContainsFunc(finalizers, isArgoFinalizer) {
-		return map[string]any{"metadata": map[string]any{"finalizers": anyOf(append(finalizers, argoFinalizer))}}
+// withFinalizer is a list of finalizers with one of Argo CD; nil where it has one.
+func withFinalizer(finalizers any) any {
+	list, _ := finalizers.([]any)
+	if slices.ContainsFunc(list, func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) }) {
+		return nil
 	}
-	return nil
-}
-
-func keepApplicationSet(live *unstructured.Unstructured) map[string]any {
-	spec := map[string]any{}
-	if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); !keeps {
-		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true}
-	}
-	template := map[string]any{}
-	if finalizers := templateFinalizers(live); slices.ContainsFunc(finalizers, isArgoFinalizer) {
-		template["metadata"] = map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}
-	}
-	// Its controller gives its Applications back whatever the template has.
-	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "template", "spec", "syncPolicy", "automated", "prune"); prune {
-		template["spec"] = map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"prune": false}}}
-	}
-	if len(template) > 0 {
-		spec["template"] = template
-	}
-	return specPatch(spec)
-}
-
-func pruneApplicationSet(live *unstructured.Unstructured) map[string]any {
-	spec := map[string]any{}
-	if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); keeps {
-		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": false}
-	}
-	if finalizers := templateFinalizers(live); !slices.ContainsFunc(finalizers, isArgoFinalizer) {
-		spec["template"] = map[string]any{"metadata": map[string]any{"finalizers": anyOf(append(finalizers, argoFinalizer))}}
-	}
-	return specPatch(spec)
-}
-
-// templateFinalizers returns the finalizers that an ApplicationSet gives its Applications.
-func templateFinalizers(live *unstructured.Unstructured) []string {
-	finalizers, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "template", "metadata", "finalizers")
-	return finalizers
+	return append(slices.Clone(list), argoFinalizer)
 }
 
 func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, argoFinalizer) }

@@ -42,6 +42,10 @@ var fleet = Reconciler{
 	},
 }
 
+var fleetRemoval = Removal{
+	Keeping: patching(change{"spec.keepResources", to(true)}), Pruning: patching(change{"spec.keepResources", from(true, false)}),
+}
+
 var fleetDecisive = []Decisive{
 	{Group: fleetGroup, Kind: "GitRepo", Fields: []Field{
 		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision wins over the branch

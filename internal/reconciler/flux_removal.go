@@ -6,7 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-var fluxRemoval = Removal{Keeping: keepFlux, Pruning: pruneFlux, Removes: fluxRemoves, Inventory: fluxInventory, Kept: keptByFlux, Mark: markForFlux}
+var fluxRemoval = Removal{
+	// The finalizer looks at the spec at the time of the deletion.
+	Keeping: patching(change{"spec.prune", from(true, false)}, change{"spec.deletionPolicy", func(policy any) any {
+		switch policy {
+		case nil, "", "MirrorPrune", "Orphan":
+			return nil
+		}
+		return "Orphan"
+	}}),
+	// While it is suspended, its finalizer removes nothing.
+	Pruning: patching(change{"spec.prune", to(true)}, change{"spec.deletionPolicy", from("Orphan", "Delete")}, change{"spec.suspend", from(true, false)}),
+	Removes: fluxRemoves, Inventory: fluxInventory, Kept: keptByFlux, Mark: markForFlux,
+}
 
 const fluxPrune = "kustomize" + ofFlux + "/prune"
 
@@ -15,32 +27,6 @@ func keptByFlux(applied *unstructured.Unstructured) bool {
 }
 
 func markForFlux(*unstructured.Unstructured) (annotation, value string) { return fluxPrune, "disabled" }
-
-func keepFlux(live *unstructured.Unstructured) map[string]any {
-	// The finalizer looks at the spec at the time of the deletion.
-	spec := map[string]any{}
-	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); prune {
-		spec["prune"] = false
-	}
-	if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy != "" && policy != "MirrorPrune" && policy != "Orphan" {
-		spec["deletionPolicy"] = "Orphan"
-	}
-	return specPatch(spec)
-}
-
-func pruneFlux(live *unstructured.Unstructured) map[string]any {
-	spec := map[string]any{}
-	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); !prune {
-		spec["prune"] = true
-	}
-	if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy == "Orphan" {
-		spec["deletionPolicy"] = "Delete"
-	}
-	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
-		spec["suspend"] = false // while it is suspended, its finalizer removes nothing
-	}
-	return specPatch(spec)
-}
 
 func fluxRemoves(live *unstructured.Unstructured) bool {
 	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {

@@ -74,11 +74,47 @@ func (k *Kind) Applied(object *unstructured.Unstructured) (namespace, name strin
 	return labels[strings.TrimSuffix(k.Applies, "name")+"namespace"], name, k.Applies != "" && name != ""
 }
 
-func specPatch(spec map[string]any) map[string]any {
-	if len(spec) == 0 {
+// change is what becomes of a field: value returns what it is set to, or nil where it stays as it is.
+type change struct {
+	path  string
+	value func(is any) any
+}
+
+// from changes one value; to changes every other value, and an absent one.
+func from(old, value any) func(any) any {
+	return func(is any) any {
+		if is == old {
+			return value
+		}
 		return nil
 	}
-	return map[string]any{"spec": spec}
+}
+
+func to(value any) func(any) any {
+	return func(is any) any {
+		if is != value {
+			return value
+		}
+		return nil
+	}
+}
+
+// patching makes a merge patch of changes; it is nil where no field changes.
+func patching(changes ...change) func(live *unstructured.Unstructured) map[string]any {
+	return func(live *unstructured.Unstructured) map[string]any {
+		patch := map[string]any{}
+		for _, one := range changes {
+			steps := strings.Split(one.path, ".")
+			is, _, _ := unstructured.NestedFieldNoCopy(live.Object, steps...)
+			if value := one.value(is); value != nil && unstructured.SetNestedField(patch, value, steps...) != nil {
+				return nil
+			}
+		}
+		if len(patch) == 0 {
+			return nil
+		}
+		return patch
+	}
 }
 
 func anyOf(texts []string) []any {
