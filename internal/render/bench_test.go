@@ -17,7 +17,7 @@ import (
 var benchmarkSizes = []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments}
 
 // reference is the reference fleet, ready to be rendered.
-func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
+func reference(b testing.TB, size int) (*render.Templates, []render.Subject) {
 	b.Helper()
 	f, subjects := referenceFleet(b, size)
 	templates, findings := render.Compile(f)
@@ -28,7 +28,7 @@ func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
 }
 
 // referenceFleet is the reference fleet, and all of its assignments with their configuration.
-func referenceFleet(b *testing.B, size int) (*fleet.Fleet, []render.Subject) {
+func referenceFleet(b testing.TB, size int) (*fleet.Fleet, []render.Subject) {
 	b.Helper()
 	f, config := fleettest.Reference(size, 1)
 	scheduled, findings := schedule.Schedule(f)

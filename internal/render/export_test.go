@@ -18,6 +18,18 @@ func FullCheck(t *Templates, subject Subject, file File) fleet.Findings {
 	return check.findings
 }
 
+// Shapes is how many shapes are kept.
+func Shapes(t *Templates) (kept int) {
+	for i := range t.shapes.shards {
+		for _, seen := range t.shapes.shards[i].shapes {
+			if seen.shape != nil {
+				kept++
+			}
+		}
+	}
+	return kept
+}
+
 func checkOf(t *Templates, subject Subject, file File) (*check, *compiled) {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	for _, template := range host.templates {

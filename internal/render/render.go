@@ -114,7 +114,7 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	if !hasShape {
 		return e.direct(t, template, subject)
 	}
-	shape, seen := t.shapes.get(&key)
+	shape, first := t.shapes.get(&key)
 	if shape != nil && shape != noShape {
 		return shape.fill(slotsOf(subject)), nil
 	}
@@ -123,10 +123,11 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 		return content, err
 	}
 	switch {
-	case !seen && template.kind == "config": // half of all configurations are one assignment's alone
-		t.shapes.keep(&key, nil)
-	case shape == nil:
-		t.shapes.keep(&key, e.shape(t, template, subject, content))
+	case shape != nil: // noShape
+	case template.kind == "config" && first == nil: // half of all configurations are one assignment's alone
+		t.shapes.keep(&key, seen{first: subject.Assignment})
+	case template.kind != "config" || first != subject.Assignment: // an apply renders each once more
+		t.shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)})
 	}
 	return content, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // The files that a built-in template writes for one deployment target differ between its hosts only in a few names.
@@ -127,35 +129,40 @@ func (s *shape) matches(content []byte, names slots) bool {
 	return false
 }
 
+// seen is what is known of files with the same key.
+type seen struct {
+	shape *shape               // nil: one assignment has had such a file
+	first *schedule.Assignment // that one
+}
+
 // shapes keeps a bounded number of shapes. It is safe for concurrent use.
 type shapes struct {
 	once   sync.Once
 	seed   maphash.Seed
 	shards [64]struct {
 		sync.Mutex
-		shapes map[shapeKey]*shape // nil: seen once
+		shapes map[shapeKey]seen
 	}
 }
 
 // maxShapes is how many shapes a shard keeps.
 const maxShapes = 4096
 
-// get returns a shape, and whether its key has been seen before.
-func (s *shapes) get(key *shapeKey) (found *shape, seen bool) {
+// get returns a shape, or the assignment that has had a file with this key.
+func (s *shapes) get(key *shapeKey) (*shape, *schedule.Assignment) {
 	shard := s.shard(key)
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
-	found, seen = s.shards[shard].shapes[*key]
-	return found, seen
+	found := s.shards[shard].shapes[*key]
+	return found.shape, found.first
 }
 
-// keep keeps a shape, or with nil only that its key has been seen.
-func (s *shapes) keep(key *shapeKey, found *shape) {
+func (s *shapes) keep(key *shapeKey, found seen) {
 	shard := s.shard(key)
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
 	if s.shards[shard].shapes == nil || len(s.shards[shard].shapes) >= maxShapes {
-		s.shards[shard].shapes = map[shapeKey]*shape{}
+		s.shards[shard].shapes = map[shapeKey]seen{}
 	}
 	s.shards[shard].shapes[*key] = found
 }
