@@ -177,12 +177,6 @@ func (f *fetcher) Has(id Hash) bool {
 // Fetched are the objects that are here, in no order.
 func (f *fetcher) Fetched() iter.Seq2[Hash, Object] { return maps.All(f.objects) }
 
-// KeepBlob adds a file, so that it need not be fetched: one that a later commit
-// writes.
-func (f *fetcher) KeepBlob(id Hash, content []byte) {
-	f.objects[id] = Object{Kind: plumbing.BlobObject, Content: content}
-}
-
 // Entries reads a tree that is here.
 func (f *fetcher) Entries(id Hash) ([]Entry, error) {
 	if id == EmptyTree {

@@ -171,18 +171,18 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
 	}
 	pack := git.NewPack()
+	root := work.Write(pack.AddTree) // then the trees need no memory while the folders are rendered and packed
 	if err := c.pack(pack); err != nil {
 		return false, err
 	}
 	if a.edit.Head != "" {
-		return a.propose(ctx, t, own, ahead, work, c, pack)
+		return a.propose(ctx, t, own, ahead, root, c, pack)
 	}
 	if t.Missing {
 		if err := a.client.git.Create(ctx, a.remote); err != nil {
 			return false, err
 		}
 	}
-	root := work.Write(pack.AddTree)
 	var parents []git.Hash
 	if !t.Commit.IsZero() {
 		parents = []git.Hash{t.Commit}
@@ -254,7 +254,7 @@ func (c *change) pack(pack *git.Pack) error {
 	// Compressing the folders is most of the work of a large apply.
 	parallel.EachWith(len(c.put), func() func(int) {
 		h := git.NewHasher()
-		return func(i int) { failures[i] = packFile(h, pack, c.put[i]) }
+		return func(i int) { failures[i] = packFile(h, pack, &c.put[i]) }
 	})
 	for _, err := range failures {
 		if err != nil {
@@ -264,19 +264,20 @@ func (c *change) pack(pack *git.Pack) error {
 	return nil
 }
 
-func packFile(h *git.Hasher, pack *git.Pack, file putFile) error {
+func packFile(h *git.Hasher, pack *git.Pack, file *putFile) error {
 	switch {
 	case file.there:
-	case file.folder != nil:
+	case file.folder:
 		return packFolder(h, pack, file)
 	default:
 		pack.AddFile(file.id, file.content)
+		file.content = nil
 	}
 	return nil
 }
 
-func packFolder(h *git.Hasher, pack *git.Pack, file putFile) error {
-	files, err := file.folder.Files()
+func packFolder(h *git.Hasher, pack *git.Pack, file *putFile) error {
+	files, err := file.files()
 	if err != nil {
 		return fmt.Errorf("folder %q: %w", file.path, err)
 	}

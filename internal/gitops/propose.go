@@ -33,9 +33,8 @@ func (b beyond) layout(t *git.Tip, own git.Hash) *layout {
 // another, also where only that is new: the base may have changed what is proposed,
 // and a Git host does not merge what conflicts with its base.
 func (a *application) propose(
-	ctx context.Context, t *git.Tip, own git.Hash, ahead beyond, work *layout, c *change, pack *git.Pack,
+	ctx context.Context, t *git.Tip, own git.Hash, ahead beyond, root git.Hash, c *change, pack *git.Pack,
 ) (done bool, err error) {
-	root := work.Write(pack.AddTree)
 	parents := []git.Hash{t.Commit}
 	if at, ok := ahead[own]; ok {
 		parents = []git.Hash{own}

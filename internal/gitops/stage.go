@@ -43,9 +43,10 @@ type change struct {
 type putFile struct {
 	path    string
 	id      git.Hash
-	content []byte  // of a file
-	folder  *Folder // or a folder
-	there   bool    // the repository has it already
+	content []byte                     // of a file
+	folder  bool                       // it is a folder
+	files   func() ([]git.File, error) // of a folder
+	there   bool                       // the repository has it already
 }
 
 // empty reports whether the tip is already as the edit wants it. Records that
@@ -109,8 +110,8 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := s.checkSeen(); err != nil {
 		return nil, err
 	}
+	s.hosts() // first, so that the records are packed first, and need no memory after that
 	s.folders()
-	s.hosts()
 	for _, file := range s.change.put {
 		if len(file.content) > maxRecord {
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
@@ -474,7 +475,7 @@ func (s *staging) folder(k folder.Key, folder Folder) {
 		s.change.back = append(s.change.back, k)
 	}
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: &folder, there: folder.Action == RollBack,
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: folder.Files, there: folder.Action == RollBack,
 	})
 }
 
@@ -515,14 +516,11 @@ func (w *layout) do(ctx context.Context, c *change) error {
 	}
 	for _, file := range c.put {
 		mode := git.ModeFile
-		if file.folder != nil {
+		if file.folder {
 			mode = git.ModeTree
 		}
 		if err := w.tryPut(file.path, mode, file.id); err != nil {
 			return err
-		}
-		if file.folder == nil && !file.there {
-			w.KeepBlob(file.id, file.content)
 		}
 	}
 	return nil
