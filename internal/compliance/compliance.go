@@ -27,7 +27,7 @@ import (
 
 // Repository is what is asked of a GitOps repository and its Git host: a *delivery.Client.
 type Repository interface {
-	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
+	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (gitops.Written, error)
 	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
 	Statuses(ctx context.Context, settings delivery.Settings, at delivery.Location, limit int, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
 }
@@ -92,7 +92,7 @@ type Statuses struct {
 type Answer struct {
 	Result *observe.Result
 	// Written is what the branch has.
-	Written delivery.Written
+	Written gitops.Written
 	// NotAsked are the clusters of the fleet that the provider does not know, in order.
 	NotAsked []string
 	// Repository says why the repository could not be read, and Statuses why the Git host's commit statuses
@@ -168,7 +168,7 @@ func wanted(scheduled *schedule.Result) rollout.Trees {
 }
 
 // folders are what was written: those that the owner's records list.
-func folders(q *Question, written delivery.Written) []observe.Folder {
+func folders(q *Question, written gitops.Written) []observe.Folder {
 	namespaces := map[rollout.Key]string{}
 	for _, assignment := range q.Schedule.Assignments {
 		namespaces[rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
@@ -192,7 +192,7 @@ func folders(q *Question, written delivery.Written) []observe.Folder {
 }
 
 // ownerLabels are the owner's name in labels, and those under which it was written before.
-func ownerLabels(name string, written delivery.Written) []string {
+func ownerLabels(name string, written gitops.Written) []string {
 	labels := []string{render.LabelValue(name)}
 	for _, record := range written.Records {
 		if label := render.LabelValue(record.OwnerLabel); record.OwnerLabel != "" && !slices.Contains(labels, label) {

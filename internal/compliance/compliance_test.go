@@ -56,11 +56,11 @@ type repository struct {
 	writtenErr, commitsErr, statusesErr error
 }
 
-func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted rollout.Trees) (delivery.Written, error) {
+func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted rollout.Trees) (gitops.Written, error) {
 	if err := cmpErr(ctx.Err(), r.writtenErr); err != nil {
-		return delivery.Written{}, err
+		return gitops.Written{}, err
 	}
-	written := delivery.Written{Tip: r.tip, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees{}}
+	written := gitops.Written{Tip: r.tip, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees{}}
 	for _, key := range wanted.Keys() {
 		kind, namespace := "Kustomization", "flux-system"
 		if key.Host == "argo" {

@@ -213,7 +213,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 	if err != nil {
 		return err
 	}
-	found := records.Present().Without(o.Before)
+	found := records.Trees.Without(o.Before)
 	own, err := withoutListed(ctx, view, found, "")
 	if err != nil {
 		return err
@@ -271,13 +271,12 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	if err != nil {
 		return err
 	}
-	present := records.Present()
 	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
 	for _, conflict := range listed {
 		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
 			drop(trees, conflict)
 		}
-		if _, recorded := present[conflict.Host][conflict.DeploymentTarget]; recorded && !desired.Adopt {
+		if records.Trees.Has(conflict.Host, conflict.DeploymentTarget) && !desired.Adopt {
 			conflict.Record = owner.gitops().RecordPath(conflict.Host)
 			o.add("gitops_repo", "Record lists a folder of another assignment", "%s.", conflict)
 		}

@@ -91,7 +91,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 		if err != nil {
 			return err
 		}
-		if found := records.Present().Without(known.Trees); len(found) > 0 {
+		if found := records.Trees.Without(known.Trees); len(found) > 0 {
 			known.Drift.Found = found
 		}
 	}
@@ -215,8 +215,8 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	}
 	k.Holder = records.Holder
 	k.Trees, k.Records = rollout.Trees{}, map[string]string{}
-	for host := range records.Hosts {
-		k.Records[host] = ""
+	for host := range records.Trees {
+		k.Trees[host], k.Records[host] = map[string]string{}, ""
 	}
 	unsigned, err := view.Unsigned(ctx, k.Records)
 	if err != nil {
@@ -225,14 +225,12 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	if len(unsigned) > 0 {
 		k.Holder = "" // any of them may have made it up
 	}
-	for host, targets := range records.Hosts {
-		k.Trees[host] = make(map[string]string, len(targets))
-		if unsigned[host] != "" {
-			k.Records[host] = notBelieved
-			continue
-		}
-		for target, record := range targets {
-			k.Trees[host][target] = record.Tree
+	for host := range unsigned {
+		k.Records[host] = notBelieved
+	}
+	for key, record := range records.Records {
+		if unsigned[key.Host] == "" {
+			k.Trees[key.Host][key.DeploymentTarget] = record.Tree
 			k.Label = max(k.Label, record.OwnerLabel)
 		}
 	}

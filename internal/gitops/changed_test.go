@@ -44,7 +44,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return records.Hosts["drone"][target]
+			return records.Records[folder.Key{Host: "drone", DeploymentTarget: target}]
 		}
 		is := func(target string, changed time.Time, tree, before gitops.Folder) {
 			t.Helper()

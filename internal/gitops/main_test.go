@@ -101,7 +101,7 @@ func (noTest) Fatalf(format string, args ...any) {
 // ownedIn are the folders that the records at a tip list, as they are.
 func ownedIn(view *gitops.OwnerView) (folder.Trees, error) {
 	records, err := view.Records(context.Background(), "")
-	return records.Present(), err
+	return records.Trees, err
 }
 
 // deployedTrees is a name that no variable hides.

@@ -28,8 +28,6 @@ type FolderRecord struct {
 	folder.Record
 	// Tree is the folder as its owner wrote it last.
 	Tree string
-	// Present is the folder as it is, in Records; "" where it is gone.
-	Present string
 	// TreeBefore is what it was until then; "" when it was added.
 	TreeBefore string
 	// Changed is the time of the commit that did that; zero where the record does

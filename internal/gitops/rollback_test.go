@@ -116,11 +116,11 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		}
 		records, err := inspect(t, r, dev).Records(context.Background(), "")
 		for target, want := range map[string]string{"back": "v1", "keep": "v2", "write": "v3"} {
-			if got := records.Hosts["drone"][target].ConfigVersion; got != want || err != nil {
+			if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: target}].ConfigVersion; got != want || err != nil {
 				t.Errorf("%s: recorded version %q, want %q, %v", target, got, want, err)
 			}
 		}
-		if _, ok := records.Hosts["drone"]["foreign"]; ok || len(records.Hosts["drone"]) != 3 || records.Hosts["large"] == nil {
+		if records.Trees.Has("drone", "foreign") || len(records.Records) != 3 || records.Trees["large"] == nil {
 			t.Errorf("records = %v", records)
 		}
 		if again, err := gitops.NewClient().Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
@@ -143,7 +143,7 @@ func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 		t.Fatalf("result = %+v, %v", result, err)
 	}
 	records, err := inspect(t, r, dev).Records(context.Background(), "")
-	if got := records.Hosts["drone"]["app"]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
+	if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: "app"}]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
 		t.Errorf("records = %+v, %v", records, err)
 	}
 }

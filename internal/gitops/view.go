@@ -132,36 +132,24 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
-// Records are what the owner's records say, whatever is there.
-type Records struct {
+// Written is what a commit has of an owner.
+type Written struct {
+	// Tip is the commit, in hex; "" when there is no branch, or no repository.
+	Tip string
 	// Holder is who has the owner; "" where no record says it.
 	Holder string
-	// Hosts are the folders by host and deployment target.
-	Hosts map[string]map[string]FolderRecord
-}
-
-// Present are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
-// absent, its host is not.
-func (r Records) Present() folder.Trees {
-	present := make(folder.Trees, len(r.Hosts))
-	for host, targets := range r.Hosts {
-		present[host] = make(map[string]string, len(targets))
-		for target, folder := range targets {
-			if folder.Present != "" {
-				present[host][target] = folder.Present
-			}
-		}
-	}
-	return present
+	// Records are what the owner's records say of each folder.
+	Records map[folder.Key]FolderRecord
+	// Trees are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
+	// absent, its host is not.
+	Trees folder.Trees
 }
 
 // Label is the owner's name in the labels of what is rendered, where that is another one than its own; else "".
-func (r Records) Label() string {
+func (w Written) Label() string {
 	label := ""
-	for _, targets := range r.Hosts {
-		for _, folder := range targets {
-			label = max(label, folder.OwnerLabel)
-		}
+	for _, record := range w.Records {
+		label = max(label, record.OwnerLabel)
 	}
 	return label
 }
@@ -170,9 +158,9 @@ func (r Records) Label() string {
 // "", those at the tip. It may fetch them. One that cannot be read is left out.
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
-func (v *OwnerView) Records(ctx context.Context, commit string) (Records, error) {
-	return using(ctx, v.look, func() (Records, error) {
-		at := &past{layout: v.work, owner: v.owner}
+func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error) {
+	return using(ctx, v.look, func() (Written, error) {
+		at := &past{layout: v.work, owner: v.owner, commit: v.Commit}
 		var err error
 		if commit == "" {
 			at.records, err = v.work.readRecords(ctx, v.records)
@@ -180,19 +168,20 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Records, error)
 			at, _, err = v.work.openPast(ctx, v.owner, commit)
 		}
 		if err != nil {
-			return Records{}, err
+			return Written{}, err
 		}
-		records := Records{Hosts: make(map[string]map[string]FolderRecord, len(at.records))}
+		written := Written{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
 		for host, record := range at.records {
-			records.Holder = max(records.Holder, record.Holder)
-			records.Hosts[host] = make(map[string]FolderRecord, len(record.DeploymentTargets))
-			for target, folder := range record.DeploymentTargets {
-				public := folder.public()
-				public.Present = at.treeOf(v.owner, host, target)
-				records.Hosts[host][target] = public
+			written.Holder = max(written.Holder, record.Holder)
+			written.Trees[host] = make(map[string]string, len(record.DeploymentTargets))
+			for target, recorded := range record.DeploymentTargets {
+				written.Records[folder.Key{Host: host, DeploymentTarget: target}] = recorded.public()
+				if tree := at.treeOf(v.owner, host, target); tree != "" {
+					written.Trees[host][target] = tree
+				}
 			}
 		}
-		return records, nil
+		return written, nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 
 // Repository is what this package needs of a GitOps repository. A delivery.Client has it.
 type Repository interface {
-	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
+	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (gitops.Written, error)
 	Inventory(ctx context.Context, at delivery.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
 	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
 	History(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
@@ -24,7 +25,7 @@ type Repository interface {
 
 // Seen is what was read of an owner on a branch.
 type Seen struct {
-	Written delivery.Written
+	Written gitops.Written
 	// Commits are the ids of the commits that changed each folder last, as far as they are known.
 	Commits map[rollout.Key]string
 	// Past has the commits that the evidence names, by id.
@@ -33,16 +34,7 @@ type Seen struct {
 }
 
 // Label is the name of the owner in the labels of rendered objects: the first name that the owner had.
-func (s *Seen) Label(owner string) string {
-	label := ""
-	for _, record := range s.Written.Records {
-		label = max(label, record.OwnerLabel)
-	}
-	if label == "" {
-		return owner
-	}
-	return label
-}
+func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), owner) }
 
 // Look reads what the branch has: its tip, the owner's records and trees, the commits that the evidence names, and up
 // to history commits of the history. It shares the process's one look at the branch, and reads no files but records.

@@ -181,7 +181,7 @@ func (o *operation) rolloutInput(ctx context.Context, wanted rollout.Trees) (in 
 // gathered, since the branch may move on until the apply.
 func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 	owner, evidence := o.formerOwner(), o.steps.evidence
-	var written delivery.Written
+	var written gitops.Written
 	var err error
 	switch {
 	case evidence == nil:
@@ -215,7 +215,7 @@ func (o *operation) formerOwner() delivery.Owner {
 	return owner
 }
 
-func recordedTrees(written delivery.Written) rollout.Trees {
+func recordedTrees(written gitops.Written) rollout.Trees {
 	trees := rollout.Trees{}
 	for host := range written.Trees {
 		trees[host] = map[string]string{}
