@@ -450,15 +450,9 @@ func union(one, other rollout.Trees) rollout.Trees {
 		return one
 	}
 	both := one.Clone()
-	for host, targets := range other {
-		if both[host] == nil {
-			both[host] = map[string]string{}
-		}
-		for target, tree := range targets {
-			if !one.Has(host, target) {
-				both[host][target] = tree
-			}
-		}
+	for host, targets := range other.Clone() {
+		maps.Copy(targets, one[host])
+		both[host] = targets
 	}
 	return both
 }

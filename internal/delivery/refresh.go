@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -153,10 +154,7 @@ func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullReq
 	}
 	asked := rollout.Trees{}
 	for key := range known.Replaced {
-		if asked[key.Host] == nil {
-			asked[key.Host] = map[string]string{}
-		}
-		asked[key.Host][key.DeploymentTarget] = ""
+		folder.Put(asked, key, "")
 	}
 	now, err := view.Deployed(ctx, asked)
 	if err != nil {
@@ -181,13 +179,9 @@ func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullReq
 func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 	there := rollout.Trees{}
 	for key, tree := range k.Drift.Trees {
-		if tree == "" {
-			continue
+		if tree != "" {
+			folder.Put(there, key, tree)
 		}
-		if there[key.Host] == nil {
-			there[key.Host] = map[string]string{}
-		}
-		there[key.Host][key.DeploymentTarget] = tree
 	}
 	if len(there) == 0 {
 		return nil

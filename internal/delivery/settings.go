@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Settings are how commits reach the branch. The zero value pushes to it.
@@ -139,15 +140,7 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 		subject, _, _ := strings.Cut(edit.Subject, "\n")
 		return subject
 	}
-	var parts []string
-	for _, kind := range []struct {
-		keys []string
-		word string
-	}{{result.Added, "added"}, {result.Changed, "changed"}, {result.Removed, "removed"}} {
-		if len(kind.keys) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", len(kind.keys), kind.word))
-		}
-	}
+	parts := wording.Counts([]int{len(result.Added), len(result.Changed), len(result.Removed)}, "added", "changed", "removed")
 	switch {
 	case edit.GiveUp:
 		parts = []string{"folders no longer managed"}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -27,11 +28,9 @@ func (t Trees) Count() int {
 // CountKnown returns how many folders have a tree that is known.
 func (t Trees) CountKnown() int {
 	count := 0
-	for _, targets := range t {
-		for _, tree := range targets {
-			if tree != "" {
-				count++
-			}
+	for _, tree := range All(t) {
+		if tree != "" {
+			count++
 		}
 	}
 	return count
@@ -51,17 +50,33 @@ func (t Trees) Equal(other Trees) bool {
 // Without returns the folders that other has not. Hosts without any are left out.
 func (t Trees) Without(other Trees) Trees {
 	left := Trees{}
-	for host, targets := range t {
-		for target, tree := range targets {
-			if !other.Has(host, target) {
-				if left[host] == nil {
-					left[host] = map[string]string{}
-				}
-				left[host][target] = tree
-			}
+	for key, tree := range All(t) {
+		if !other.Has(key.Host, key.DeploymentTarget) {
+			Put(left, key, tree)
 		}
 	}
 	return left
+}
+
+// All are the values of folders by host and deployment target, in any order.
+func All[T any, M ~map[string]map[string]T](folders M) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) {
+		for host, targets := range folders {
+			for target, value := range targets {
+				if !yield(Key{host, target}, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Put sets the value of a folder.
+func Put[T any, M ~map[string]map[string]T](folders M, key Key, value T) {
+	if folders[key.Host] == nil {
+		folders[key.Host] = map[string]T{}
+	}
+	folders[key.Host][key.DeploymentTarget] = value
 }
 
 // Clone returns a copy.

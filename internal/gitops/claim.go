@@ -297,14 +297,7 @@ func (c *claimChange) subject(name string) string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	for _, part := range []struct {
-		count int
-		what  string
-	}{{len(c.taken), "taken"}, {len(c.released), "released"}} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
-		}
-	}
+	parts = append(parts, wording.Counts([]int{len(c.taken), len(c.released)}, "taken", "released")...)
 	switch {
 	case len(parts) > 0:
 	case c.gone:

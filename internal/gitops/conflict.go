@@ -82,12 +82,15 @@ func (w *layout) conflicts(
 			taken = ok && !known[k] && e.ID.String() != want[k.Host][k.DeploymentTarget]
 		}
 		if taken {
-			found = append(found, Conflict{
-				Key: k, Folder: folder, Owner: by.Name, OwnerPath: by.Path,
-			})
+			found = append(found, owner.conflict(k, by))
 		}
 	}
 	return found, nil
+}
+
+// conflict is that of an owner's folder which is by's.
+func (o Owner) conflict(k folder.Key, by Owner) Conflict {
+	return Conflict{Key: k, Folder: o.folder(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
 }
 
 // hostConflicts finds new hosts without folders that would be inside another
@@ -103,17 +106,7 @@ func (w *layout) hostConflicts(
 			keys = append(keys, folder.Key{Host: host})
 		}
 	}
-	listed, err := w.listings(ctx, owner, names, keys)
-	if err != nil {
-		return nil, err
-	}
-	var found []Conflict
-	for _, k := range keys {
-		if by, ok := listed[k]; ok {
-			found = append(found, Conflict{Key: k, Folder: owner.folder(k.Host, ""), Owner: by.Name, OwnerPath: by.Path})
-		}
-	}
-	return found, nil
+	return w.listedByOthers(ctx, owner, names, keys)
 }
 
 // filled returns the folders of these keys that are there with other content

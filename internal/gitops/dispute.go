@@ -32,23 +32,12 @@ func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, co
 				return nil, err
 			}
 		}
-		return work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keysOf(folders))
+		return work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, folders.Keys())
 	})
 }
 
 // RecordPath is the file that records what the owner has on a host.
 func (o Owner) RecordPath(host string) string { return o.record(host) }
-
-func keysOf(folders folder.Trees) []folder.Key {
-	var keys []folder.Key
-	for host, targets := range folders {
-		for target := range targets {
-			keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
-		}
-	}
-	slices.SortFunc(keys, folder.Key.Compare)
-	return keys
-}
 
 func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []folder.Key) ([]Conflict, error) {
 	if len(keys) == 0 {
@@ -61,9 +50,7 @@ func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string
 	var found []Conflict
 	for _, k := range keys {
 		if by, ok := listed[k]; ok {
-			found = append(found, Conflict{
-				Key: k, Folder: owner.folder(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path,
-			})
+			found = append(found, owner.conflict(k, by))
 		}
 	}
 	return found, nil
@@ -84,11 +71,9 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 			keys = append(keys, k)
 		}
 	}
-	for host, targets := range s.want {
-		for target := range targets {
-			if _, known := s.edit.Previously[host][target]; s.asLeft[host] && !known {
-				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
-			}
+	for k := range folder.All(s.want) {
+		if s.asLeft[k.Host] && !s.edit.Previously.Has(k.Host, k.DeploymentTarget) {
+			keys = append(keys, k)
 		}
 	}
 	slices.SortFunc(keys, folder.Key.Compare)

@@ -163,13 +163,21 @@ func (e Edit) check() error {
 			return err
 		}
 	}
-	for host, targets := range e.Previously {
+	if err := checkFolders(e.Previously); err != nil {
+		return fmt.Errorf("in the state: %w", err)
+	}
+	return nil
+}
+
+// checkFolders finds names that cannot be those of folders.
+func checkFolders(folders folder.Trees) error {
+	for host, targets := range folders {
 		if err := checkHost(host); err != nil {
-			return fmt.Errorf("in the state: %w", err)
+			return err
 		}
 		for target := range targets {
 			if err := git.CheckName(target); err != nil {
-				return fmt.Errorf("in the state: %w", err)
+				return fmt.Errorf("host %q: %w", host, err)
 			}
 		}
 	}

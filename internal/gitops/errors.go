@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // The errors of this package. Every error that it returns matches one of these or
@@ -31,12 +32,15 @@ type OwnershipError struct {
 // maxNamed is how many conflicts an error's text names; all are in the error.
 const maxNamed = 10
 
-func (e *OwnershipError) Error() string {
+func (e *OwnershipError) Error() string { return listed(e.Conflicts, Conflict.String) }
+
+// listed are the texts of the first few of a list, and how many more there are.
+func listed[T any](all []T, text func(T) string) string {
 	var texts []string
-	for _, conflict := range e.Conflicts[:min(len(e.Conflicts), maxNamed)] {
-		texts = append(texts, conflict.String())
+	for _, one := range all[:min(len(all), maxNamed)] {
+		texts = append(texts, text(one))
 	}
-	if more := len(e.Conflicts) - maxNamed; more > 0 {
+	if more := len(all) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
@@ -53,12 +57,7 @@ type UnplannedError struct {
 }
 
 func (e *UnplannedError) Error() string {
-	names := e.Folders[:min(len(e.Folders), maxNamed)]
-	more := ""
-	if rest := len(e.Folders) - len(names); rest > 0 {
-		more = fmt.Sprintf(" and %d more", rest)
-	}
-	return fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s%s", e.Owner.Name, strings.Join(names, ", "), more)
+	return fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s", e.Owner.Name, wording.List(e.Folders, maxNamed))
 }
 
 // Unwrap makes errors.Is(err, ErrUnplanned) true.
@@ -80,19 +79,14 @@ type ChangedFolder struct {
 	Commit string
 }
 
-func (e *ChangedError) Error() string {
-	var texts []string
-	for _, folder := range e.Folders[:min(len(e.Folders), maxNamed)] {
-		text := fmt.Sprintf("folder %q has changed since the plan", folder.Folder)
-		if folder.Commit != "" {
-			text += ", by commit " + folder.Commit
-		}
-		texts = append(texts, text)
+func (e *ChangedError) Error() string { return listed(e.Folders, ChangedFolder.String) }
+
+func (f ChangedFolder) String() string {
+	text := fmt.Sprintf("folder %q has changed since the plan", f.Folder)
+	if f.Commit != "" {
+		text += ", by commit " + f.Commit
 	}
-	if more := len(e.Folders) - maxNamed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "; ")
+	return text
 }
 
 // Unwrap makes errors.Is(err, ErrUnplanned) true.
@@ -100,21 +94,18 @@ func (e *ChangedError) Unwrap() error { return ErrUnplanned }
 
 // describe returns err in the form in which this package returns errors.
 func describe(remote git.Remote, err error) error {
-	var owned *OwnershipError
-	if errors.As(err, &owned) {
-		return owned
+	var told interface {
+		error
+		isTold()
 	}
-	var unplanned *UnplannedError
-	if errors.As(err, &unplanned) {
-		return unplanned
-	}
-	var changed *ChangedError
-	if errors.As(err, &changed) {
-		return changed
-	}
-	var claim *ClaimError
-	if errors.As(err, &claim) {
-		return claim
+	if errors.As(err, &told) {
+		return told
 	}
 	return remote.Describe(err, ErrRace)
 }
+
+// Errors that say all that there is to say.
+func (e *OwnershipError) isTold() {}
+func (e *UnplannedError) isTold() {}
+func (e *ChangedError) isTold()   {}
+func (e *ClaimError) isTold()     {}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // maxListed is how many keys a commit message lists under one heading. The
@@ -39,22 +40,12 @@ func (c *change) subject() string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	for _, part := range []struct {
-		count int
-		what  string
-	}{{len(c.added), "added"}, {len(c.changed), "changed"}, {len(c.removed), "removed"}, {len(c.adopted), "taken over"}} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
-		}
-	}
+	parts = append(parts, wording.Counts([]int{len(c.added), len(c.changed), len(c.removed), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
 	if len(c.back) > 0 {
 		parts = append(parts, c.rolledBack())
 	}
 	if len(parts) == 0 {
-		parts = []string{fmt.Sprintf("%d hosts repaired", len(c.hosts))}
-		if len(c.hosts) == 1 {
-			parts = []string{"1 host repaired"}
-		}
+		parts = []string{wording.Count(len(c.hosts), "host", "hosts") + " repaired"}
 	}
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }

@@ -305,26 +305,18 @@ func (s *staging) letGo() {
 func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
-	for host, targets := range s.edit.Previously {
-		if s.asLeft[host] {
+	for k := range folder.All(s.edit.Previously) {
+		if s.asLeft[k.Host] {
 			continue
 		}
-		for target := range targets {
-			k := folder.Key{Host: host, DeploymentTarget: target}
-			known[k] = true
-			if _, ok := s.want[host][target]; !ok && !s.owned[k] {
-				lost = append(lost, k)
-			}
+		known[k] = true
+		if !s.want.Has(k.Host, k.DeploymentTarget) && !s.owned[k] {
+			lost = append(lost, k)
 		}
 	}
-	for host, targets := range s.want {
-		if s.asLeft[host] {
-			continue
-		}
-		for target := range targets {
-			if k := (folder.Key{Host: host, DeploymentTarget: target}); !s.owned[k] {
-				wanted = append(wanted, k)
-			}
+	for k := range folder.All(s.want) {
+		if !s.asLeft[k.Host] && !s.owned[k] {
+			wanted = append(wanted, k)
 		}
 	}
 	found, err := s.conflicts(ctx, s.edit.Owner, s.names(), wanted, s.want, known)
@@ -413,11 +405,8 @@ func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
 	slices.SortFunc(drifted, folder.Key.Compare)
 	var found []Conflict
 	for _, k := range drifted {
-		at := s.edit.Owner.folder(k.Host, k.DeploymentTarget)
-		if by, ok := inside[at]; ok {
-			found = append(found, Conflict{
-				Key: k, Folder: at, Owner: by.Name, OwnerPath: by.Path,
-			})
+		if by, ok := inside[s.edit.Owner.folder(k.Host, k.DeploymentTarget)]; ok {
+			found = append(found, s.edit.Owner.conflict(k, by))
 		}
 	}
 	return found, nil
@@ -497,9 +486,7 @@ func (s *staging) versions() {
 	note(Added, s.change.added)
 	note(Changed, s.change.changed)
 	note(Removed, s.change.removed)
-	slices.SortFunc(s.change.folders, func(a, b FolderChange) int {
-		return folder.Key.Compare(folder.Key{Host: a.Host, DeploymentTarget: a.DeploymentTarget}, folder.Key{Host: b.Host, DeploymentTarget: b.DeploymentTarget})
-	})
+	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Key.Compare(b.Key) })
 }
 
 // do edits the trees. After it the layout has the change.

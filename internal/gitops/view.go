@@ -2,7 +2,6 @@ package gitops
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -200,15 +199,8 @@ func (v *OwnerView) Conflicts(ctx context.Context, want, previously folder.Trees
 
 func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	hosts := slices.Sorted(maps.Keys(want))
-	for _, host := range hosts {
-		if err := checkHost(host); err != nil {
-			return nil, err
-		}
-		for target := range want[host] {
-			if err := git.CheckName(target); err != nil {
-				return nil, fmt.Errorf("host %q: %w", host, err)
-			}
-		}
+	if err := checkFolders(want); err != nil {
+		return nil, err
 	}
 	if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
 		return nil, err
@@ -251,16 +243,13 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 		}
 	}
 	var keys, recorded []folder.Key // those that no record of the owner lists, and those that one does
-	for _, host := range hosts {
-		for target := range want[host] {
-			_, before := previously[host][target]
-			switch k := (folder.Key{Host: host, DeploymentTarget: target}); {
-			case before:
-			case listed[k]:
-				recorded = append(recorded, k)
-			default:
-				keys = append(keys, k)
-			}
+	for _, k := range want.Keys() {
+		switch {
+		case previously.Has(k.Host, k.DeploymentTarget):
+		case listed[k]:
+			recorded = append(recorded, k)
+		default:
+			keys = append(keys, k)
 		}
 	}
 	found, err := v.work.conflicts(ctx, v.owner, names, keys, want, nil)
@@ -311,18 +300,12 @@ func (w *layout) wayIsFree(owner Owner, want folder.Trees, isOwn func(host strin
 // namesAreFree checks that no folder is to be written beside one whose path differs only in case, which no apply does.
 func (w *layout) namesAreFree(owner Owner, want, previously folder.Trees) error {
 	goes := map[string]bool{}
-	for host, targets := range previously {
-		for target := range targets {
-			if _, stays := want[host][target]; !stays {
-				goes[owner.folder(host, target)] = true
-			}
-		}
+	for key := range folder.All(previously.Without(want)) {
+		goes[owner.folder(key.Host, key.DeploymentTarget)] = true
 	}
-	for _, host := range slices.Sorted(maps.Keys(want)) {
-		for _, target := range slices.Sorted(maps.Keys(want[host])) {
-			if err := w.CheckNew(owner.folder(host, target), func(other string) bool { return goes[other] }); err != nil {
-				return err
-			}
+	for _, key := range want.Keys() {
+		if err := w.CheckNew(owner.folder(key.Host, key.DeploymentTarget), func(other string) bool { return goes[other] }); err != nil {
+			return err
 		}
 	}
 	return nil

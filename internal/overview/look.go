@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
@@ -89,10 +90,7 @@ func (s *Seen) wanted(evidence *observe.Evidence) rollout.Trees {
 	}
 	trees := rollout.Trees{}
 	for key := range s.Written.Records {
-		if trees[key.Host] == nil {
-			trees[key.Host] = map[string]string{}
-		}
-		trees[key.Host][key.DeploymentTarget] = ""
+		folder.Put(trees, key, "")
 	}
 	return trees
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -142,17 +143,13 @@ func (r *run) collect() {
 		}
 		return t
 	}
-	for _, host := range slices.Sorted(maps.Keys(r.Wanted)) {
-		for name, tree := range r.Wanted[host] {
-			m := of(name).member(host)
-			m.want, m.wanted = tree, true
-		}
+	for key, tree := range folder.All(r.Wanted) {
+		m := of(key.DeploymentTarget).member(key.Host)
+		m.want, m.wanted = tree, true
 	}
-	for _, host := range slices.Sorted(maps.Keys(r.Deployed)) {
-		for name, tree := range r.Deployed[host] {
-			m := of(name).member(host)
-			m.have, m.deployed = tree, true
-		}
+	for key, tree := range folder.All(r.Deployed) {
+		m := of(key.DeploymentTarget).member(key.Host)
+		m.have, m.deployed = tree, true
 	}
 	for name, state := range r.state.Targets {
 		t := of(name)
@@ -197,17 +194,13 @@ func (r *run) finish() {
 		}
 	}
 	o.Closed = o.Closed && !written && !o.Undecided
-	for host := range r.Wanted {
-		_, there := r.Deployed[host]
-		if o.Decisions[host] == nil && (r.open || there) {
-			o.Decisions[host] = map[string]Decision{}
-		}
+	hosts := r.Wanted
+	if !r.open { // hosts stay as they are, too
+		hosts = r.Deployed
 	}
-	if !r.open {
-		for host := range r.Deployed {
-			if o.Decisions[host] == nil {
-				o.Decisions[host] = map[string]Decision{}
-			}
+	for host := range hosts {
+		if o.Decisions[host] == nil {
+			o.Decisions[host] = map[string]Decision{}
 		}
 	}
 	slices.Sort(o.Missing)
@@ -219,8 +212,5 @@ func (r *run) finish() {
 }
 
 func (r *run) put(m *member, decision Decision) {
-	if r.out.Decisions[m.host] == nil {
-		r.out.Decisions[m.host] = map[string]Decision{}
-	}
-	r.out.Decisions[m.host][m.key.DeploymentTarget] = decision
+	folder.Put(r.out.Decisions, m.key, decision)
 }

@@ -152,15 +152,8 @@ func (r *run) detail(t *target, p *Progress) string {
 		if c.total() == 0 {
 			return ""
 		}
-		text := fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))
-		for _, part := range []struct {
-			count int
-			word  string
-		}{{c.soaking, "soaking"}, {c.waiting, "not ready yet"}, {c.failed, "failed"}, {c.unknown, "unknown"}} {
-			if part.count > 0 {
-				text += fmt.Sprintf(", %d %s", part.count, part.word)
-			}
-		}
+		parts := wording.Counts([]int{c.soaking, c.waiting, c.failed, c.unknown}, "soaking", "not ready yet", "failed", "unknown")
+		text := strings.Join(append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...), ", ")
 		if c.soaking > 0 && c.waiting+c.unknown == 0 && c.total() == c.clusters {
 			text += ", until " + c.soaked.UTC().Format(time.RFC3339)
 		}

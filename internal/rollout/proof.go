@@ -76,15 +76,7 @@ func (r *run) notePassedOver(t *target) {
 	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
 		return
 	}
-	var parts []string
-	for _, part := range []struct {
-		count int
-		word  string
-	}{{c.failed - c.stuck, "failed"}, {c.stuck, "stuck"}, {c.soaking + c.waiting, "not ready yet"}, {c.unknown, "unknown"}} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.word))
-		}
-	}
+	parts := wording.Counts([]int{c.failed - c.stuck, c.stuck, c.soaking + c.waiting, c.unknown}, "failed", "stuck", "not ready yet", "unknown")
 	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes stage %d of %d%s without %s: %s",
 		gate.Mark(t.name, t.state.id()), t.state.Passed+1, len(r.stages), quotedName(r.stages[t.state.Passed].Name),
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))

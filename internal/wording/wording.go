@@ -20,6 +20,17 @@ func OneOrMany(number int, one, many string) string {
 	return many
 }
 
+// Counts are words with their numbers, without those of which there is none: "2 added", "1 removed".
+func Counts(numbers []int, words ...string) []string {
+	var counts []string
+	for i, number := range numbers {
+		if number > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", number, words[i]))
+		}
+	}
+	return counts
+}
+
 // Named is how many names an error lists.
 const Named = 10
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -103,16 +104,14 @@ func (o *operation) onlyRemovesOrRollsBack() bool {
 		return false
 	}
 	changed := false
-	for host, targets := range o.decisions {
-		for target, decision := range targets {
-			had := o.current[host][target]
-			switch {
-			case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
-			case decision.Action != rollout.RollBack:
-				return false
-			default:
-				changed = true
-			}
+	for key, decision := range folder.All(o.decisions) {
+		had := o.current[key.Host][key.DeploymentTarget]
+		switch {
+		case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
+		case decision.Action != rollout.RollBack:
+			return false
+		default:
+			changed = true
 		}
 	}
 	return changed || o.current.Count() > o.intent.After.Count()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -66,30 +67,24 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	}
 	complete = true
 	changed, back := rollout.Trees{}, rollout.Trees{} // the trees now, and of those that go back, the trees then
-	put := func(trees rollout.Trees, key rollout.Key, tree string) {
-		if trees[key.Host] == nil {
-			trees[key.Host] = map[string]string{}
-		}
-		trees[key.Host][key.DeploymentTarget] = tree
-	}
 	for _, key := range after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := after[key.Host][key.DeploymentTarget]
-		folder := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, Drift: o.driftOf(key)}
+		one := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, Drift: o.driftOf(key)}
 		switch {
 		case now == "":
 			complete = false
 			i, _ := o.result.Assignment(key.Host, key.DeploymentTarget)
-			folder.WaitsFor = o.rendering.WaitsFor(i)
+			one.WaitsFor = o.rendering.WaitsFor(i)
 		case now == tree:
 			continue
 		case was:
-			if put(changed, key, tree); o.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack {
-				put(back, key, now)
+			if folder.Put(changed, key, tree); o.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack {
+				folder.Put(back, key, now)
 			}
 		}
-		folder.Back = o.goesBack(key)
-		folders = append(folders, folder)
+		one.Back = o.goesBack(key)
+		folders = append(folders, one)
 	}
 	o.fill(ctx, folders, changed, back)
 	for _, key := range removed.Keys() {

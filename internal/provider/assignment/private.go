@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -215,10 +216,7 @@ func (m *assignmentPrivate) noteWritten(records map[rollout.Key]gitops.FolderRec
 		if m.Written == nil {
 			m.Written = map[string]map[string]savedRecord{}
 		}
-		if m.Written[key.Host] == nil {
-			m.Written[key.Host] = map[string]savedRecord{}
-		}
-		m.Written[key.Host][key.DeploymentTarget] = written
+		folder.Put(m.Written, key, written)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -221,10 +222,7 @@ func recordedTrees(written gitops.Written) rollout.Trees {
 		trees[host] = map[string]string{}
 	}
 	for key, record := range written.Records {
-		if trees[key.Host] == nil {
-			trees[key.Host] = map[string]string{}
-		}
-		trees[key.Host][key.DeploymentTarget] = record.Tree
+		folder.Put(trees, key, record.Tree)
 	}
 	return trees
 }

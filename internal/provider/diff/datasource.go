@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -151,10 +152,7 @@ func folders(
 	there := rollout.Trees{}
 	for key := range wanted {
 		if tree, ok := outlook.Found[key.Host][key.DeploymentTarget]; ok {
-			if there[key.Host] == nil {
-				there[key.Host] = map[string]string{}
-			}
-			there[key.Host][key.DeploymentTarget] = tree
+			folder.Put(there, key, tree)
 		}
 	}
 	present, err := c.Delivery.Files(ctx, owner, there, wanted)
