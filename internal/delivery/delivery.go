@@ -186,22 +186,8 @@ func (c *Client) Files(
 			contents[git.BlobID(file.Content)] = file.Content
 		}
 	}
-	present, err := view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
+	return view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
 		content, ok := contents[id]
 		return content, ok
 	})
-	if err != nil {
-		return nil, err
-	}
-	found := map[rollout.Key][]git.File{}
-	for host, targets := range present {
-		for target, files := range targets {
-			key := rollout.Key{Host: host, DeploymentTarget: target}
-			found[key] = make([]git.File, len(files))
-			for i, file := range files {
-				found[key][i] = git.File{Name: file.Name, Content: file.Content}
-			}
-		}
-	}
-	return found, nil
 }

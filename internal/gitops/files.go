@@ -3,7 +3,6 @@ package gitops
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,22 +11,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// FileAtTip is one file of a folder as the repository has it.
-type FileAtTip struct {
-	// Name is relative to the folder. It has slashes for files in subfolders, which
-	// only others make.
-	Name string
-	// ID is what git hash-object gives for the content; git.BlobID does, too.
-	ID git.Hash
-	// Kind is git.KindFile, git.KindSymlink, whose content is where it points to, or
-	// git.KindSubmodule, which has no content.
-	Kind    string
-	Content []byte
-}
-
-// Files returns the files of some folders, by host and deployment target, each
-// list ordered by name. The trees of the folders decide: it does not matter what
-// the tip has. known, when not nil, tells the content of files that need not be
+// Files returns the files of some folders, each list ordered by name, which has slashes for files in subfolders: only others make
+// these. The content of a symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does
+// not matter what the tip has. known, when not nil, tells the content of files that need not be
 // fetched: those of which the caller has one with the same id. Files takes a
 // request for the trees of all folders, and one for all other files.
 //
@@ -35,115 +21,93 @@ type FileAtTip struct {
 // any more.
 func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),
-) (map[string]map[string][]FileAtTip, error) {
-	return using(ctx, v.look, func() (map[string]map[string][]FileAtTip, error) { return v.files(ctx, folders, known) })
+) (map[folder.Key][]git.File, error) {
+	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, known) })
 }
 
-// openFolder is a folder, or one inside it, that is being read.
-type openFolder struct {
-	host, target string
-	inside       string // from the folder; "" is itself
-	id           git.Hash
+// entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.
+type entryOf struct {
+	of   folder.Key
+	name string // from the folder
+	git.Entry
 }
 
 func (v *OwnerView) files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) ([]byte, bool),
-) (map[string]map[string][]FileAtTip, error) {
-	var level []openFolder
-	for _, host := range slices.Sorted(maps.Keys(folders)) {
-		for _, target := range slices.Sorted(maps.Keys(folders[host])) {
-			id, err := git.ParseID(folders[host][target])
-			if err != nil {
-				return nil, fmt.Errorf("folder %q: %w", v.owner.folder(host, target), err)
-			}
-			level = append(level, openFolder{host: host, target: target, id: id})
+) (map[folder.Key][]git.File, error) {
+	files := map[folder.Key][]git.File{}
+	var level, all []entryOf
+	for _, key := range folders.Keys() {
+		id, err := git.ParseID(folders[key.Host][key.DeploymentTarget])
+		if err != nil {
+			return nil, fmt.Errorf("folder %q: %w", v.owner.folder(key.Host, key.DeploymentTarget), err)
 		}
+		level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
+		files[key] = []git.File{}
 	}
-	files := map[string]map[string][]FileAtTip{}
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > git.MaxDepth {
-			return nil, fmt.Errorf("folder %q has more than %d levels of folders in it", v.owner.folder(level[0].host, level[0].target), git.MaxDepth)
+			return nil, fmt.Errorf("folder %q has more than %d levels of folders in it", v.owner.folder(level[0].of.Host, level[0].of.DeploymentTarget), git.MaxDepth)
 		}
-		next, err := v.list(ctx, level, files)
+		next, found, err := v.list(ctx, level)
 		if err != nil {
 			return nil, err
 		}
-		level = next
+		level, all = next, append(all, found...)
 	}
-	return files, v.fill(ctx, files, known)
+	isKnown := func(p entryOf) (content []byte, ok bool) {
+		if p.Kind() == git.KindSubmodule || known == nil {
+			return nil, p.Kind() == git.KindSubmodule
+		}
+		return known(p.ID)
+	}
+	var missing []git.Hash
+	for _, p := range all {
+		if _, ok := isKnown(p); !ok {
+			missing = append(missing, p.ID)
+		}
+	}
+	if err := v.work.Need(ctx, missing); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b entryOf) int { return strings.Compare(a.name, b.name) })
+	for _, p := range all {
+		content, ok := isKnown(p)
+		if !ok {
+			var err error
+			if content, err = v.work.Blob(p.ID); err != nil {
+				return nil, err
+			}
+		}
+		files[p.of] = append(files[p.of], git.File{Name: p.name, Content: content})
+	}
+	return files, nil
 }
 
-// list adds the files of folders of one level, and returns the folders in them.
-func (v *OwnerView) list(ctx context.Context, level []openFolder, files map[string]map[string][]FileAtTip) ([]openFolder, error) {
+// list returns the folders and the files in folders of one level.
+func (v *OwnerView) list(ctx context.Context, level []entryOf) (folders, files []entryOf, err error) {
 	ids := make([]git.Hash, len(level))
-	for i, folder := range level {
-		ids[i] = folder.id
+	for i, at := range level {
+		ids[i] = at.ID
 	}
 	if err := v.work.Need(ctx, ids); err != nil {
 		if ctx.Err() == nil && git.Classify(err) == nil {
 			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	var next []openFolder
-	for _, folder := range level {
-		entries, err := v.work.Entries(folder.id)
+	for _, at := range level {
+		entries, err := v.work.Entries(at.ID)
 		if err != nil {
-			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(folder.host, folder.target), folder.inside), err)
+			return nil, nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(at.of.Host, at.of.DeploymentTarget), at.name), err)
 		}
-		if files[folder.host] == nil {
-			files[folder.host] = map[string][]FileAtTip{}
-		}
-		list := files[folder.host][folder.target]
 		for _, e := range entries {
-			name := path.Join(folder.inside, e.Name)
-			if e.IsTree() {
-				next = append(next, openFolder{host: folder.host, target: folder.target, inside: name, id: e.ID})
+			if in := (entryOf{of: at.of, name: path.Join(at.name, e.Name), Entry: e}); e.IsTree() {
+				folders = append(folders, in)
 			} else {
-				list = append(list, FileAtTip{Name: name, ID: e.ID, Kind: e.Kind()})
-			}
-		}
-		files[folder.host][folder.target] = list
-	}
-	return next, nil
-}
-
-// fill puts in the contents, and orders the files.
-func (v *OwnerView) fill(ctx context.Context, files map[string]map[string][]FileAtTip, known func(git.Hash) ([]byte, bool)) error {
-	var missing []git.Hash
-	for _, targets := range files {
-		for _, list := range targets {
-			slices.SortFunc(list, func(a, b FileAtTip) int { return strings.Compare(a.Name, b.Name) })
-			for i := range list {
-				if list[i].Kind == git.KindSubmodule {
-					continue
-				}
-				if known != nil {
-					if content, ok := known(list[i].ID); ok {
-						list[i].Content = content
-						continue
-					}
-				}
-				missing = append(missing, list[i].ID)
+				files = append(files, in)
 			}
 		}
 	}
-	if err := v.work.Need(ctx, missing); err != nil {
-		return err
-	}
-	for _, targets := range files {
-		for _, list := range targets {
-			for i := range list {
-				if list[i].Content != nil || list[i].Kind == git.KindSubmodule {
-					continue
-				}
-				content, err := v.work.Blob(list[i].ID)
-				if err != nil {
-					return err
-				}
-				list[i].Content = content
-			}
-		}
-	}
-	return nil
+	return folders, files, nil
 }

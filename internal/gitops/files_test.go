@@ -8,21 +8,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// printed is what a test compares: "name kind content" of each file, by folder.
-func printed(files map[string]map[string][]gitops.FileAtTip) map[string]string {
+// printed is what a test compares: "name content" of each file, by folder.
+func printed(files map[folder.Key][]git.File) map[string]string {
 	texts := map[string]string{}
-	for host, targets := range files {
-		for target, list := range targets {
-			var lines []string
-			for _, file := range list {
-				lines = append(lines, file.Name+" "+file.Kind+" "+string(file.Content))
-			}
-			texts[host+"/"+target] = strings.Join(lines, "; ")
+	for key, list := range files {
+		var lines []string
+		for _, file := range list {
+			lines = append(lines, file.Name+" "+string(file.Content))
 		}
+		texts[key.String()] = strings.Join(lines, "; ")
 	}
 	return texts
 }
@@ -60,9 +59,9 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]string{
-			"drone/app":        "a a file 1; b a file 2; empty a file ; inside/deep/file a file 3; link a symbolic link b; module a submodule ",
-			"clusters/tor/app": "a a file 1",
-			"large/by-hand":    "x a file 4",
+			"drone/app":        "a 1; b 2; empty ; inside/deep/file 3; link b; module ",
+			"clusters/tor/app": "a 1",
+			"large/by-hand":    "x 4",
 		}
 		if got := printed(files); sprint(got) != sprint(want) {
 			t.Errorf("files = %v\nwant %v", got, want)
@@ -93,7 +92,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"drone/app": "a a file same; b a file old", "large/app": "a a file same; b a file old too"}
+	want := map[string]string{"drone/app": "a same; b old", "large/app": "a same; b old too"}
 	if got := printed(files); sprint(got) != sprint(want) {
 		t.Errorf("files = %v", got)
 	}
