@@ -31,14 +31,14 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	if host == nil {
 		return nil
 	}
-	check := &check{subject: subject, reconciler: host.reconciler, objects: map[identity]position{}}
+	check := &check{subject: subject, names: slotsOf(subject), reconciler: host.reconciler, objects: map[identity]position{}}
 	var open []unchecked
 	for i := range files {
 		for _, template := range host.templates {
 			if template.file != files[i].Name {
 				continue
 			}
-			shape := t.shapeOf(host, template, subject, files[i].Content)
+			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
 			// The objects of built-in templates are of different kinds. One of the user's may write any.
 			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
 				open = append(open, unchecked{template, &files[i], shape})
@@ -47,7 +47,7 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	}
 	isRight := true
 	for _, u := range open {
-		isRight = isRight && (check.isPlainlyRight(u.template, u.file) || check.content(u.template, *u.file))
+		isRight = isRight && (check.isPlainlyRight(u) || check.content(u.template, *u.file))
 	}
 	if !isRight { // all are read with their lines, since an object may be in two of them
 		clear(check.objects)
@@ -69,13 +69,13 @@ type unchecked struct {
 }
 
 // shapeOf returns the shape of a file that has been rendered, or nil where it has none.
-func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, content []byte) *shape {
+func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, names slots, content []byte) *shape {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
 		return nil
 	}
 	shape, _ := t.shapes.get(&key)
-	if shape == nil || shape == noShape || !shape.matches(content, slotsOf(subject)) {
+	if shape == nil || shape == noShape || !shape.matches(content, names) {
 		return nil
 	}
 	return shape
@@ -105,6 +105,7 @@ type position struct {
 // check is the state of one folder's check.
 type check struct {
 	subject    Subject
+	names      slots
 	reconciler *reconciler.Reconciler // the built-in one, or nil
 	file       string
 	template   *compiled

@@ -54,6 +54,7 @@ type compiled struct {
 	manifests   []*template.Template
 	mutates     bool // may change the maps that it is given
 	isBuiltin   bool
+	hasShape    bool // of a template of the user's own: its files have a [shape]
 }
 
 // Files of an assignment's folder, by type of template.
@@ -271,8 +272,9 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 	var root *fleet.Path
 	path := root.Attribute("templates").Key(source.Name).Attribute("manifests")
 	var findings fleet.Findings
+	reads := map[string]bool{}
 	for i, text := range source.Manifests {
-		manifest, mutates, err := parseManifest(text, true)
+		manifest, mutates, err := parseManifest(text, true, reads)
 		if err != nil {
 			failure := result.failure(i, err)
 			findings = append(findings, fleet.Finding{
@@ -284,6 +286,7 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 		result.manifests = append(result.manifests, manifest)
 		result.mutates = result.mutates || mutates
 	}
+	result.hasShape = hasShape(result, reads)
 	return result, findings
 }
 
@@ -291,8 +294,9 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 const manifestName = "manifest"
 
 // parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
-// must be added before it runs. isRoot says that it will run with the data of an assignment.
-func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates bool, err error) {
+// must be added before it runs. isRoot says that it will run with the data of an assignment, of which it adds to reads
+// what the text reads.
+func parseManifest(text string, isRoot bool, reads map[string]bool) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
 		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
 	}
@@ -302,13 +306,13 @@ func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates
 	}
 	for _, named := range parsed.Templates() {
 		if named.Tree != nil {
-			guard := &guard{tree: named.Tree, isRoot: isRoot && named.Name() == manifestName}
+			guard := &guard{tree: named.Tree, isRoot: isRoot && named.Name() == manifestName, reads: reads}
 			guard.body(named.Root)
 			mutates = mutates || guard.mutates
 		}
 	}
 	if mutates && isRoot { // again: the first time, guards were left out that are only needed after a change
-		parsed, _, err = parseManifest(text, false)
+		parsed, _, err = parseManifest(text, false, reads)
 		return parsed, true, err
 	}
 	if parsed.Tree == nil { // nothing but definitions

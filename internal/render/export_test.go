@@ -5,17 +5,10 @@ import "github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 // ParameterNames are the names of all parameters of built-in templates.
 var ParameterNames = parameterNames
 
-// IsPlainlyRight says whether Check leaves a file at a glance.
-func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
-	check, template := checkOf(t, subject, file)
-	return check.isPlainlyRight(template, &file)
-}
-
-// FullCheck checks a file with all that Check has.
-func FullCheck(t *Templates, subject Subject, file File) fleet.Findings {
-	check, template := checkOf(t, subject, file)
-	check.content(template, file)
-	return check.findings
+// HasShape says whether the files of a template of the user's own are written from shapes.
+func HasShape(kind, manifest string) bool {
+	template, _ := compileTemplate(&fleet.Template{Type: kind, Name: "own", Manifests: []string{manifest}})
+	return template.hasShape
 }
 
 // Shapes is how many shapes are kept.
@@ -30,11 +23,32 @@ func Shapes(t *Templates) (kept int) {
 	return kept
 }
 
-func checkOf(t *Templates, subject Subject, file File) (*check, *compiled) {
-	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
-	for _, template := range host.templates {
+// ForgetShapes lets templates render as if they had rendered nothing yet.
+func ForgetShapes(t *Templates) { t.shapes = shapes{} }
+
+// IsPlainlyRight says whether Check leaves a file at a glance.
+func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
+	check := &check{subject: subject, reconciler: hostOf(t, subject).reconciler, objects: map[identity]position{}}
+	return check.isPlainlyRight(unchecked{templateOf(t, subject, file), &file, nil})
+}
+
+// FullCheck checks files with all that Check has.
+func FullCheck(t *Templates, subject Subject, files ...File) fleet.Findings {
+	check := &check{subject: subject, reconciler: hostOf(t, subject).reconciler, objects: map[identity]position{}}
+	for _, file := range files {
+		check.content(templateOf(t, subject, file), file)
+	}
+	return check.findings
+}
+
+func hostOf(t *Templates, subject Subject) *host {
+	return t.hosts[subject.Assignment.Host.ClusterType.Name]
+}
+
+func templateOf(t *Templates, subject Subject, file File) *compiled {
+	for _, template := range hostOf(t, subject).templates {
 		if template.file == file.Name {
-			return &check{subject: subject, reconciler: host.reconciler, objects: map[identity]position{}}, template
+			return template
 		}
 	}
 	panic("no template writes " + file.Name)

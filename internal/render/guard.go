@@ -14,8 +14,9 @@ import (
 // accepts it, and counts the size of the value. Loops and calls of other templates are counted, too.
 type guard struct {
 	tree    *parse.Tree
-	mutates bool // a function was seen that changes maps
-	isRoot  bool // "." is the data of the assignment, which the template does not change
+	mutates bool            // a function was seen that changes maps
+	reads   map[string]bool // fields of the data that were seen, but for those that [isSlot] is for; "" is anything else
+	isRoot  bool            // "." is the data of the assignment, which the template does not change
 }
 
 // Names of the functions that guards call. Templates cannot: they are added after parsing.
@@ -71,6 +72,9 @@ func (g *guard) body(list *parse.ListNode) {
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
 		case *parse.ActionNode:
+			if g.isSlot(node.Pipe) {
+				break
+			}
 			source, isSafe := sourceOf(node.Pipe.Cmds), g.isSafe(node.Pipe)
 			g.pipe(node.Pipe)
 			if len(node.Pipe.Decl) == 0 && !isSafe {
@@ -85,6 +89,7 @@ func (g *guard) body(list *parse.ListNode) {
 			node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, takeFunction, g.flag(node.Pipe.Pos, true)))
 			node.List.Nodes = append([]parse.Node{g.action(node.Pos, node.Line, stepFunction)}, node.List.Nodes...)
 		case *parse.TemplateNode:
+			g.reads[""] = true
 			g.pipe(node.Pipe)
 			nodes = append(nodes, g.action(node.Pos, node.Line, enterFunction), node,
 				g.action(node.Pos, node.Line, leaveFunction))
@@ -138,13 +143,22 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 	case *parse.PipeNode:
 		g.pipe(node)
 	case *parse.ChainNode:
-		if pipe, ok := node.Node.(*parse.PipeNode); ok {
+		pipe, ok := node.Node.(*parse.PipeNode)
+		if ok {
 			g.pipe(pipe)
 		}
+		g.reads[""] = g.reads[""] || !ok
 	case *parse.IdentifierNode:
 		g.mutates = g.mutates || mutating[node.Ident]
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
 		return node
+	default:
+		field, ok := node.(*parse.FieldNode)
+		if ok && g.isRoot {
+			g.reads[field.Ident[0]] = true
+		} else {
+			g.reads[""] = true
+		}
 	}
 	if index == 0 || function == "" || lazy[function] || g.isFixed(node) {
 		return node
@@ -160,6 +174,15 @@ var (
 		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject")
 	fixedManifests = set("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
+
+// isSlot says whether an action only writes a name that a [shape] has a slot for.
+func (g *guard) isSlot(pipe *parse.PipeNode) bool {
+	if !g.isRoot || len(pipe.Decl) > 0 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
+		return false
+	}
+	field, ok := pipe.Cmds[0].Args[0].(*parse.FieldNode)
+	return ok && len(field.Ident) == 1 && slotFields[field.Ident[0]]
+}
 
 // isFixed says whether a word is certain to be a short string, and so needs no guard.
 func (g *guard) isFixed(node parse.Node) bool {

@@ -1,8 +1,6 @@
 package render
 
 import (
-	"strings"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -28,7 +26,10 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 				}
 				if !file.isRead { // up to the first error
 					documents, _ := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
-					file.objects = objectsIn(documents)
+					for _, document := range documents {
+						object, _ := document.(map[string]any)
+						file.objects = appendReconciled(file.objects, identityOf(object))
+					}
 				}
 				objects = append(objects, file.objects...)
 			}
@@ -46,19 +47,10 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object 
 	return []folder.Object{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
-// objectsIn returns the reconciler objects among documents.
-func objectsIn(documents []any) []folder.Object {
-	var objects []folder.Object
-	for _, document := range documents {
-		object, _ := document.(map[string]any)
-		metadata, _ := object["metadata"].(map[string]any)
-		apiVersion, _ := object["apiVersion"].(string)
-		kind, _ := object["kind"].(string)
-		name, _ := metadata["name"].(string)
-		namespace, _ := metadata["namespace"].(string)
-		if name != "" && reconciler.IsReconciled(groupOf(apiVersion), kind) { // clones, since the texts are parts of the file
-			objects = append(objects, folder.Object{Kind: strings.Clone(kind), Namespace: strings.Clone(namespace), Name: strings.Clone(name)})
-		}
+// appendReconciled appends an object if it is one of a reconciler.
+func appendReconciled(to []folder.Object, of identity) []folder.Object {
+	if of.name == "" || !reconciler.IsReconciled(of.group, of.kind) {
+		return to
 	}
-	return objects
+	return append(to, folder.Object{Kind: of.kind, Namespace: of.namespace, Name: of.name})
 }

@@ -143,7 +143,7 @@ func (e *runner) tpl(text string, data any) (string, error) {
 		if err := e.count(len(text)); err != nil {
 			return "", err
 		}
-		manifest, _, err := parseManifest(text, false)
+		manifest, _, err := parseManifest(text, false, map[string]bool{})
 		if err != nil {
 			return "", textProblem(text, err)
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// The files that a built-in template writes for one deployment target differ between its hosts only in a few names.
-// So the template is run once more with marks in place of the names, and for further hosts only the names are put
-// where the marks were. Files of configuration are written in the same way for assignments with the same
-// configuration. A check of one such file is enough for all, since the names are DNS labels in quotes and cannot
-// change the structure.
+// The files that a template writes for one deployment target differ between its hosts only in a few names. So the
+// template is run once more with marks in place of the names, and for further hosts only the names are put where the
+// marks were. Files of configuration are written in the same way for assignments with the same configuration. A check of
+// one such file of a built-in template is enough for all, since the names are DNS labels in quotes and cannot change the
+// structure. For files of one's own templates, see [check.shapedObjects].
 
 // shapeKey is all that decides a file, except for the names in its slots.
 type shapeKey struct {
@@ -33,6 +33,10 @@ type shape struct {
 	pieces  [][]byte
 	slots   []int       // the slot after each piece except the last
 	checked atomic.Bool // [Templates.Check] has found nothing in it
+
+	read    sync.Once  // by [check.shapedObjects]
+	isRight bool       // it is certain that nothing is wrong in it
+	objects []identity // in it, with marks for names
 }
 
 // noShape stands for a file that cannot be written by a shape.
@@ -65,6 +69,16 @@ func slotsOf(subject Subject) slots {
 const slotMark = "flotilla4f1d9c0a7be2635d8"
 
 func mark(slot int) string { return slotMark + strconv.Itoa(slot) + "x" }
+
+// slotOf returns the slot of a mark.
+func slotOf(text string) (slot int, isMark bool) {
+	number, begins := strings.CutPrefix(text, slotMark)
+	if !begins {
+		return 0, false
+	}
+	slot, err := strconv.Atoi(strings.TrimSuffix(number, "x"))
+	return slot, err == nil
+}
 
 // shapeFrom splits a file at its marks. It returns noShape where the pieces with names in place of the marks are not
 // the file that was rendered without marks.
@@ -172,13 +186,38 @@ func (s *shapes) shard(key *shapeKey) int {
 	return int((maphash.String(s.seed, key.target) ^ maphash.String(s.seed, key.configVersion)) % uint64(len(s.shards)))
 }
 
-// shapeKeyOf returns the key of a built-in template's file; ok is false for a file that has no shape.
-func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) (key shapeKey, ok bool) {
-	if !template.isBuiltin {
-		return shapeKey{}, false
+// slotFields are the fields of the data that have a slot.
+var slotFields = set("Namespace", "Name", "HostLabel")
+
+// sharedFields are those that all assignments of a deployment target have in common on cluster types with the same
+// parameters, and configFields those that they have in common with the same configuration.
+var (
+	sharedFields = set("DeploymentTargetName", "TargetLabel", "Environment", "Workspace", "Workload", "Labels", "Manifests")
+	configFields = set("ConfigData", "ConfigVersion")
+)
+
+// hasShape says whether what a template of the user's own reads, but for names that it only writes, is decided by the key
+// of a shape.
+func hasShape(template *compiled, reads map[string]bool) bool {
+	for field := range reads {
+		if !sharedFields[field] && (template.kind != "config" || !configFields[field]) {
+			return false
+		}
 	}
+	return !template.mutates
+}
+
+// shapeKeyOf returns the key of a template's file; ok is false for a file that has no shape.
+func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) (key shapeKey, ok bool) {
 	assignment := subject.Assignment
 	key = shapeKey{template: template, environment: subject.Environment}
+	if !template.isBuiltin {
+		key.target, key.parameters = assignment.Target.Name, host.parametersID
+		if template.kind == "config" {
+			key.configVersion = subject.ConfigVersion
+		}
+		return key, template.hasShape && (template.kind != "config" || subject.ConfigVersion != "")
+	}
 	switch template.kind {
 	case "namespace":
 		key.target = assignment.Target.Name
