@@ -61,6 +61,8 @@ func (r *renderer) checkFeedback() {
 		r.problem(at, "must have one of token, github_app and secret: who may set commit statuses")
 	case f.App != nil && !forge.Forge(f.Forge).Kind().GitHubApps:
 		r.problem(at+".github_app", "is for GitHub")
+	case f.Token != "" && !strings.Contains(f.Token, ":") && r.settings.of().Agent.FluxFeedback && forge.Forge(f.Forge).Kind().FluxLogin:
+		r.problem(at+".token", "must be username:token for Flux and %s, where the username of an API token is its user's address of mail", forge.Forge(f.Forge).Kind().Title)
 	case f.Secret != "" && fleet.CheckSubdomainName(f.Secret) != "":
 		r.problem(at+".secret", "%q %s", f.Secret, fleet.CheckSubdomainName(f.Secret))
 	}

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -71,6 +73,10 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 			"https://dev.azure.com/contoso/platform/_git/gitops", "https://dev.azure.com/contoso",
 			"/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
 		},
+		"bitbucket": {
+			"git@bitbucket.org:platform/gitops.git", "https://api.bitbucket.org/2.0",
+			"/repositories/platform/gitops/commit/c0ffee/statuses/build", "name", "SUCCESSFUL", "FAILED",
+		},
 	} {
 		settings := small("argocd")
 		settings.Repository.URL = want.repository
@@ -100,6 +106,9 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 				if body["state"] != state || got != context {
 					t.Errorf("%s, %s: %v", forge, name, body)
 				}
+				if hash := sha1.Sum([]byte(context)); want.success == "SUCCESSFUL" && (body["key"] != hex.EncodeToString(hash[:]) || body["url"] == "") {
+					t.Errorf("%s, %s: %v", forge, name, body)
+				}
 				if name == "failed" && !strings.Contains(sent[name][0], "deadbeef") {
 					t.Errorf("%s: what failed is told of %s", forge, sent[name][0])
 				}
@@ -119,6 +128,7 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 		"https://acme.ghe.com/platform/gitops":                   "https://api.acme.ghe.com",
 		"https://gitlab.com/platform/gitops":                     "https://gitlab.com/api/v4",
 		"https://codeberg.org/platform/gitops":                   "https://codeberg.org/api/v1",
+		"https://bitbucket.org/platform/gitops.git":              "https://api.bitbucket.org/2.0",
 		"https://contoso.visualstudio.com/platform/_git/gitops":  "https://contoso.visualstudio.com",
 		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com/contoso",
 	} {
@@ -149,6 +159,39 @@ func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
 			if sources, _ := spec["eventSources"].([]any); len(sources) != 2 || spec["eventSeverity"] != "info" {
 				t.Errorf("the Alert is %v", spec)
 			}
+		}
+	}
+}
+
+// Bitbucket Cloud takes a token with a certain username only, from agents as from everybody.
+func TestAgentsReadBitbucketCloudAsItWantsThem(t *testing.T) {
+	for given, want := range map[string]string{"": "x-token-auth", "me@example.com": "x-bitbucket-api-token-auth", "me": "me"} {
+		settings := small("flux")
+		settings.Repository.URL, settings.Credentials = "https://bitbucket.org/platform/gitops.git", agent.Credentials{Username: given, Token: "secret"}
+		found := false
+		for _, object := range rendered(t, settings) {
+			if data, _ := object.Object["stringData"].(map[string]any); object.GetKind() == "Secret" {
+				found = found || data["username"] == want && data["password"] == "secret"
+			}
+		}
+		if !found {
+			t.Errorf("%q: there is no Secret with the username %s", given, want)
+		}
+	}
+}
+
+// Flux' type for Bitbucket Cloud takes username:token, and its statuses have a hash of the context as their key.
+func TestFluxTellsBitbucket(t *testing.T) {
+	settings := small("flux")
+	settings.Feedback = &agent.Reporting{Forge: "bitbucket", Token: "me@example.com:secret"}
+	for _, object := range rendered(t, settings) {
+		spec, _ := object.Object["spec"].(map[string]any)
+		data, _ := object.Object["stringData"].(map[string]any)
+		switch {
+		case object.GetKind() == "Provider" && (spec["type"] != "bitbucket" || !strings.Contains(spec["commitStatusExpr"].(string), "'flotilla/store-17/cluster'")):
+			t.Errorf("the Provider is %v", spec)
+		case object.GetName() == "flotilla-status" && object.GetKind() == "Secret" && data["token"] != "me@example.com:secret":
+			t.Errorf("the Secret is %v", data)
 		}
 	}
 }

@@ -201,8 +201,11 @@ func everySetting() map[string]agent.Settings {
 			for _, kind := range forge.Names() {
 				add("feedback to "+kind, func(s *agent.Settings) {
 					s.Feedback = &agent.Reporting{Forge: kind, Token: "secret"}
-					if kind == string(forge.Azure) {
+					switch forge.Forge(kind) {
+					case forge.Azure:
 						s.Feedback.URL = "https://dev.azure.com/contoso/platform/_git/gitops"
+					case forge.Bitbucket:
+						s.Feedback.Token = "me@example.com:secret"
 					}
 				})
 			}

@@ -59,7 +59,10 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 		`feedback.context: must be plain text`: func(s *agent.Settings) {
 			s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a'/{cluster}/{host}"}
 		},
-		`feedback.github_app: is for GitHub`:                       func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", App: &agent.GitHubApp{}} },
+		`feedback.github_app: is for GitHub`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", App: &agent.GitHubApp{}} },
+		`feedback.token: must be username:token for Flux and Bitbucket Cloud, where the username of an API token is its user's address of mail`: func(s *agent.Settings) {
+			s.Reconciler, s.Feedback = "flux", &agent.Reporting{Forge: "bitbucket", Token: "a"}
+		},
 		`feedback.url: must be the https:// URL of the repository`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "x"} },
 		`feedback.url: the URL's path "/a" is not that of a re`:    func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "https://x/a"} },
 		`name: "flotilla-on-all-of-the-clusters" is longer than 25 characters`: func(s *agent.Settings) {

@@ -20,7 +20,7 @@ func (r *renderer) values() map[string]any {
 	username, password := c.Username, cmp.Or(c.Token, c.Password)
 	switch {
 	case c.Token != "":
-		username = cmp.Or(username, "git") // Git hosts accept any name with a token
+		username = forge.TokenUser(repositoryHost(s.Repository.URL), username, "git")
 	case c.Password == "":
 		username = ""
 	}

@@ -52,6 +52,10 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://azure.example.com/tfs/Collection/_git/gitops", "azure", "https://azure.example.com/tfs/Collection/", "https://azure.example.com/tfs/Collection/gitops/_apis/git/repositories/gitops/pullrequests"},
 		{"https://dev.azure.com/org/p/_git/gitops", "", "http://127.0.0.1:8080/org", "http://127.0.0.1:8080/org/p/_apis/git/repositories/gitops/pullrequests"},
 		{"https://dev.azure.com/org/Проект/_git/gitops", "", "", "https://dev.azure.com/org/%D0%9F%D1%80%D0%BE%D0%B5%D0%BA%D1%82/_apis/git/repositories/gitops/pullrequests"},
+		{"https://bitbucket.org/owner/gitops.git", "", "", "https://api.bitbucket.org/2.0/repositories/owner/gitops/pullrequests"},
+		{"https://Bitbucket.org/owner/.git-ops/", "", "", "https://api.Bitbucket.org/2.0/repositories/owner/.git-ops/pullrequests"},
+		{"https://bitbucket.org/owner/gitops", "", "https://proxy.example.com/bitbucket/2.0/", "https://proxy.example.com/bitbucket/2.0/repositories/owner/gitops/pullrequests"},
+		{"http://127.0.0.1:8080/owner/gitops.git", "bitbucket", "", "http://127.0.0.1:8080/2.0/repositories/owner/gitops/pullrequests"},
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
@@ -75,9 +79,9 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		repository forge.Repository
 		says       string
 	}{
-		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab or azure`},
+		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure or bitbucket`},
 		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
-		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab or azure, not "svn"`},
+		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab, azure or bitbucket, not "svn"`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
 		{forge.Repository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
 		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},
@@ -102,6 +106,9 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://dev.azure.com/org/p/_git/%2e%2e"}, `".."`},
 		{forge.Repository{URL: "git@ssh.dev.azure.com:v3/org/p/r"}, "cannot be parsed"},
 		{forge.Repository{URL: "https://org.visualstudio.com/a/b/_git/r"}, "organization/project/_git/repository"},
+		{forge.Repository{URL: "https://bitbucket.org/gitops.git"}, "owner/name"},
+		{forge.Repository{URL: "https://bitbucket.org/a/b/gitops.git"}, "owner/name"},
+		{forge.Repository{URL: "https://bitbucket.org/owner/%7Bid%7D"}, "does not name a repository"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {

@@ -67,6 +67,10 @@ var azureDescription = sync.OnceValues(func() (*description, error) {
 	return readDescription("testdata/azure.yaml", "/org")
 })
 
+var bitbucketDescription = sync.OnceValues(func() (*description, error) {
+	return readDescription("testdata/bitbucket.yaml", "/2.0")
+})
+
 // describedBy returns the description of a kind of host; nil for Gitea, which is
 // tried itself.
 func describedBy(kind forge.Forge) (*description, error) {
@@ -77,6 +81,8 @@ func describedBy(kind forge.Forge) (*description, error) {
 		return gitLabDescription()
 	case forge.Azure:
 		return azureDescription()
+	case forge.Bitbucket:
+		return bitbucketDescription()
 	}
 	return nil, nil
 }
@@ -362,6 +368,9 @@ func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
 		"a property that is not updated": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"reviewers": []}`, "reviewers"},
 		"a description that is too long": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"description": "` + strings.Repeat("x", 4001) + `"}`, "description"},
 		"a branch that is no reference":  {forge.Azure, "POST", "/org/p/_apis/git/repositories/r/pullrequests?api-version=7.1", `{"title": "t", "sourceRefName": "dev", "targetRefName": "refs/heads/main"}`, "sourceRefName"},
+		"as Bitbucket describes":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "k", "state": "FAILED"}`, ""},
+		"a key that is too long":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "` + strings.Repeat("k", 41) + `", "state": "FAILED"}`, "key"},
+		"a reviewer by name":             {forge.Bitbucket, "PUT", "/2.0/repositories/w/r/pullrequests/7", `{"reviewers": [{"username": "anna"}]}`, "uuid"},
 		"a body where none is allowed":   {forge.GitLab, "GET", labMerges, `{}`, "body"},
 	} {
 		t.Run(name, func(t *testing.T) {

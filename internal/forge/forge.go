@@ -1,7 +1,6 @@
 // Package forge opens, updates, merges and closes pull requests on Git hosts:
-// Gitea and Forgejo, GitHub and GitHub Enterprise, Azure Repos, and GitLab, whose
-// merge requests are called pull requests here too. It reads the statuses of commits there. It
-// knows neither Terraform nor fleets, and nothing of Git but the names of
+// those of [Kinds]. GitLab's merge requests are called pull requests here too. It reads the statuses of commits
+// there. It knows neither Terraform nor fleets, and nothing of Git but the names of
 // branches and commits.
 //
 // A pull request belongs to an owner: its body carries the owner's mark, an HTML
@@ -12,7 +11,7 @@
 // is a Git host, always both words.
 //
 // Each Git host is reached through its own SDK, behind one small interface (api);
-// only Azure Repos has none, for the reasons in azure.go. What they have in common
+// Azure Repos is not, for the reasons in azure.go, and Bitbucket has none. What they have in common
 // is done once: ownership and the order of calls in [GitHost], and waiting,
 // retries and errors in one HTTP transport below all of the SDKs.
 package forge
@@ -35,12 +34,15 @@ const (
 	GitHub  Forge = "github"
 	GitLab  Forge = "gitlab"
 	Azure   Forge = "azure"
+	// Bitbucket is Bitbucket Cloud.
+	Bitbucket Forge = "bitbucket"
 )
 
 // Repository names a repository on a Git host, and how to reach it.
 type Repository struct {
 	// URL is what one clones, http(s)://host/owner/name.git. Its owner may be
-	// nested groups on GitLab. On Azure Repos it has /_git/ before its name.
+	// nested groups on GitLab. On Azure Repos it has /_git/ before its name, and on
+	// Bitbucket Data Center /scm/ before its project.
 	URL string
 	// APIURL is where the Git host's API is, when that does not follow from URL.
 	APIURL string
@@ -53,8 +55,8 @@ type Repository struct {
 }
 
 // Credentials are those of a user of the Git host. A Token wins over a Password;
-// GitHub, GitLab and Azure Repos know only tokens, and are given the Password as
-// one when there is no Token.
+// GitHub, GitLab, Azure Repos and Bitbucket Cloud know only tokens, and are given
+// the Password as one when there is no Token.
 type Credentials struct {
 	Username string
 	Password string
@@ -100,7 +102,7 @@ type GitHost interface {
 	// What auto-merge does when the head moves later depends on the Git host:
 	// GitLab cancels it; GitHub cancels it when who pushed may not write to the
 	// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
-	// succeed.
+	// succeed. Bitbucket Cloud has no auto-merge.
 	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)
 
 	// Hold turns off auto-merge, if it is on.
@@ -139,10 +141,12 @@ type Wanted struct {
 	Title string
 	// Body is Markdown of at most GitHost.MaxBody bytes; the mark is put before it.
 	Body string
-	// Labels are names; those that the repository does not have are created.
+	// Labels are names; those that the repository does not have are created. Bitbucket
+	// has none.
 	Labels []string
-	// Reviewers are usernames, or "organization/team" except on GitLab; on Azure
-	// Repos email addresses, or "project/team".
+	// Reviewers are usernames, or "organization/team" except on GitLab and Bitbucket
+	// Data Center; on Azure Repos email addresses, or "project/team"; on Bitbucket Cloud
+	// account IDs, or UUIDs in braces.
 	Reviewers []string
 }
 

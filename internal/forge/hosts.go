@@ -23,6 +23,8 @@ type Kind struct {
 	Servers []string
 	// Flux is the type of the Provider by which Flux' notification controller sets commit statuses.
 	Flux string
+	// FluxLogin says that it takes no token, but username:password in its place.
+	FluxLogin bool
 	// GitHubApps says that agents can sign in as a GitHub App.
 	GitHubApps bool
 
@@ -48,7 +50,7 @@ type Kind struct {
 
 // Kinds are the kinds of Git hosts, in the order in which texts list them.
 func Kinds() []Kind {
-	return []Kind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind()}
+	return []Kind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind(), bitbucketKind()}
 }
 
 // Names are the kinds as settings name them.
@@ -105,17 +107,27 @@ const anyTokenUser = "x-access-token"
 // GitLogin is what Git sends to a server over https: username and password, both empty for anonymous access, or the
 // password alone as a bearer's.
 func GitLogin(server string, c Credentials) (username, password string, bearer bool) {
-	kind := KindOf(server).Kind()
 	username, password = c.Username, c.asToken()
 	switch {
-	case kind.bearerJWT && secret.IsJWT(password):
+	case KindOf(server).Kind().bearerJWT && secret.IsJWT(password):
 		return "", password, true
-	case username == "" && c.Token != "":
-		username = cmp.Or(kind.tokenUser, anyTokenUser)
-	case kind.mailUser != "" && strings.Contains(username, "@"):
-		username = kind.mailUser
+	case username != "" || c.Token != "":
+		username = TokenUser(server, username, anyTokenUser)
 	}
 	return username, password, false
+}
+
+// TokenUser is the username that Git sends to a server over https beside a token: the given one, which may be "", but
+// where the server wants a certain one; anyone where none is given, and the server takes any.
+func TokenUser(server, given, anyone string) string {
+	kind := KindOf(server).Kind()
+	if given == "" {
+		return cmp.Or(kind.tokenUser, anyone)
+	}
+	if kind.mailUser != "" && strings.Contains(given, "@") {
+		return kind.mailUser
+	}
+	return given
 }
 
 // TokenUsers are the usernames that go with tokens: with one of them a token may come back encoded.

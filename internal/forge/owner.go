@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An owner's mark is a line of its own in the body: an HTML comment, which no
-// Git host shows.
+// An owner's mark is a line of its own in the body: an HTML comment, which only
+// Bitbucket shows.
 const (
 	markBegin = "<!-- flotilla-assignment: "
 	markEnd   = " -->"

@@ -17,26 +17,7 @@ type rest struct {
 
 // call sends one request, with a body unless that is nil, and reads the answer into a value unless that is nil.
 func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
-	at := *to
-	at.RawQuery = query.Encode()
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		content = bytes.NewReader(text)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), content)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Accept", "application/json")
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	c.sign(request)
-	response, err := c.client.Do(request)
+	response, err := c.send(ctx, method, to, query, body)
 	if err != nil {
 		return err
 	}
@@ -46,6 +27,30 @@ func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Va
 		return err
 	}
 	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// send sends one request, with a body unless that is nil. Whoever calls it closes the body of the answer.
+func (c rest) send(ctx context.Context, method string, to *url.URL, query url.Values, body any) (*http.Response, error) {
+	at := *to
+	at.RawQuery = query.Encode()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	c.sign(request)
+	return c.client.Do(request)
 }
 
 // joined is JoinPath for segments that are not escaped yet.

@@ -21,6 +21,8 @@ const (
 	labStatuses = "GET /api/v4/projects/owner%2Fgitops/repository/commits/" + newHead + "/statuses?page=1&per_page=100"
 	teaStatuses = "GET " + tea + "/commits/" + newHead + "/status?limit=50&page=1"
 	azStatuses  = "GET " + azure + "/commits/" + newHead + "/statuses?api-version=7.1&latestOnly=true&skip=0&top=1000"
+
+	cloudStatuses = "GET " + cloud + "/commit/" + newHead + "/statuses?pagelen=100"
 )
 
 func hubSaid(id int, context, state, at string) fields {
@@ -57,6 +59,13 @@ func azSaid(id int, genre, name, state, at string) fields {
 	return fields{
 		"id": id, "context": fields{"genre": genre, "name": name}, "state": state, "description": "said " + state, "targetUrl": "https://ci.example.com/" + name,
 		"creationDate": "2026-01-26T19:00:00Z", "updatedDate": at, "createdBy": fields{"id": azMe, "displayName": "Bot", "uniqueName": "bot"},
+	}
+}
+
+func cloudSaid(key, name, state, word, at string) fields {
+	return fields{
+		"type": "build", "key": key, "name": name, "state": state, "description": "said " + word, "url": "https://ci.example.com/" + name,
+		"created_on": "2026-01-26T19:00:00.000000+00:00", "updated_on": at,
 	}
 }
 
@@ -110,6 +119,14 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 				with(azSaid(6, "", "c", "failed", ""), fields{"description": "said failure", "updatedDate": at(1)}),
 			)},
 		}, "bot"},
+		"bitbucket": {forge.Bitbucket, []exchange{
+			{request: cloudStatuses, answer: fields{"next": "https://api.bitbucket.org/2.0/x?pagelen=100&page=2", "values": []fields{
+				cloudSaid("KB", "b", "FAILED", "error", at(3)), cloudSaid("KA", "a", "SUCCESSFUL", "success", at(2)), cloudSaid("KA", "a", "FAILED", "failure", at(1)),
+			}}},
+			{request: strings.Replace(cloudStatuses, "?", "?page=2&", 1), answer: cloudPage(
+				cloudSaid("KD", "d", "INPROGRESS", "pending", at(4)), cloudSaid("c", "", "STOPPED", "failure", at(1)),
+			)},
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,13 +134,22 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			for i := range got {
+				if keyed := test.kind == forge.Bitbucket; keyed != (got[i].Key != "") {
+					t.Errorf("the key of %q is %q", got[i].Context, got[i].Key)
+				}
+				got[i].Key = ""
+			}
 			got = slices.DeleteFunc(got, func(s forge.Status) bool { return strings.HasPrefix(s.Context, "ci/") })
 			want := []forge.Status{
 				said("a", forge.Success, "success", test.creator, 2), said("b", forge.Error, "error", test.creator, 3),
 				said("c", forge.Failure, "failure", test.creator, 1), said("d", forge.Pending, "pending", test.creator, 4),
 			}
-			if test.kind == forge.GitLab { // has no errors
+			switch test.kind { // some have no errors
+			case forge.GitLab:
 				want[1].State, want[1].Time = forge.Failure, want[0].Time
+			case forge.Bitbucket:
+				want[1].State, want[2].URL = forge.Failure, "https://ci.example.com/"
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -165,6 +191,21 @@ func TestAzuresGenresArePartOfAContext(t *testing.T) {
 	}
 }
 
+// Flux gives all its statuses the same name there, and a key for each.
+func TestStatusesOfOneNameAreDistinguishedByTheirKeys(t *testing.T) {
+	t.Parallel()
+	const name, at = "kustomization/flotilla-cluster", "2026-01-26T19:00:00.000000+00:00"
+	keys := []string{forge.StatusKey("flotilla/store-1/cluster"), forge.StatusKey("flotilla/store-2/cluster")}
+	slices.Sort(keys)
+	host := scripted(t, forge.Bitbucket, pathOf(forge.Bitbucket), []exchange{{request: cloudStatuses, answer: cloudPage(
+		cloudSaid(keys[1], name, "FAILED", "failure", at), cloudSaid(keys[0], name, "SUCCESSFUL", "success", at),
+	)}})
+	got, err := host.Statuses(t.Context(), newHead)
+	if err != nil || len(got) != 2 || got[0].Key != keys[0] || got[0].State != forge.Success || got[1].Key != keys[1] || got[1].State != forge.Failure || got[0].Context != name {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestNoWordOfAHostIsTakenForSuccessButSuccess(t *testing.T) {
 	t.Parallel()
 	want := map[string]forge.StatusState{
@@ -187,11 +228,12 @@ func TestNoWordOfAHostIsTakenForSuccessButSuccess(t *testing.T) {
 func TestACommitWithoutReportsHasNoStatuses(t *testing.T) {
 	t.Parallel()
 	for kind, exchanges := range map[forge.Forge][]exchange{
-		forge.GitHub:  {{request: hubStatuses, answer: hubCombined()}},
-		forge.GitLab:  {{request: labStatuses, answer: []fields{}}},
-		forge.Gitea:   {{request: teaStatuses, answer: teaCombined()}},
-		forge.Forgejo: {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
-		forge.Azure:   {{request: azStatuses, answer: azList()}},
+		forge.GitHub:    {{request: hubStatuses, answer: hubCombined()}},
+		forge.GitLab:    {{request: labStatuses, answer: []fields{}}},
+		forge.Gitea:     {{request: teaStatuses, answer: teaCombined()}},
+		forge.Forgejo:   {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
+		forge.Azure:     {{request: azStatuses, answer: azList()}},
+		forge.Bitbucket: {{request: cloudStatuses, answer: cloudPage()}},
 	} {
 		if got, err := scripted(t, kind, pathOf(kind), exchanges).Statuses(t.Context(), newHead); err != nil || len(got) != 0 {
 			t.Errorf("%s: %+v, %v", kind, got, err)
@@ -208,9 +250,10 @@ func TestStatusesOfWhatIsNotThereSayWhat(t *testing.T) {
 		is        error
 		says      string
 	}{
-		"github": {forge.GitHub, []exchange{{request: hubStatuses, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "404"},
-		"gitlab": {forge.GitLab, []exchange{{request: labStatuses, status: 404, answer: fields{"message": "404 Commit Not Found"}}}, forge.ErrNotFound, "Commit Not Found"},
-		"azure":  {forge.Azure, []exchange{{request: azStatuses, status: 404, answer: azRefusal("GitCommitDoesNotExistException", "TF401175: The version descriptor could not be resolved")}}, forge.ErrNotFound, "TF401175"},
+		"github":    {forge.GitHub, []exchange{{request: hubStatuses, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "404"},
+		"gitlab":    {forge.GitLab, []exchange{{request: labStatuses, status: 404, answer: fields{"message": "404 Commit Not Found"}}}, forge.ErrNotFound, "Commit Not Found"},
+		"azure":     {forge.Azure, []exchange{{request: azStatuses, status: 404, answer: azRefusal("GitCommitDoesNotExistException", "TF401175: The version descriptor could not be resolved")}}, forge.ErrNotFound, "TF401175"},
+		"bitbucket": {forge.Bitbucket, []exchange{{request: cloudStatuses, status: 404, answer: cloudRefusal("Commit not found")}}, forge.ErrNotFound, "Commit not found"},
 		"gitea's commit": {forge.Gitea, []exchange{
 			{request: teaStatuses, status: 404, answer: fields{"message": noCommit}},
 			{request: "GET " + tea, answer: fields{"id": 5}},

@@ -311,6 +311,34 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// Bitbucket Cloud wants a certain username with each kind of token. Its API takes the address of mail as it is.
+func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		url         string
+		credentials git.Credentials
+		want        string
+	}{
+		{"https://bitbucket.org/w/r.git", git.Credentials{Token: "t"}, "x-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna@example.com", Token: "t"}, "x-bitbucket-api-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna@example.com", Password: "t"}, "x-bitbucket-api-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna", Password: "t"}, "anna:t"},
+		{"https://git.example.com/w/r.git", git.Credentials{Username: "anna@example.com", Token: "t"}, "anna@example.com:t"},
+		{"https://git.example.com/w/r.git", git.Credentials{Token: "t"}, "x-access-token:t"},
+	} {
+		var sent string
+		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+			username, password, _ := r.BasicAuth()
+			sent = username + ":" + password
+			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r, Body: http.NoBody}, nil
+		})))
+		_, err := client.Open(t.Context(), git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}, 1)
+		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || sent != test.want {
+			t.Errorf("%s gets %s, want %s: %v", test.url, sent, test.want, err)
+		}
+	}
+}
+
 // Who is not known to Azure DevOps gets a page to sign in, with a status of success.
 func TestAPageToSignInIsNoRepository(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ var flux = Reconciler{
 	Deploys: []string{"Kustomization", "HelmRelease"}, NoVariable: noVariable, NoFolder: noFolderFlux,
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
+		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},
 			{Name: "kustomize-controller", Without: "nothing is reconciled", Check: checkConcurrency},

@@ -171,6 +171,8 @@ type Agent struct {
 	NoticeContext string
 	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.
 	NoFeedback string
+	// FluxFeedback says that it reports through Flux' notification controller.
+	FluxFeedback bool
 }
 
 // Controller is a Deployment of an agent.

@@ -35,11 +35,32 @@ func FuzzAzureURL(f *testing.F) {
 	})
 }
 
+// The same of Bitbucket Cloud.
+func FuzzBitbucketURL(f *testing.F) {
+	for _, seed := range []string{"owner/repo", "owner/repo.git", "owner/.repo/", "a/b/c", "owner/%2e%2e", "owner/r%2fx", "owner//repo", "~owner/repo", "owner/{id}", "owner/r?x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		at := &recorder{}
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/" + path}, forge.WithHTTPTransport(at))
+		if err != nil {
+			return
+		}
+		_, _ = host.Current(t.Context(), dev, 0)
+		segments := strings.Split(strings.TrimPrefix(at.url, "https://api.bitbucket.org/2.0/repositories/"), "/")
+		if len(segments) != 3 || segments[2] != "pullrequests" || strings.Contains(at.url, "%") {
+			t.Fatalf("%q is asked at %s", path, at.url)
+		}
+	})
+}
+
 // Whatever a host answers, it is no panic, and no request of somebody else.
-func FuzzAzureAnswers(f *testing.F) {
+func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 	for _, seed := range []string{
 		`{"value": [{"pullRequestId": 7, "status": "active", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": "<!-- flotilla-assignment: dev -->"}]}`,
 		`{"value": [{"id": 1, "state": "succeeded", "context": {"name": "x", "genre": null}, "updatedDate": "0001-01-01T00:00:00", "createdBy": null}]}`,
+		`{"values": [{"id": 7, "state": "OPEN", "source": {"branch": {"name": "flotilla/dev"}, "commit": {"hash": "0123456789ab"}}, "destination": {"branch": {"name": "main"}}, "description": "<!-- flotilla-assignment: dev -->"}], "next": "https://x?page=2"}`,
+		`{"values": [{"key": "k", "name": "n", "state": "FAILED", "updated_on": "2026-01-26T19:00:00Z"}]}`, `{"values": [null], "next": ":"}`, `{"hash": "x", "task_status": "PENDING"}`,
 		`{"value": null}`, `{"authenticatedUser": {"id": "x"}}`, `{"pullRequestId": 7, "reviewers": [{"displayName": "[p]\\t"}], "forkSource": null, "autoCompleteSetBy": {}}`, `[]`, ``,
 	} {
 		f.Add(seed)
@@ -48,13 +69,15 @@ func FuzzAzureAnswers(f *testing.F) {
 		over := roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r"}, forge.WithHTTPTransport(over), forge.WithPatience(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		every(t.Context(), host, func(string, error) {})
-		if got, err := host.Current(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
-			t.Errorf("%q: %+v", answer, got)
+		for _, kind := range []forge.Forge{forge.Azure, forge.Bitbucket} {
+			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.WithHTTPTransport(over), forge.WithPatience(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			every(t.Context(), host, func(string, error) {})
+			if got, err := host.Current(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
+				t.Errorf("%s, %q: %+v", kind, answer, got)
+			}
 		}
 	})
 }
