@@ -77,10 +77,14 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 			"git@bitbucket.org:platform/gitops.git", "https://api.bitbucket.org/2.0",
 			"/repositories/platform/gitops/commit/c0ffee/statuses/build", "name", "SUCCESSFUL", "FAILED",
 		},
+		"bitbucket_datacenter": {
+			"ssh://git@git.example.com:7999/~anna/gitops.git", "https://git.example.com/rest",
+			"/api/latest/projects/~anna/repos/gitops/commits/c0ffee/builds", "name", "SUCCESSFUL", "FAILED",
+		},
 	} {
 		settings := small("argocd")
 		settings.Repository.URL = want.repository
-		if strings.HasPrefix(want.repository, "git@") {
+		if !strings.HasPrefix(want.repository, "https:") {
 			settings.Credentials.SSHPrivateKey = privateKey
 		}
 		settings.Feedback = &agent.Reporting{Forge: forge, Token: "secret"}
@@ -182,16 +186,21 @@ func TestAgentsReadBitbucketCloudAsItWantsThem(t *testing.T) {
 
 // Flux' type for Bitbucket Cloud takes username:token, and its statuses have a hash of the context as their key.
 func TestFluxTellsBitbucket(t *testing.T) {
-	settings := small("flux")
-	settings.Feedback = &agent.Reporting{Forge: "bitbucket", Token: "me@example.com:secret"}
-	for _, object := range rendered(t, settings) {
-		spec, _ := object.Object["spec"].(map[string]any)
-		data, _ := object.Object["stringData"].(map[string]any)
-		switch {
-		case object.GetKind() == "Provider" && (spec["type"] != "bitbucket" || !strings.Contains(spec["commitStatusExpr"].(string), "'flotilla/store-17/cluster'")):
-			t.Errorf("the Provider is %v", spec)
-		case object.GetName() == "flotilla-status" && object.GetKind() == "Secret" && data["token"] != "me@example.com:secret":
-			t.Errorf("the Secret is %v", data)
+	for forge, want := range map[string]struct{ provider, address, token string }{
+		"bitbucket":            {"bitbucket", "https://bitbucket.org/platform/gitops", "me@example.com:secret"},
+		"bitbucket_datacenter": {"bitbucketserver", "https://git.example.com/bitbucket/scm/plat/gitops", "secret"},
+	} {
+		settings := small("flux")
+		settings.Feedback = &agent.Reporting{Forge: forge, Token: want.token, URL: want.address + ".git"}
+		for _, object := range rendered(t, settings) {
+			spec, _ := object.Object["spec"].(map[string]any)
+			data, _ := object.Object["stringData"].(map[string]any)
+			switch {
+			case object.GetKind() == "Provider" && (spec["type"] != want.provider || spec["address"] != want.address || !strings.Contains(spec["commitStatusExpr"].(string), "'flotilla/store-17/cluster'")):
+				t.Errorf("the Provider is %v", spec)
+			case object.GetName() == "flotilla-status" && object.GetKind() == "Secret" && data["token"] != want.token:
+				t.Errorf("the Secret is %v", data)
+			}
 		}
 	}
 }

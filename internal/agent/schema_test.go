@@ -206,6 +206,8 @@ func everySetting() map[string]agent.Settings {
 						s.Feedback.URL = "https://dev.azure.com/contoso/platform/_git/gitops"
 					case forge.Bitbucket:
 						s.Feedback.Token = "me@example.com:secret"
+					case forge.BitbucketDataCenter:
+						s.Feedback.URL = "https://git.example.com/scm/plat/gitops.git"
 					}
 				})
 			}

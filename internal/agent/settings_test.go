@@ -60,6 +60,9 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 			s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a'/{cluster}/{host}"}
 		},
 		`feedback.github_app: is for GitHub`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", App: &agent.GitHubApp{}} },
+		`feedback.url: the URL's path "/platform/gitops" is not that of a repository of Bitbucket Data Center`: func(s *agent.Settings) {
+			s.Feedback = &agent.Reporting{Forge: "bitbucket_datacenter", Token: "a"}
+		},
 		`feedback.token: must be username:token for Flux and Bitbucket Cloud, where the username of an API token is its user's address of mail`: func(s *agent.Settings) {
 			s.Reconciler, s.Feedback = "flux", &agent.Reporting{Forge: "bitbucket", Token: "a"}
 		},

@@ -56,6 +56,10 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://Bitbucket.org/owner/.git-ops/", "", "", "https://api.Bitbucket.org/2.0/repositories/owner/.git-ops/pullrequests"},
 		{"https://bitbucket.org/owner/gitops", "", "https://proxy.example.com/bitbucket/2.0/", "https://proxy.example.com/bitbucket/2.0/repositories/owner/gitops/pullrequests"},
 		{"http://127.0.0.1:8080/owner/gitops.git", "bitbucket", "", "http://127.0.0.1:8080/2.0/repositories/owner/gitops/pullrequests"},
+		{"https://git.example.com/scm/PLAT/gitops.git", "bitbucket_datacenter", "", "https://git.example.com/rest/api/latest/projects/PLAT/repos/gitops/pull-requests"},
+		{"https://example.com/bitbucket/scm/~anna/git.ops", "bitbucket_datacenter", "", "https://example.com/bitbucket/rest/api/latest/projects/~anna/repos/git.ops/pull-requests"},
+		{"https://example.com:8443/scm/scm/scm/scm.git", "bitbucket_datacenter", "", "https://example.com:8443/scm/rest/api/latest/projects/scm/repos/scm/pull-requests"},
+		{"https://git.example.com/scm/plat/gitops.git", "bitbucket_datacenter", "https://api.example.com/bitbucket/rest/", "https://api.example.com/bitbucket/rest/api/latest/projects/plat/repos/gitops/pull-requests"},
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
@@ -79,9 +83,9 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		repository forge.Repository
 		says       string
 	}{
-		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure or bitbucket`},
+		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter`},
 		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
-		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab, azure or bitbucket, not "svn"`},
+		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter, not "svn"`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
 		{forge.Repository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
 		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},
@@ -109,6 +113,11 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://bitbucket.org/gitops.git"}, "owner/name"},
 		{forge.Repository{URL: "https://bitbucket.org/a/b/gitops.git"}, "owner/name"},
 		{forge.Repository{URL: "https://bitbucket.org/owner/%7Bid%7D"}, "does not name a repository"},
+		{forge.Repository{URL: "https://git.example.com/projects/PLAT/repos/gitops", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.Repository{URL: "https://git.example.com/scm/gitops.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.Repository{URL: "https://git.example.com/scm/a/b/c.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.Repository{URL: "https://git.example.com/scm/~/c.git", Forge: "bitbucket_datacenter"}, "owner/name"},
+		{forge.Repository{URL: "https://git.example.com/scm/a~b/c.git", Forge: "bitbucket_datacenter"}, "does not name a repository"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {

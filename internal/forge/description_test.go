@@ -71,6 +71,10 @@ var bitbucketDescription = sync.OnceValues(func() (*description, error) {
 	return readDescription("testdata/bitbucket.yaml", "/2.0")
 })
 
+var dataCenterDescription = sync.OnceValues(func() (*description, error) {
+	return readDescription("testdata/bitbucket_datacenter.yaml", "/rest")
+})
+
 // describedBy returns the description of a kind of host; nil for Gitea, which is
 // tried itself.
 func describedBy(kind forge.Forge) (*description, error) {
@@ -83,6 +87,8 @@ func describedBy(kind forge.Forge) (*description, error) {
 		return azureDescription()
 	case forge.Bitbucket:
 		return bitbucketDescription()
+	case forge.BitbucketDataCenter:
+		return dataCenterDescription()
 	}
 	return nil, nil
 }
@@ -371,6 +377,8 @@ func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
 		"as Bitbucket describes":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "k", "state": "FAILED"}`, ""},
 		"a key that is too long":         {forge.Bitbucket, "POST", "/2.0/repositories/w/r/commit/" + newHead + "/statuses/build", `{"key": "` + strings.Repeat("k", 41) + `", "state": "FAILED"}`, "key"},
 		"a reviewer by name":             {forge.Bitbucket, "PUT", "/2.0/repositories/w/r/pullrequests/7", `{"reviewers": [{"username": "anna"}]}`, "uuid"},
+		"as Data Center describes":       {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"version": 1}`, ""},
+		"an update without its version":  {forge.BitbucketDataCenter, "PUT", "/rest/api/latest/projects/P/repos/r/pull-requests/7", `{"title": "t"}`, "version"},
 		"a body where none is allowed":   {forge.GitLab, "GET", labMerges, `{}`, "body"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,8 +133,11 @@ func apiOf(t *testing.T, kind forge.Forge) *description {
 
 // pathOf is the path of a repository as a kind of host has it.
 func pathOf(kind forge.Forge) string {
-	if kind == forge.Azure {
+	switch kind {
+	case forge.Azure:
 		return "/org/owner/_git/gitops"
+	case forge.BitbucketDataCenter:
+		return "/scm/PLAT/gitops.git"
 	}
 	return "/owner/gitops.git"
 }

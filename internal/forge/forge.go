@@ -34,8 +34,9 @@ const (
 	GitHub  Forge = "github"
 	GitLab  Forge = "gitlab"
 	Azure   Forge = "azure"
-	// Bitbucket is Bitbucket Cloud.
-	Bitbucket Forge = "bitbucket"
+	// Bitbucket is Bitbucket Cloud, and BitbucketDataCenter what was Bitbucket Server.
+	Bitbucket           Forge = "bitbucket"
+	BitbucketDataCenter Forge = "bitbucket_datacenter"
 )
 
 // Repository names a repository on a Git host, and how to reach it.
@@ -100,7 +101,7 @@ type GitHost interface {
 	// the request its Number, Owner and Head are read.
 	//
 	// What auto-merge does when the head moves later depends on the Git host:
-	// GitLab cancels it; GitHub cancels it when who pushed may not write to the
+	// GitLab and Bitbucket Data Center cancel it; GitHub cancels it when who pushed may not write to the
 	// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
 	// succeed. Bitbucket Cloud has no auto-merge.
 	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)

@@ -50,7 +50,7 @@ type Kind struct {
 
 // Kinds are the kinds of Git hosts, in the order in which texts list them.
 func Kinds() []Kind {
-	return []Kind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind(), bitbucketKind()}
+	return []Kind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind(), bitbucketKind(), bitbucketDataCenterKind()}
 }
 
 // Names are the kinds as settings name them.

@@ -22,7 +22,8 @@ const (
 	teaStatuses = "GET " + tea + "/commits/" + newHead + "/status?limit=50&page=1"
 	azStatuses  = "GET " + azure + "/commits/" + newHead + "/statuses?api-version=7.1&latestOnly=true&skip=0&top=1000"
 
-	cloudStatuses = "GET " + cloud + "/commit/" + newHead + "/statuses?pagelen=100"
+	cloudStatuses  = "GET " + cloud + "/commit/" + newHead + "/statuses?pagelen=100"
+	centerStatuses = "GET /rest/build-status/latest/commits/" + newHead + "?limit=100&orderBy=NEWEST&start=0"
 )
 
 func hubSaid(id int, context, state, at string) fields {
@@ -67,6 +68,11 @@ func cloudSaid(key, name, state, word, at string) fields {
 		"type": "build", "key": key, "name": name, "state": state, "description": "said " + word, "url": "https://ci.example.com/" + name,
 		"created_on": "2026-01-26T19:00:00.000000+00:00", "updated_on": at,
 	}
+}
+
+func centerSaid(key, name, state, word string, minute int) fields {
+	at := time.Date(2026, 1, 26, 19, minute, 0, 0, time.UTC).UnixMilli()
+	return fields{"key": key, "name": name, "state": state, "description": "said " + word, "url": "https://ci.example.com/" + name, "createdDate": at - 1000, "updatedDate": at}
 }
 
 func said(context string, state forge.StatusState, word, creator string, minute int) forge.Status {
@@ -127,6 +133,14 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 				cloudSaid("KD", "d", "INPROGRESS", "pending", at(4)), cloudSaid("c", "", "STOPPED", "failure", at(1)),
 			)},
 		}, ""},
+		"bitbucket_datacenter": {forge.BitbucketDataCenter, []exchange{
+			{request: centerStatuses, answer: fields{"isLastPage": false, "nextPageStart": 61, "values": []fields{
+				centerSaid("KB", "b", "FAILED", "error", 3), centerSaid("KA", "a", "SUCCESSFUL", "success", 2), centerSaid("KA", "a", "FAILED", "failure", 1),
+			}}},
+			{request: strings.Replace(centerStatuses, "start=0", "start=61", 1), answer: centerPage(
+				centerSaid("KD", "d", "UNKNOWN", "pending", 4), centerSaid("c", "", "CANCELLED", "failure", 1),
+			)},
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +149,7 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range got {
-				if keyed := test.kind == forge.Bitbucket; keyed != (got[i].Key != "") {
+				if keyed := strings.HasPrefix(name, "bitbucket"); keyed != (got[i].Key != "") {
 					t.Errorf("the key of %q is %q", got[i].Context, got[i].Key)
 				}
 				got[i].Key = ""
@@ -148,7 +162,7 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 			switch test.kind { // some have no errors
 			case forge.GitLab:
 				want[1].State, want[1].Time = forge.Failure, want[0].Time
-			case forge.Bitbucket:
+			case forge.Bitbucket, forge.BitbucketDataCenter:
 				want[1].State, want[2].URL = forge.Failure, "https://ci.example.com/"
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -228,12 +242,13 @@ func TestNoWordOfAHostIsTakenForSuccessButSuccess(t *testing.T) {
 func TestACommitWithoutReportsHasNoStatuses(t *testing.T) {
 	t.Parallel()
 	for kind, exchanges := range map[forge.Forge][]exchange{
-		forge.GitHub:    {{request: hubStatuses, answer: hubCombined()}},
-		forge.GitLab:    {{request: labStatuses, answer: []fields{}}},
-		forge.Gitea:     {{request: teaStatuses, answer: teaCombined()}},
-		forge.Forgejo:   {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
-		forge.Azure:     {{request: azStatuses, answer: azList()}},
-		forge.Bitbucket: {{request: cloudStatuses, answer: cloudPage()}},
+		forge.GitHub:              {{request: hubStatuses, answer: hubCombined()}},
+		forge.GitLab:              {{request: labStatuses, answer: []fields{}}},
+		forge.Gitea:               {{request: teaStatuses, answer: teaCombined()}},
+		forge.Forgejo:             {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
+		forge.Azure:               {{request: azStatuses, answer: azList()}},
+		forge.Bitbucket:           {{request: cloudStatuses, answer: cloudPage()}},
+		forge.BitbucketDataCenter: {{request: centerStatuses, answer: centerPage()}},
 	} {
 		if got, err := scripted(t, kind, pathOf(kind), exchanges).Statuses(t.Context(), newHead); err != nil || len(got) != 0 {
 			t.Errorf("%s: %+v, %v", kind, got, err)

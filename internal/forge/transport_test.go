@@ -47,8 +47,8 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.Contains(r.URL.Path, "/_apis/"):
 		_, _ = io.WriteString(w, `{"value": [], "count": 0}`)
-	case strings.Contains(r.URL.Path, "/2.0/"):
-		_, _ = io.WriteString(w, `{"values": []}`)
+	case strings.Contains(r.URL.Path, "/2.0/"), strings.Contains(r.URL.Path, "/rest/"):
+		_, _ = io.WriteString(w, `{"values": [], "isLastPage": true}`)
 	default:
 		_, _ = io.WriteString(w, "[]")
 	}

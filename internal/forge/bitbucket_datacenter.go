@@ -1,0 +1,397 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bitbucketDataCenter is Bitbucket Data Center, through its REST API: developer.atlassian.com/server/bitbucket/rest.
+// Atlassian has no SDK for Go. A merge is bound to the version of a request, which a push may leave as it is, and
+// auto-merge to the commit.
+type bitbucketDataCenter struct {
+	at   address
+	rest rest
+}
+
+// dataCenterMaxBody is how many bytes the body of a request may have, without the mark: a description has up to 32,768
+// characters (BSERV-14135).
+const dataCenterMaxBody = 32_768 - len(markBegin) - maxOwner - len(markEnd) - 3
+
+func bitbucketDataCenterKind() Kind {
+	return Kind{
+		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
+		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: dataCenterReviewerPattern.MatchString, reviewers: "a username"},
+		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason,
+		connect: func(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
+			return &bitbucketDataCenter{at: at, rest: rest{client, credentials.forDataCenter}}, nil
+		},
+	}
+}
+
+// dataCenterReviewerPattern matches usernames. Groups cannot review.
+var dataCenterReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]{1,255}$`)
+
+// dataCenterSCM stands before the project in URLs of repositories.
+const dataCenterSCM = "scm"
+
+// locateDataCenter reads https://{server}/{path}/scm/{project}/{repository}.git, where a person's project begins with ~.
+func locateDataCenter(clone, api *url.URL) (address, error) {
+	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
+	at := len(segments) - 3
+	if at < 0 || segments[at] != dataCenterSCM {
+		return address{}, fmt.Errorf("the URL's path %q is not that of a repository of Bitbucket Data Center: scm/project/repository.git", clone.Path)
+	}
+	project, person := strings.CutPrefix(segments[at+1], "~")
+	owner, name, err := ownerAndName(clone, project+"/"+segments[at+2])
+	if err != nil {
+		return address{}, err
+	}
+	if person {
+		owner[0] = "~" + owner[0]
+	}
+	root := rootOf(clone, api)
+	if api == nil {
+		root.Path = "/" + strings.Join(segments[:at], "/")
+	}
+	return address{api: below(root, "/rest"), owner: owner[0], name: name}, nil
+}
+
+// dataCenterWeb reads ssh://git@{server}:7999/{project}/{repository}.git.
+func dataCenterWeb(ssh *url.URL) string {
+	return "https://" + ssh.Hostname() + "/" + dataCenterSCM + "/" + strings.TrimSuffix(strings.TrimPrefix(ssh.Path, "/"), ".git")
+}
+
+// forDataCenter sends an HTTP access token as a bearer token, and keeps the check of cross-site requests from refusing
+// changes without a body.
+func (c Credentials) forDataCenter(request *http.Request) {
+	request.Header.Set("X-Atlassian-Token", "no-check")
+	switch {
+	case c.Token != "":
+		request.Header.Set("Authorization", "Bearer "+c.Token)
+	case c.Username != "":
+		request.SetBasicAuth(c.Username, c.Password)
+	}
+}
+
+// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]}, of which every
+// answer has the message.
+func dataCenterReason(body []byte) (more []string, kindWord string) {
+	var answer struct {
+		Errors []struct {
+			Kind   string `json:"exceptionName"`
+			Vetoes []struct {
+				Summary string `json:"summaryMessage"`
+				Detail  string `json:"detailedMessage"`
+			} `json:"vetoes"`
+		} `json:"errors"`
+	}
+	_ = json.Unmarshal(body, &answer)
+	for _, one := range answer.Errors {
+		kindWord = cmp.Or(kindWord, one.Kind)
+		for _, veto := range one.Vetoes {
+			more = append(more, cmp.Or(veto.Detail, veto.Summary))
+		}
+	}
+	return more, kindWord
+}
+
+type dataCenterRef struct {
+	ID         string `json:"id"` // refs/heads/...
+	Commit     string `json:"latestCommit,omitempty"`
+	Repository *struct {
+		ID int `json:"id"`
+	} `json:"repository,omitempty"`
+}
+
+type dataCenterUser struct {
+	Name string `json:"name"`
+}
+
+type dataCenterReviewer struct {
+	User dataCenterUser `json:"user"`
+}
+
+type dataCenterPull struct {
+	ID          int                  `json:"id"`
+	Version     int                  `json:"version"`
+	Title       string               `json:"title"`
+	Description string               `json:"description"`
+	State       string               `json:"state"`
+	Draft       bool                 `json:"draft"`
+	From        dataCenterRef        `json:"fromRef"`
+	To          dataCenterRef        `json:"toRef"`
+	Reviewers   []dataCenterReviewer `json:"reviewers"`
+	Properties  struct {
+		Merge struct {
+			ID string `json:"id"`
+		} `json:"mergeCommit"`
+	} `json:"properties"`
+	Links struct {
+		Self []struct {
+			URL string `json:"href"`
+		} `json:"self"`
+	} `json:"links"`
+}
+
+// dataCenterChange is what is sent of a request. Reviewers that are left out are removed.
+type dataCenterChange struct {
+	Version     *int                 `json:"version,omitempty"`
+	Title       string               `json:"title"`
+	Description string               `json:"description"`
+	Draft       bool                 `json:"draft,omitempty"`
+	From        *dataCenterRef       `json:"fromRef,omitempty"`
+	To          *dataCenterRef       `json:"toRef,omitempty"`
+	Reviewers   []dataCenterReviewer `json:"reviewers,omitempty"`
+}
+
+const (
+	dataCenterHeads = "refs/heads/"
+	dataCenterPage  = 100
+)
+
+// dataCenterPaged is a page of a list.
+type dataCenterPaged[T any] struct {
+	Values []T  `json:"values"`
+	Last   bool `json:"isLastPage"`
+	Next   int  `json:"nextPageStart"` // of which some numbers may be left out
+}
+
+// dataCenterEach hands what is listed over until take returns false.
+func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
+	query.Set("limit", strconv.Itoa(dataCenterPage))
+	next := 0
+	return pages(func(int) (bool, error) {
+		query.Set("start", strconv.Itoa(next))
+		var page dataCenterPaged[T]
+		if err := b.rest.call(ctx, http.MethodGet, to, query, nil, &page); err != nil {
+			return true, err
+		}
+		for _, one := range page.Values {
+			if !take(one) {
+				return true, nil
+			}
+		}
+		next = page.Next
+		return page.Last, nil
+	})
+}
+
+func (b *bitbucketDataCenter) list(ctx context.Context, _, head string) iter.Seq2[*request, error] {
+	query := url.Values{"direction": {"OUTGOING"}, "at": {dataCenterHeads + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
+	return func(yield func(*request, error) bool) {
+		err := dataCenterEach(ctx, b, b.repository("pull-requests"), query, func(pull dataCenterPull) bool { return yield(b.request(&pull), nil) })
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
+	var pull dataCenterPull
+	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
+		return nil, err
+	}
+	return b.request(&pull), nil
+}
+
+func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
+	r := &request{
+		PullRequest: PullRequest{
+			Number: pull.ID, State: Open, Owner: marked(pull.Description),
+			Base: strings.TrimPrefix(pull.To.ID, dataCenterHeads), Head: strings.TrimPrefix(pull.From.ID, dataCenterHeads), HeadCommit: pull.From.Commit,
+		},
+		title: pull.Title, body: pull.Description, draft: pull.Draft, id: strconv.Itoa(pull.Version),
+		foreign: pull.From.Repository == nil || pull.To.Repository == nil || pull.From.Repository.ID != pull.To.Repository.ID,
+	}
+	if len(pull.Links.Self) > 0 {
+		r.URL = pull.Links.Self[0].URL
+	}
+	switch pull.State {
+	case "MERGED":
+		r.State, r.MergeCommit = Merged, pull.Properties.Merge.ID
+	case "DECLINED":
+		r.State = Closed
+	}
+	if pull.Draft {
+		r.status = "draft"
+	}
+	for _, reviewer := range pull.Reviewers {
+		r.reviewers = append(r.reviewers, reviewer.User.Name)
+	}
+	return r
+}
+
+func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	var pull dataCenterPull
+	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
+	if err := b.call(ctx, http.MethodPost, b.repository("pull-requests"), change, &pull); err != nil {
+		return nil, err
+	}
+	return b.request(&pull), nil
+}
+
+// versioned does what needs the version of a request, and does it again where that was changed meanwhile.
+func (b *bitbucketDataCenter) versioned(ctx context.Context, r *request, do func() error) error {
+	err := do()
+	if !outOfDate(err) {
+		return err
+	}
+	again, getErr := b.get(ctx, r.Number)
+	if getErr != nil || again.State != Open || again.Owner != r.Owner {
+		return err
+	}
+	r.id, r.draft, r.reviewers = again.id, again.draft, again.reviewers
+	return do()
+}
+
+func outOfDate(err error) bool {
+	said := (*answer)(nil)
+	return errors.As(err, &said) && strings.HasSuffix(said.kindWord, ".PullRequestOutOfDateException")
+}
+
+func (b *bitbucketDataCenter) edit(ctx context.Context, r *request, title, body string) error {
+	return b.versioned(ctx, r, func() error {
+		version, err := strconv.Atoi(r.id)
+		if err != nil {
+			return err
+		}
+		change := dataCenterChange{Version: &version, Title: title, Description: body, Draft: r.draft}
+		for _, name := range r.reviewers {
+			change.Reviewers = append(change.Reviewers, dataCenterReviewer{dataCenterUser{name}})
+		}
+		return b.call(ctx, http.MethodPut, b.pull(r.Number), change, nil)
+	})
+}
+
+func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
+	return b.versioned(ctx, r, func() error {
+		return b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), url.Values{"version": {r.id}}, nil, nil)
+	})
+}
+
+// label is never called: there are no labels.
+func (b *bitbucketDataCenter) label(context.Context, *request, []string) error {
+	return errors.ErrUnsupported
+}
+
+// know looks among those whose name, display name or address of mail contains it.
+func (b *bitbucketDataCenter) know(ctx context.Context, reviewer string) error {
+	found := false
+	err := dataCenterEach(ctx, b, b.at.api.JoinPath("api/latest/users"), url.Values{"filter": {reviewer}}, func(user dataCenterUser) bool {
+		found = found || strings.EqualFold(user.Name, reviewer)
+		return !found
+	})
+	if err == nil && !found {
+		err = failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
+	}
+	return err
+}
+
+// ask keeps those who have reviewed.
+func (b *bitbucketDataCenter) ask(ctx context.Context, r *request, reviewers []string) error {
+	for _, name := range reviewers {
+		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
+		err := b.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
+		if answered(err, http.StatusConflict) {
+			return failf(ErrReviewer, "%w", err)
+		}
+		if err != nil {
+			return reviewerError(err)
+		}
+	}
+	return nil
+}
+
+// merge leaves the way of merging to the settings of the repository.
+func (b *bitbucketDataCenter) merge(ctx context.Context, r *request, _ string) error {
+	return b.accept(ctx, r, map[string]any{})
+}
+
+func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[string]any) error {
+	err := b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "merge"), url.Values{"version": {r.id}}, how, nil)
+	if outOfDate(err) {
+		return failf(errBusy, "%w", err)
+	}
+	return err
+}
+
+// arrange turns on auto-merge, which Bitbucket has since 8.15; before, it merges at once, or refuses. It also merges at
+// once when nothing is missing, and cancels auto-merge when the head moves (AutoMergeCancelledReason of its Java API).
+func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommit string) error {
+	var arranged struct {
+		Commit string `json:"fromHash"`
+	}
+	err := b.call(ctx, http.MethodGet, b.pull(r.Number, "auto-merge"), nil, &arranged)
+	switch {
+	case err == nil && arranged.Commit == headCommit:
+		return nil
+	case err != nil && !errors.Is(err, io.EOF) && !answered(err, http.StatusNotFound): // none is arranged
+		return err
+	}
+	err = b.accept(ctx, r, map[string]any{"autoMerge": true})
+	if answered(err, http.StatusForbidden) {
+		return failf(ErrNotMergeable, "auto-merge may be off in the settings of the repository: %w", err)
+	}
+	return err
+}
+
+func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
+	err := b.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
+	if answered(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// statuses reads the only list of builds that there is, which has the newest hundred of a commit.
+func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
+	type build struct {
+		Key         string `json:"key"`
+		Name        string `json:"name"`
+		State       string `json:"state"`
+		Description string `json:"description"`
+		URL         string `json:"url"`
+		Created     int64  `json:"createdDate"` // in milliseconds
+		Updated     int64  `json:"updatedDate"`
+	}
+	err = dataCenterEach(ctx, b, joined(b.at.api, "build-status", "latest", "commits", commit), url.Values{"orderBy": {"NEWEST"}}, func(s build) bool {
+		found = append(found, status{Status: Status{
+			Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description,
+			Time: time.UnixMilli(cmp.Or(s.Updated, s.Created)).UTC(), URL: s.URL,
+		}})
+		return true
+	})
+	return found, true, err
+}
+
+func dataCenterHook(at address, r Report) Hook {
+	return Hook{
+		Path:    "/api/latest/projects/" + at.owner + "/repos/" + at.name + "/commits/" + r.Commit + "/builds",
+		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
+		Fields:  bitbucketBuild(r),
+	}
+}
+
+// repository is the URL of something of the repository.
+func (b *bitbucketDataCenter) repository(segments ...string) *url.URL {
+	return joined(b.at.api, append([]string{"api", "latest", "projects", b.at.owner, "repos", b.at.name}, segments...)...)
+}
+
+func (b *bitbucketDataCenter) pull(number int, segments ...string) *url.URL {
+	return b.repository(append([]string{"pull-requests", strconv.Itoa(number)}, segments...)...)
+}
+
+func (b *bitbucketDataCenter) call(ctx context.Context, method string, to *url.URL, body, into any) error {
+	return b.rest.call(ctx, method, to, nil, body, into)
+}
