@@ -68,7 +68,8 @@ func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
 	}
 }
 
-// The guide on delivery and the start page name every kind of Git host, and every server by which one is known.
+// The guide on delivery and the start page name every kind of Git host, and every server by which one is known; the guide
+// on what runs where names every type of Provider of Flux that agents are given.
 func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -80,6 +81,9 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 		}
 		if !strings.Contains(pages["docs/guides/delivery.md"], "\n| "+kind.Title) {
 			t.Errorf("the guide does not say on what %s was tried", kind.Title)
+		}
+		if !strings.Contains(pages["docs/guides/what-runs-where.md"], "`"+kind.Flux+"`") {
+			t.Errorf("the guide on what runs where does not name Flux' type %s", kind.Flux)
 		}
 		for _, server := range kind.Servers {
 			if !strings.Contains(pages["docs/guides/delivery.md"], strings.TrimPrefix(server, "*.")) {
