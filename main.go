@@ -25,6 +25,7 @@ func main() {
 		fmt.Fprintf(os.Stdout, "terraform-provider-flotilla %s %s/%s\n", version, runtime.GOOS, runtime.GOARCH)
 		return
 	}
+	boundGarbage()
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())
