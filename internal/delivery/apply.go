@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -24,6 +25,8 @@ type ApplyRequest struct {
 	Contents  Contents
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
+	// Source says where the changes come from; zero where that is not known.
+	Source folder.Source
 }
 
 // Done is the outcome of a request.
@@ -117,7 +120,7 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: request.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(request.Decisions)),
 		Previously: plan.there(), Remove: plan.there().Without(request.After),
-		Author: c.author, Subject: request.Subject, Release: c.release, Adopt: request.Adopt,
+		Author: c.author, Subject: request.Subject, Release: c.release, Source: request.Source, Adopt: request.Adopt,
 	}
 	switch plan.Identity {
 	case Renamed:

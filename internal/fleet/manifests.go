@@ -3,6 +3,8 @@ package fleet
 import (
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // storageAttributes are the attributes that manifests of each storage may have, besides repo, type and parameters.
@@ -59,16 +61,23 @@ func (o *Object) manifests() Manifests {
 	if isSet(m.Repo) {
 		if problem := checkManifestsRepo(m.Storage, m.Repo); problem != "" {
 			o.Report("repo", "%s", problem)
+		} else if err := folder.CheckText(m.Repo); err != nil {
+			o.Report("repo", "%s", err)
 		}
 	}
+	anything := func(string) string { return "" }
 	for _, check := range []struct {
 		attribute string
 		problem   func(string) string
-	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"path", checkSourcePath}, {"chart", checkChart}} {
-		if text := set[check.attribute]; isSet(text) {
-			if problem := check.problem(text); problem != "" {
-				o.Report(check.attribute, "%q %s", text, problem)
-			}
+	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart}, {"version", anything}} {
+		text := set[check.attribute]
+		if !isSet(text) {
+			continue
+		}
+		if problem := check.problem(text); problem != "" {
+			o.Report(check.attribute, "%q %s", text, problem)
+		} else if err := folder.CheckText(text); err != nil {
+			o.Report(check.attribute, "%s", err)
 		}
 	}
 	m.Parameters = o.anyObject("parameters")

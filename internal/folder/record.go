@@ -1,5 +1,13 @@
 package folder
 
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // Record is what a GitOps repository keeps of a folder: why it is there, and what is in it.
 type Record struct {
 	Workload string `json:"workload"`
@@ -15,6 +23,75 @@ type Record struct {
 	OwnerLabel string `json:"owner_label,omitempty"`
 	// Objects are the reconciler objects in the folder.
 	Objects []Object `json:"objects,omitempty"`
+	// Manifests are those of the deployment target; zero where the record does not say.
+	Manifests Manifests `json:"manifests,omitzero"`
+}
+
+// Manifests says where the manifests of a deployment target are, in the words of the deployment target.
+type Manifests struct {
+	Storage string `json:"storage"`
+	Repo    string `json:"repo"`
+	Branch  string `json:"branch,omitempty"`
+	Tag     string `json:"tag,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Chart   string `json:"chart,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent.
+func (m Manifests) Revision() string { return cmp.Or(m.Version, m.Tag, m.Commit, m.Branch) }
+
+// Texts are all that a record has of them.
+func (m Manifests) Texts() []string {
+	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version}
+}
+
+// Source is the commit from which a folder was made: of the repository that has the configuration of Terraform.
+type Source struct {
+	URL    string `json:"url"`
+	Commit string `json:"commit"` // in full, in hex
+}
+
+// String is the form of the trailer Flotilla-Source; "" for none.
+func (s Source) String() string {
+	if s == (Source{}) {
+		return ""
+	}
+	return s.URL + "@" + s.Commit
+}
+
+// Short is String with the first digits of the commit, for people.
+func (s Source) Short() string {
+	return strings.TrimSuffix(s.String(), s.Commit[min(12, len(s.Commit)):])
+}
+
+// ParseSource reads what String has written; zero where it is none.
+func ParseSource(text string) Source {
+	at := strings.LastIndex(text, "@")
+	if source := (Source{URL: text[:max(at, 0)], Commit: text[at+1:]}); source.URL != "" && IsCommit(source.Commit) {
+		return source
+	}
+	return Source{}
+}
+
+// IsCommit says whether a text is the full id of a commit of Git: 40 or 64 digits in hex.
+func IsCommit(text string) bool {
+	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// maxText bounds each text in a record, in bytes: names of Kubernetes have 253 at most.
+const maxText = 1024
+
+// CheckText finds a text that no record has: too long, or with what steers a terminal or hides.
+func CheckText(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("%.40q… is longer than %d bytes", text, maxText)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
+		return fmt.Errorf("%.80q has a character that is not shown", text)
+	}
+	return nil
 }
 
 // Object names an object of Kubernetes; of all clusters, without a namespace.

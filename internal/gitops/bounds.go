@@ -3,16 +3,14 @@ package gitops
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 const (
 	// maxRecordDepth bounds how deep members may be that this version does not know.
 	maxRecordDepth = 32
-	// maxRecordText bounds each text in a record: names of Kubernetes have 253 bytes at most.
-	maxRecordText = 1024
 	// The least size of an object and of a value in a record that Flotilla writes, in bytes. A record with more of them
 	// takes many times its size in memory when it is read.
 	leastObject, leastValue = 16, 4
@@ -55,11 +53,8 @@ func checkBounds(content []byte, limit int) error {
 // checkRecordTexts finds texts that Flotilla does not write: too long, or with what steers a terminal or hides.
 func checkRecordTexts(texts ...string) error {
 	for _, text := range texts {
-		if len(text) > maxRecordText {
-			return fmt.Errorf("%.40q… is longer than %d bytes", text, maxRecordText)
-		}
-		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
-			return fmt.Errorf("%.80q has a character that is not shown", text)
+		if err := folder.CheckText(text); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -71,5 +66,5 @@ func (f folderRecord) texts() []string {
 	for _, object := range f.Objects {
 		texts = append(texts, object.Kind, object.Namespace, object.Name)
 	}
-	return texts
+	return append(append(texts, f.Manifests.Texts()...), f.Source.URL, f.Source.Commit)
 }

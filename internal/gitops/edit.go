@@ -52,6 +52,8 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
+	// Source goes into the trailer Flotilla-Source, and into the records of folders that change; zero leaves that out.
+	Source folder.Source
 	// GiveUp ends the ownership instead of removing folders: the folders and markers
 	// stay as they are, and the owner's records are removed, but for those of another
 	// holder. Its Hosts are empty.
@@ -136,6 +138,9 @@ func (e Edit) check() error {
 		return err
 	}
 	if err := checkClaimTexts(e.Holder); err != nil {
+		return err
+	}
+	if err := checkRecordTexts(e.Source.String()); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

@@ -46,6 +46,8 @@ type HistoryCommit struct {
 	Signed *bool
 	// Release is what the last trailer of that name says.
 	Release string
+	// Source is likewise where the changes came from; zero where no trailer says it.
+	Source  folder.Source
 	Changes []HistoryChange
 }
 
@@ -383,6 +385,9 @@ func parseCommit(content []byte) HistoryCommit {
 		}
 		if release, ok := strings.CutPrefix(line, "Flotilla-Release: "); ok {
 			c.Release = release
+		}
+		if source, ok := strings.CutPrefix(line, "Flotilla-Source: "); ok {
+			c.Source = folder.ParseSource(source)
 		}
 	}
 	return c

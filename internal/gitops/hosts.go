@@ -82,16 +82,16 @@ func (s *staging) written(k folder.Key, folder Folder) folderRecord {
 	record := asWanted(folder)
 	record.more = prior.more.unknown()
 	if known && strings.EqualFold(prior.Tree, record.Tree) {
-		record.Changed, record.TreeBefore = prior.Changed, prior.TreeBefore
+		record.Changed, record.TreeBefore, record.Source = prior.Changed, prior.TreeBefore, prior.Source
 		return record
 	}
-	record.Changed, record.TreeBefore = s.now, prior.Tree
+	record.Changed, record.TreeBefore, record.Source = s.now, prior.Tree, s.edit.Source
 	if at, ok := s.folderAt(k); !known && ok && at.String() != record.Tree {
 		record.TreeBefore = at.String()
 	}
 	if proposed, ok := s.proposed[k.Host].DeploymentTargets[k.DeploymentTarget]; ok && proposed.Changed != "" &&
 		proposed.Tree == record.Tree && proposed.TreeBefore == record.TreeBefore {
-		record.Changed = proposed.Changed
+		record.Changed, record.Source = proposed.Changed, proposed.Source
 	}
 	return record
 }
@@ -115,7 +115,7 @@ func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, 
 	if !ok || !s.owned[k] {
 		return folderRecord{}, false
 	}
-	return folderRecord{Record: record, Tree: at.String(), Changed: s.now}, true
+	return folderRecord{Record: record, Tree: at.String(), Changed: s.now, Source: s.edit.Source}, true
 }
 
 // record brings a host's record to what is wanted, and reports whether it was

@@ -135,5 +135,8 @@ func (c *change) trailers() string {
 	if c.edit.Release != "" {
 		text += "Flotilla-Release: " + c.edit.Release + "\n"
 	}
+	if source := c.edit.Source.String(); source != "" {
+		text += "Flotilla-Source: " + source + "\n"
+	}
 	return text
 }

@@ -21,7 +21,7 @@ import (
 const recordFormat = 1
 
 // maxRecord is enough for 10,000 folders on one host.
-const maxRecord = 8 << 20
+const maxRecord = 12 << 20
 
 // FolderRecord is what a record says of one folder.
 type FolderRecord struct {
@@ -33,6 +33,8 @@ type FolderRecord struct {
 	// Changed is the time of the commit that did that; zero where the record does
 	// not say.
 	Changed time.Time
+	// Source is what the owner said then of where the change came from.
+	Source folder.Source
 }
 
 // hostRecord is the file that records what one owner owns on one host.
@@ -47,9 +49,10 @@ type hostRecord struct {
 
 type folderRecord struct {
 	folder.Record
-	Tree       string `json:"tree"`
-	TreeBefore string `json:"tree_before,omitempty"`
-	Changed    string `json:"changed,omitempty"` // RFC 3339
+	Tree       string        `json:"tree"`
+	TreeBefore string        `json:"tree_before,omitempty"`
+	Changed    string        `json:"changed,omitempty"` // RFC 3339
+	Source     folder.Source `json:"source,omitzero"`
 
 	more fields
 }
@@ -60,7 +63,7 @@ type fields map[string]json.RawMessage
 // public is the record of a folder for those who read it.
 func (f folderRecord) public() FolderRecord {
 	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked when it was read
-	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed}
+	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
 }
 
 // sameMeaning reports whether a record that was read says what the other one
@@ -68,7 +71,7 @@ func (f folderRecord) public() FolderRecord {
 func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment && r.Holder == as.Holder &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
-			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed &&
+			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && a.Manifests == b.Manifests &&
 				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
 				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
 		})
@@ -133,12 +136,19 @@ func (f folderRecord) encode(b []byte) []byte {
 		b = appendMember(b, indent, "owner_label", f.OwnerLabel, ",\n")
 	}
 	b = appendList(b, indent, "objects", f.Objects, appendObject)
+	if f.Manifests != (folder.Manifests{}) {
+		b = appendMembers(append(b, indent...), "manifests", manifestsMembers, f.Manifests.Texts())
+		b = append(b, ",\n"...)
+	}
 	b = appendMember(b, indent, "tree", f.Tree, "")
 	if f.TreeBefore != "" {
 		b = appendMember(append(b, ",\n"...), indent, "tree_before", f.TreeBefore, "")
 	}
 	if f.Changed != "" {
 		b = appendMember(append(b, ",\n"...), indent, "changed", f.Changed, "")
+	}
+	if f.Source != (folder.Source{}) {
+		b = appendMembers(append(append(b, ",\n"...), indent...), "source", sourceMembers, []string{f.Source.URL, f.Source.Commit})
 	}
 	return append(f.more.encode(b, indent), '\n')
 }
@@ -183,6 +193,27 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 		b = value(append(append(append(b, '\n'), indent...), "  "...), v)
 	}
 	return append(append(append(b, '\n'), indent...), "],\n"...)
+}
+
+// The members of objects in a folder's record, in their order; the first two are always there.
+var (
+	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
+	sourceMembers    = []string{"url", "commit"}
+)
+
+// appendMembers writes an object with these members in a line.
+func appendMembers(b []byte, name string, members, values []string) []byte {
+	b = append(append(append(b, '"'), name...), `": {`...)
+	for i, value := range values {
+		if i >= 2 && value == "" {
+			continue
+		}
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = appendMember(b, "", members[i], value, "")
+	}
+	return append(b, '}')
 }
 
 func appendObject(b []byte, o folder.Object) []byte {
@@ -261,6 +292,9 @@ func (f *folderRecord) tidy() (changed bool) {
 	if _, err := time.Parse(time.RFC3339, f.Changed); err != nil && f.Changed != "" {
 		f.Changed, changed = "", true
 	}
+	if f.Source != (folder.Source{}) && (f.Source.URL == "" || !folder.IsCommit(f.Source.Commit)) {
+		f.Source, changed = folder.Source{}, true
+	}
 	return changed
 }
 
@@ -305,7 +339,7 @@ func parseFields(content []byte) (hostRecord, error) {
 
 // folderFields are the members of a folder's record that are known.
 var folderFields = []string{
-	"workload", "workspace", "deployment_target", "cluster_type", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed",
+	"workload", "workspace", "deployment_target", "cluster_type", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed", "manifests", "source",
 }
 
 func (f *folderRecord) field(name string) any {
@@ -313,6 +347,7 @@ func (f *folderRecord) field(name string) any {
 		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
 		"policies": &f.Policies, "config_version": &f.ConfigVersion,
 		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
+		"manifests": &f.Manifests, "source": &f.Source,
 	}[name]
 }
 

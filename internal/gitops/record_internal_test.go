@@ -92,7 +92,7 @@ func members(t *testing.T, content []byte) int {
 // recordFiles are the records in testdata, which this version and newer ones wrote.
 func recordFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return filesOf(t, "testdata/records/*.json", 3)
+	return filesOf(t, "testdata/records/*.json", 4)
 }
 
 // filesOf are the files of a pattern by name, of which there are so many at least.
@@ -157,27 +157,29 @@ func TestWhatARecordSaysForOthersToRead(t *testing.T) {
 
 func TestBadRecordsAreRefused(t *testing.T) {
 	t.Parallel()
-	folder := func(fields string) string { return `{"format":1,"deployment_targets":{"app":{` + fields + `}}}` }
+	one := func(fields string) string { return `{"format":1,"deployment_targets":{"app":{` + fields + `}}}` }
 	for content, want := range map[string]string{
-		`{"format":"1"}`:                                 "format",
-		`{"format":-1}`:                                  "no format",
-		`{"deployment_targets":{}}`:                      "no format",
-		`{"format":1,"environment":1}`:                   "environment",
-		`{"format":1,"deployment_targets":[]}`:           "deployment_targets",
-		folder(`"tree":"x"`):                             "object id",
-		folder(`"tree":1`):                               "tree",
-		folder(`"policies":1`):                           "policies",
-		strings.Replace(folder(`"tree":1`), "1", "9", 1): "tree",
+		`{"format":"1"}`:                              "format",
+		`{"format":-1}`:                               "no format",
+		`{"deployment_targets":{}}`:                   "no format",
+		`{"format":1,"environment":1}`:                "environment",
+		`{"format":1,"deployment_targets":[]}`:        "deployment_targets",
+		one(`"tree":"x"`):                             "object id",
+		one(`"tree":1`):                               "tree",
+		one(`"policies":1`):                           "policies",
+		one(`"tree":"` + oneTree + `","manifests":1`): "manifests",
+		one(`"tree":"` + oneTree + `","source":{"url":"\u200b"}`): "not shown",
+		strings.Replace(one(`"tree":1`), "1", "9", 1):             "tree",
 		`[]`: "array", `{`: "unexpected end", "": "unexpected end",
-		strings.Repeat(" ", maxRecord+1): "8 MiB",
+		strings.Repeat(" ", maxRecord+1): "12 MiB",
 	} {
 		if _, err := parseRecord([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: err = %v, want %q", content, err, want)
 		}
 	}
 	// What is only told to others is left out when it is nothing.
-	record, err := parseRecord([]byte(folder(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday"`)))
-	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" {
+	record, err := parseRecord([]byte(one(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday","source":{"url":"x","commit":"main"}`)))
+	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" || got.Source != (folder.Source{}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

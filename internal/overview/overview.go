@@ -175,7 +175,8 @@ func (m *builder) setState(a *report.Assignment, key rollout.Key, i int) {
 }
 
 func (m *builder) setChanged(a *report.Assignment, key rollout.Key) {
-	a.Changed, a.Commit = m.Seen.Written.Records[key].Changed, m.Seen.Commits[key]
+	record := m.Seen.Written.Records[key]
+	a.Changed, a.Commit, a.Source, a.Version = record.Changed, m.Seen.Commits[key], record.Source.Short(), record.Manifests.Revision()
 }
 
 // waitsFor is what the rollout of a deployment target waits for; "" where it does not wait.
@@ -206,15 +207,9 @@ func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool)
 
 func (m *builder) setTargets() {
 	for _, target := range m.Result.Schedule.Targets {
-		manifests := &target.Target.Manifests
-		version := ""
-		for _, one := range []string{manifests.Version, manifests.Tag, manifests.Commit, manifests.Branch} {
-			if version == "" {
-				version = one
-			}
-		}
 		m.out.Page.Targets = append(m.out.Page.Targets, report.Target{
-			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels, Version: version,
+			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels,
+			Version: pipeline.ManifestsOf(&target.Target.Manifests).Revision(),
 		})
 	}
 }

@@ -75,6 +75,16 @@ func TestPageInABrowser(t *testing.T) {
 		ask[bool](tab, `document.querySelectorAll('details').forEach((one) => { one.open = true; }) || true`)
 	})
 
+	t.Run("an assignment shows which version is deployed, and where its change came from", func(t *testing.T) {
+		tab := openTab(t, browser, small, look{})
+		ask[bool](tab, `change({q: '77f0e1d2c3b4'}) || open(result.found[0]) || true`)
+		tab.until("the assignment", `!document.getElementById('detail').hidden`)
+		for _, text := range []string{"Versionv2.4.1", "Deployed versionv2.4.0", "Came fromhttps://git.example.com/platform/control-plane@77f0e1d2c3b4"} {
+			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+		tab.is("a commit says where its changes came from", `document.body.textContent.includes('from https://git.example.com/platform/control-plane@88f0e1d2c3b4')`)
+	})
+
 	t.Run("the address brings back what was looked at", func(t *testing.T) {
 		first := openTab(t, browser, middle, look{})
 		ask[bool](first, `change({q: 'app-0002', verdict: ['ready'], view: 'list'}) || open(result.found[1]) || true`)

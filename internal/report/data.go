@@ -293,6 +293,8 @@ func (e *encoder) assignments(p *Page) {
 		}
 		all.add("commit", e.trees.of(short(clean(a.Commit))))
 		all.add("changed", e.time(a.Changed))
+		all.add("version", e.text(a.Version))
+		all.add("source", e.text(a.Source))
 		all.add("waits", e.text(a.WaitsFor))
 		all.add("snapshot", e.snapshots.of(a.Snapshot))
 	}

@@ -119,6 +119,10 @@ type Assignment struct {
 	// Commit is the one that changed it last, and Changed the time of that commit.
 	Commit  string
 	Changed time.Time
+	// Version is that of the manifests that are deployed, as Target has the one that is wanted; "" where that is not known.
+	Version string
+	// Source is where that change came from: a URL and a commit.
+	Source string
 	// WaitsFor is what a change of it waits for; "" for nothing.
 	WaitsFor string
 	// Snapshot has its values. Assignments with the same values share one; nil where they are not known.
@@ -186,6 +190,8 @@ type Promotion struct {
 type Commit struct {
 	ID, Author, Subject string
 	Time                time.Time
+	// Source is where its changes came from: a URL and a commit; "" where that is not known.
+	Source string
 	// Count is how many assignments it changed, Changes the first of them.
 	Count   int
 	Changes []Change

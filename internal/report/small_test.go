@@ -34,6 +34,7 @@ func smallPage() *report.Page {
 				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: verdict.Ready,
 				Since: hour(30), Clusters: report.Counts{Ready: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
+				Version: "v2.4.0", Source: "https://git.example.com/platform/control-plane@77f0e1d2c3b4",
 			},
 			{
 				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: verdict.Failed,
@@ -57,8 +58,9 @@ func smallPage() *report.Page {
 			{Name: "chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: hour(50)},
 		},
 		History: []report.Commit{
-			{ID: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Author: "Ada Example", Subject: "platform: change 2 assignments", Time: hour(3), Count: 2, Changes: []report.Change{
-				{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}}},
+			{ID: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Author: "Ada Example", Subject: "platform: change 2 assignments", Time: hour(3), Count: 2,
+				Source: "https://git.example.com/platform/control-plane@88f0e1d2c3b4", Changes: []report.Change{
+					{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}}},
 			{ID: "1234567890abcdef1234567890abcdef12345678", Author: "pipeline", Subject: "platform: add 40 assignments", Time: hour(31), Count: 40, Changes: []report.Change{
 				{Action: "added", Assignment: "large/payments-app-live"}}},
 		},

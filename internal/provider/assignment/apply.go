@@ -76,6 +76,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	o.connection.Delivery.Writes()
 	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
 		Desired: o.intent, Decisions: o.decisions, Contents: o.contents, Subject: o.model.CommitMessage.ValueString(),
+		Source: decodeSource(o.model.Source, o.diagnostics),
 	})
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)

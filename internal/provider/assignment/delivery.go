@@ -1,11 +1,14 @@
 package assignment
 
 import (
+	"cmp"
+
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -36,4 +39,22 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 		}
 	})
 	return how
+}
+
+// decodeSource reads the attribute source, strictly: zero while some of it is not known.
+func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (from folder.Source) {
+	tfvalue.ReadStrictly("source", value, diagnostics, func(o *fleet.Object) {
+		from = folder.Source{URL: o.Required("url"), Commit: o.Required("commit")}
+		if !fleet.IsKnown(tfvalue.Plain(value)) {
+			from = folder.Source{}
+			return
+		}
+		if err := cmp.Or(git.CheckURL(from.URL), folder.CheckText(from.String())); err != nil && from.URL != "" {
+			o.Report("url", "%s", err)
+		}
+		if !folder.IsCommit(from.Commit) && from.Commit != "" {
+			o.Report("commit", "must be the full id of a commit, 40 or 64 digits in lower-case hex")
+		}
+	})
+	return from
 }

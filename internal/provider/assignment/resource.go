@@ -28,7 +28,9 @@ func New() resource.Resource {
 	return frame.Resource[model]{
 		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
 		Delete: remove, Import: importState,
-		WriteOnly: func(m *model) map[string]any { return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence} },
+		WriteOnly: func(m *model) map[string]any {
+			return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence, "source": &m.Source}
+		},
 	}.New()
 }
 
@@ -121,6 +123,12 @@ var definition = schema.Schema{
 			Optional:            true,
 			MarkdownDescription: "First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
 		},
+		"source": schema.DynamicAttribute{
+			Optional: true, WriteOnly: true,
+			MarkdownDescription: "Where the configuration of Terraform is: `{url, commit}`, the URL of its repository and the full id of the commit that is applied, which CI knows. " +
+				"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` " +
+				"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.",
+		},
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
@@ -176,6 +184,7 @@ type model struct {
 	Rollout       types.Dynamic `tfsdk:"rollout"`
 	Holds         types.Dynamic `tfsdk:"holds"`
 	Evidence      types.String  `tfsdk:"evidence"`
+	Source        types.Dynamic `tfsdk:"source"`
 	Candidate     types.Dynamic `tfsdk:"candidate"`
 	Proven        types.Dynamic `tfsdk:"proven"`
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
@@ -196,6 +205,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	checkRollback(m.RollbackTo, diagnostics)
 	checkCommitMessage(m.CommitMessage, diagnostics)
+	decodeSource(m.Source, diagnostics)
 	m.decodeRollout(diagnostics)
 }
 

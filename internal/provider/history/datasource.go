@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
@@ -65,6 +66,8 @@ var commits = table.Object[gitops.HistoryCommit]{
 	table.Bool("signed", "Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the "+
 		"Git host made of a pull request, has the Git host's signature or none.", func(c gitops.HistoryCommit) *bool { return c.Signed }),
 	table.Texts("assignments", "Assignments that made it; empty where folders were changed by hand.", func(c gitops.HistoryCommit) []string { return c.Owners }),
+	table.ObjectOrNull("source", "Where the changes came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
+		func(c gitops.HistoryCommit) folder.Source { return c.Source }),
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),
 }
 

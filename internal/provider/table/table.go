@@ -75,6 +75,11 @@ func ObjectsByName[T, U any](name, what string, object Object[U], of func(T) map
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
 }
 
+// ObjectOrNull is an attribute that is one object, null where of returns the zero value.
+func ObjectOrNull[T any, U comparable](name, what string, object Object[U], of func(T) U) Attribute[T] {
+	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any { return one[U]{object, of(row)} }}
+}
+
 // OrNull makes the attribute null for some rows.
 func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
 	of := a.value
@@ -207,12 +212,33 @@ type list[T any] struct {
 
 type writer interface {
 	write(w *wire.Writer)
-	value() types.List
+	value() attr.Value
+}
+
+// one is the value of an attribute that is an object; the zero value is null.
+type one[T comparable] struct {
+	object Object[T]
+	row    T
+}
+
+func (o one[T]) write(w *wire.Writer) {
+	if o.row == *new(T) {
+		w.Null()
+		return
+	}
+	o.object.write(w, o.row)
+}
+
+func (o one[T]) value() attr.Value {
+	if o.row == *new(T) {
+		return types.ObjectNull(o.object.Type().AttrTypes)
+	}
+	return o.object.Value(o.row)
 }
 
 func (l list[T]) write(w *wire.Writer) { l.object.WriteList(w, l.rows) }
 
-func (l list[T]) value() types.List { return l.object.List(l.rows) }
+func (l list[T]) value() attr.Value { return l.object.List(l.rows) }
 
 func valueOf(typ attr.Type, value any) attr.Value {
 	switch value := value.(type) {

@@ -31,7 +31,7 @@ const assignments = (() => {
   const size = Math.max(0, ...Object.values(all).map((numbers) => numbers.length));
   const made = { size };
   for (const attribute of ['host', 'target', 'namespace', 'policies', 'verdict', 'since', 'message', 'counts', 'state',
-    'tree', 'deployed', 'commit', 'changed', 'waits', 'snapshot']) {
+    'tree', 'deployed', 'commit', 'changed', 'waits', 'snapshot', 'version', 'source']) {
     made[attribute] = column(all, attribute, size);
   }
   return made;
@@ -145,7 +145,7 @@ function passing(filter) {
     return hostFits[h] && targetFits[t] && inState(i) &&
       either.every((label) => label.host[h] || label.target[t]) &&
       words.every((word) => word.host[h] || word.target[t] || word.found[a.namespace[i]] || word.found[a.message[i]] ||
-        word.found[a.waits[i]] || word.sets[a.policies[i]]);
+        word.found[a.waits[i]] || word.found[a.version[i]] || word.found[a.source[i]] || word.sets[a.policies[i]]);
   };
 }
 

@@ -61,11 +61,13 @@ function detailOf(i, close) {
   }
   made.push(heading('What is there'), facts(
     ['Version', texts[targets.version[t] || 0], 'mono'],
+    ['Deployed version', a.version[i] !== targets.version[t] ? texts[a.version[i]] : '', 'mono'],
     ['Workload', texts[targets.workload[t] || 0]],
     ['Workspace', texts[targets.workspace[t] || 0]],
     ['Namespace', texts[a.namespace[i]], 'mono'],
     ['State', states[a.state[i]]],
     ['Changed last', [a.commit[i] && data.trees[a.commit[i]], since(a.changed[i])].filter(Boolean).join(', ')],
+    ['Came from', texts[a.source[i]], 'mono'],
     ['Wanted tree', data.trees[a.tree[i]], 'mono'],
     ['Deployed tree', a.state[i] > 1 ? data.trees[a.deployed[i]] : '', 'mono'],
   ));
