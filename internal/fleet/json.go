@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds of what is read, so that hostile input can exhaust neither the stack nor a processor.
@@ -18,40 +19,45 @@ const (
 // ParseJSON reads one JSON value. Text after it and keys that appear twice are errors. It accepts what encoding/json
 // accepts, and needs a fraction of the memory.
 func ParseJSON(text string) (any, error) {
-	r := &jsonReader{text: text}
-	value, err := r.value(0)
-	if errors.Is(err, errSyntax) {
-		return nil, r.syntaxError()
+	tokens := newTokens(text)
+	value, err := nextValue(tokens, 0)
+	if err == nil {
+		if _, err = tokens.ReadToken(); errors.Is(err, io.EOF) {
+			return value, nil
+		} else if err == nil {
+			err = io.EOF
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if r.space(); r.at < len(text) {
-		return nil, fmt.Errorf("text follows the JSON value at offset %d", r.at)
-	}
-	return value, nil
+	return nil, readingError(text, err)
 }
 
-// jsonReader reads values from a position on.
-type jsonReader struct {
-	text string
-	at   int
+func newTokens(text string) *jsontext.Decoder {
+	return jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// errSyntax says that a text is not JSON; encoding/json then says where and why.
-var errSyntax = errors.New("not JSON")
+// readingError is the error of reading a text: what encoding/json says, where it is not JSON.
+func readingError(text string, err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return syntaxError(text)
+	}
+	return err
+}
 
-// syntaxError is a [json.SyntaxError], or [io.ErrUnexpectedEOF] where the text ends too early.
-func (r *jsonReader) syntaxError() error {
+// syntaxError says what encoding/json says of a text that is not JSON: a [json.SyntaxError], or [io.ErrUnexpectedEOF] where
+// the text ends too early.
+func syntaxError(text string) error {
 	var raw json.RawMessage
-	err := json.Unmarshal([]byte(r.text), &raw)
+	err := json.Unmarshal([]byte(text), &raw)
 	var syntax *json.SyntaxError
 	switch {
-	case strings.Trim(r.text, " \t\r\n") == "":
+	case strings.Trim(text, " \t\r\n") == "":
 		return io.EOF
-	case err == nil:
-		return fmt.Errorf("is not JSON from offset %d on", r.at)
-	case errors.As(err, &syntax) && syntax.Offset == int64(len(r.text)) && endsEarly(r.text, err.Error()):
+	case !errors.As(err, &syntax):
+		return errors.New("is not JSON")
+	case strings.HasSuffix(err.Error(), "after top-level value"):
+		return fmt.Errorf("text follows the JSON value at offset %d", syntax.Offset-1)
+	case syntax.Offset == int64(len(text)) && endsEarly(text, err.Error()):
 		return io.ErrUnexpectedEOF
 	}
 	return err
@@ -64,177 +70,55 @@ func endsEarly(text, message string) bool {
 		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")
 }
 
-func (r *jsonReader) space() {
-	for r.at < len(r.text) {
-		switch r.text[r.at] {
-		case ' ', '\t', '\r', '\n':
-			r.at++
-		default:
-			return
-		}
-	}
-}
-
-// take skips white space and, where it follows, a character.
-func (r *jsonReader) take(c byte) bool {
-	r.space()
-	if r.at < len(r.text) && r.text[r.at] == c {
-		r.at++
-		return true
-	}
-	return false
-}
-
-func (r *jsonReader) value(depth int) (any, error) {
+func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
-	if r.space(); r.at == len(r.text) {
-		return nil, errSyntax
+	token, err := tokens.ReadToken()
+	if err != nil {
+		return nil, err
 	}
-	switch c := r.text[r.at]; c {
-	case '{':
-		r.at++
-		return r.object(depth)
-	case '[':
-		r.at++
-		return r.list(depth)
+	switch token.Kind() {
 	case '"':
-		return r.string()
-	case 't':
-		return r.literal("true", true)
-	case 'f':
-		return r.literal("false", false)
-	case 'n':
-		return r.literal("null", nil)
-	default:
-		return r.number()
-	}
-}
-
-func (r *jsonReader) literal(word string, value any) (any, error) {
-	if !strings.HasPrefix(r.text[r.at:], word) {
-		return nil, errSyntax
-	}
-	r.at += len(word)
-	return value, nil
-}
-
-func (r *jsonReader) list(depth int) (any, error) {
-	list := []any{}
-	if r.take(']') {
-		return list, nil
-	}
-	for {
-		element, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
+		return token.String(), nil
+	case '0':
+		number := token.String()
+		if len(number) == 1 {
+			return digits[number[0]-'0'], nil
 		}
-		list = append(list, element)
-		if r.take(']') {
-			return list, nil
-		}
-		if !r.take(',') {
-			return nil, errSyntax
-		}
-	}
-}
-
-func (r *jsonReader) object(depth int) (any, error) {
-	object := map[string]any{}
-	if r.take('}') {
-		return object, nil
-	}
-	for {
-		if r.space(); r.at == len(r.text) || r.text[r.at] != '"' {
-			return nil, errSyntax
-		}
-		key, err := r.string()
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("key %q appears twice, the second time at offset %d", key, r.at)
-		}
-		if !r.take(':') {
-			return nil, errSyntax
-		}
-		if object[key], err = r.value(depth + 1); err != nil {
-			return nil, err
-		}
-		if r.take('}') {
-			return object, nil
-		}
-		if !r.take(',') {
-			return nil, errSyntax
-		}
-	}
-}
-
-// string reads a string from its quotation mark on. Most strings have no escapes and are a part of the text.
-func (r *jsonReader) string() (string, error) {
-	start := r.at
-	plain := true
-	for r.at++; r.at < len(r.text); r.at++ {
-		switch c := r.text[r.at]; {
-		case c == '"':
-			r.at++
-			if inner := r.text[start+1 : r.at-1]; plain || !strings.Contains(inner, "\\") && utf8.ValidString(inner) {
-				return inner, nil
+		return json.Number(number), checkDigits(number)
+	case 't', 'f':
+		return token.Bool(), nil
+	case '[':
+		list := []any{}
+		for tokens.PeekKind() != ']' {
+			element, err := nextValue(tokens, depth+1)
+			if err != nil {
+				return nil, err
 			}
-			var text string
-			if err := json.Unmarshal([]byte(r.text[start:r.at]), &text); err != nil {
-				return "", errSyntax
+			list = append(list, element)
+		}
+		_, err := tokens.ReadToken()
+		return list, err
+	case '{':
+		object := map[string]any{}
+		for tokens.PeekKind() != '}' {
+			token, err := tokens.ReadToken()
+			if err != nil {
+				return nil, err
 			}
-			return text, nil
-		case c < ' ':
-			return "", errSyntax
-		case c == '\\':
-			plain = false
-			r.at++
-		case c >= utf8.RuneSelf:
-			plain = false
+			key := token.String()
+			if _, twice := object[key]; twice {
+				return nil, fmt.Errorf("key %q appears twice, the second time at offset %d", key, tokens.InputOffset())
+			}
+			if object[key], err = nextValue(tokens, depth+1); err != nil {
+				return nil, err
+			}
 		}
+		_, err := tokens.ReadToken()
+		return object, err
 	}
-	return "", errSyntax
-}
-
-func (r *jsonReader) number() (any, error) {
-	start := r.at
-	several := func() bool {
-		from := r.at
-		for r.at < len(r.text) && '0' <= r.text[r.at] && r.text[r.at] <= '9' {
-			r.at++
-		}
-		return r.at > from
-	}
-	next := func(chars string) bool {
-		if r.at < len(r.text) && strings.IndexByte(chars, r.text[r.at]) >= 0 {
-			r.at++
-			return true
-		}
-		return false
-	}
-	next("-")
-	if !next("0") && !several() {
-		return nil, errSyntax
-	}
-	if next(".") && !several() {
-		return nil, errSyntax
-	}
-	if next("eE") {
-		next("+-")
-		if !several() {
-			return nil, errSyntax
-		}
-	}
-	if r.at-start > maxDigits {
-		return nil, tooManyDigits(r.at - start)
-	}
-	if r.at == start+1 {
-		return digits[r.text[start]-'0'], nil
-	}
-	return json.Number(r.text[start:r.at]), nil
+	return nil, nil
 }
 
 // digits are the most common numbers, allocated once.
@@ -243,6 +127,9 @@ var digits = [10]any{
 	json.Number("5"), json.Number("6"), json.Number("7"), json.Number("8"), json.Number("9"),
 }
 
-func tooManyDigits(length int) error {
-	return fmt.Errorf("a number of %d characters is longer than the %d that a number may have", length, maxDigits)
+func checkDigits(number string) error {
+	if len(number) > maxDigits {
+		return fmt.Errorf("a number of %d characters is longer than the %d that a number may have", len(number), maxDigits)
+	}
+	return nil
 }

@@ -2,10 +2,11 @@ package fleet
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The bounds of the memory that reading a text into a type of the model may take: the first for a text of less than
@@ -28,20 +29,17 @@ const (
 // checkMemory checks that a text has the shape of a type, and that reading it would not take too much memory: a few
 // bytes can become a large object, and lists are copied while they grow. It allocates nothing of the value.
 func checkMemory(text string, t reflect.Type) error {
-	e := &estimate{jsonReader: jsonReader{text: text}, limit: maxMemory, fields: map[reflect.Type]map[string]reflect.Type{}}
+	e := &estimate{text: text, tokens: newTokens(text), limit: maxMemory, fields: map[reflect.Type]map[string]reflect.Type{}}
 	if len(text) >= 1<<20 {
 		e.limit = maxMemoryPerByte * len(text)
 	}
-	err := e.value(t, 0)
-	if errors.Is(err, errSyntax) {
-		return e.syntaxError()
-	}
-	return err
+	return readingError(text, e.value(t, 0))
 }
 
 // estimate is the state of checkMemory.
 type estimate struct {
-	jsonReader
+	text          string
+	tokens        *jsontext.Decoder
 	memory, limit int
 	fields        map[reflect.Type]map[string]reflect.Type
 }
@@ -53,15 +51,10 @@ func (e *estimate) add(bytes int) error {
 	return nil
 }
 
-var numberType = reflect.TypeFor[json.Number]()
-
 // value skips one value, which must fit the type.
 func (e *estimate) value(t reflect.Type, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
-	if e.space(); e.at == len(e.text) {
-		return errSyntax
 	}
 	if t.Kind() == reflect.Pointer {
 		if err := e.add(int(t.Elem().Size())); err != nil {
@@ -69,28 +62,36 @@ func (e *estimate) value(t reflect.Type, depth int) error {
 		}
 		t = t.Elem()
 	}
-	start, kind := e.at, t.Kind()
-	switch c := e.text[e.at]; {
-	case c == 'n':
-		_, err := e.literal("null", nil)
+	rest := e.text[e.tokens.InputOffset():]
+	token, err := e.tokens.ReadToken()
+	if err != nil {
 		return err
-	case c == '{' && (kind == reflect.Struct || kind == reflect.Map || kind == reflect.Interface):
-		return e.object(t, depth)
-	case c == '[' && (kind == reflect.Slice || kind == reflect.Interface):
-		return e.list(t, depth)
-	case c == '"' && (kind == reflect.String || kind == reflect.Interface):
-		_, err := e.string()
-		return err
-	case (c == 't' || c == 'f') && (kind == reflect.Bool || kind == reflect.Interface):
-		_, err := e.literal(map[bool]string{true: "true", false: "false"}[c == 't'], nil)
-		return err
-	case t == numberType || reflect.Int <= kind && kind <= reflect.Float64 || kind == reflect.Interface:
-		_, err := e.number()
-		return err
-	case strings.IndexByte(`{["tf-0123456789`, c) < 0:
-		return errSyntax
 	}
-	return fmt.Errorf("has an unexpected character at offset %d", start)
+	switch kind, isAny := t.Kind(), t.Kind() == reflect.Interface; token.Kind() {
+	case 'n':
+		return nil
+	case '{':
+		if kind == reflect.Struct || kind == reflect.Map || isAny {
+			return e.object(t, depth)
+		}
+	case '[':
+		if kind == reflect.Slice || isAny {
+			return e.list(t, depth)
+		}
+	case '"':
+		if kind == reflect.String || isAny {
+			return nil
+		}
+	case 't', 'f':
+		if kind == reflect.Bool || isAny {
+			return nil
+		}
+	case '0':
+		if t == reflect.TypeFor[json.Number]() || reflect.Int <= kind && kind <= reflect.Float64 || isAny {
+			return checkDigits(token.String())
+		}
+	}
+	return fmt.Errorf("has an unexpected character at offset %d", len(e.text)-len(strings.TrimLeft(rest, " \t\r\n,:")))
 }
 
 func (e *estimate) list(t reflect.Type, depth int) error {
@@ -98,55 +99,37 @@ func (e *estimate) list(t reflect.Type, depth int) error {
 	if t.Kind() == reflect.Slice {
 		element, each = t.Elem(), int(t.Elem().Size())*growth
 	}
-	e.at++
-	if e.take(']') {
-		return nil
-	}
-	for {
+	for e.tokens.PeekKind() != ']' {
 		if err := e.add(each); err != nil {
 			return err
 		}
 		if err := e.value(element, depth+1); err != nil {
 			return err
 		}
-		if e.take(']') {
-			return nil
-		}
-		if !e.take(',') {
-			return errSyntax
-		}
 	}
+	_, err := e.tokens.ReadToken()
+	return err
 }
 
 func (e *estimate) object(t reflect.Type, depth int) error {
-	isStruct, keys := t.Kind() == reflect.Struct, 0
-	e.at++
-	for done := e.take('}'); !done; {
-		if e.space(); e.at == len(e.text) || e.text[e.at] != '"' {
-			return errSyntax
-		}
-		key, err := e.string()
+	isStruct, size := t.Kind() == reflect.Struct, emptyObject
+	for e.tokens.PeekKind() != '}' {
+		key, err := e.tokens.ReadToken()
 		if err != nil {
 			return err
-		}
-		if !e.take(':') {
-			return errSyntax
 		}
 		member := t
 		if isStruct {
 			var known bool
-			if member, known = e.fieldsOf(t)[key]; !known {
-				return fmt.Errorf("has an unknown attribute %q", key)
+			if member, known = e.fieldsOf(t)[key.String()]; !known {
+				return fmt.Errorf("has an unknown attribute %q", key.String())
 			}
 		} else if t.Kind() == reflect.Map {
 			member = t.Elem()
 		}
-		keys++
+		size = smallObject
 		if err := e.value(member, depth+1); err != nil {
 			return err
-		}
-		if done = e.take('}'); !done && !e.take(',') {
-			return errSyntax
 		}
 		if !isStruct {
 			if err := e.add(memberMemory); err != nil {
@@ -154,13 +137,10 @@ func (e *estimate) object(t reflect.Type, depth int) error {
 			}
 		}
 	}
-	switch {
-	case isStruct:
-		return nil
-	case keys == 0:
-		return e.add(emptyObject)
+	if _, err := e.tokens.ReadToken(); err != nil || isStruct {
+		return err
 	}
-	return e.add(smallObject)
+	return e.add(size)
 }
 
 // fieldsOf returns the types of a struct's fields, by their names in JSON.

@@ -171,8 +171,8 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	if plainInteger(string(number)) {
 		return number, nil
 	}
-	if len(number) > maxDigits {
-		return "", tooManyDigits(len(number))
+	if err := checkDigits(string(number)); err != nil {
+		return "", err
 	}
 	parsed, _, err := big.ParseFloat(string(number), 10, numberPrecision, big.ToNearestEven)
 	if !json.Valid([]byte(number)) { // "Inf" is one for the other parser
