@@ -25,7 +25,7 @@ var (
 	pageScript string
 )
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+var pageTemplate = template.Must(template.New("page").Funcs(functions).Parse(pageHTML))
 
 // HTML returns the page as one file of HTML, in UTF-8, that loads nothing from
 // anywhere: its content security policy allows its own style and script, and

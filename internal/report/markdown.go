@@ -202,9 +202,9 @@ func (m *markdown) counts(s summary) {
 	if len(p.Clusters) > 0 {
 		m.row(clusters)
 	}
-	if pending := s.added + s.changed + s.removed; pending > 0 {
-		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.added)+" new, "+number(s.changed)+
-			" changed, "+number(s.removed)+" being removed. Waiting for something: "+number(s.waiting)+".")
+	if pending := s.New + s.Changed + s.Removed; pending > 0 {
+		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.New)+" new, "+number(s.Changed)+
+			" changed, "+number(s.Removed)+" being removed. Waiting for something: "+number(s.Waiting)+".")
 	}
 }
 
@@ -213,9 +213,9 @@ func (m *markdown) rules() {
 	all := 0
 	for i := range m.page.Rules {
 		rule := &m.page.Rules[i]
-		all += rule.broken()
-		if rule.broken() > 0 && len(rule.Violations) == 0 && len(rows) < markdownRows {
-			rows = append(rows, []string{code(rule.Name), code(rule.Mode), "", number(rule.broken()) + " of " + number(rule.Looked)})
+		all += rule.Broken()
+		if rule.Broken() > 0 && len(rule.Violations) == 0 && len(rows) < markdownRows {
+			rows = append(rows, []string{code(rule.Name), code(rule.Mode), "", number(rule.Broken()) + " of " + number(rule.Looked)})
 		}
 		for k := range rule.Violations {
 			v := &rule.Violations[k]
@@ -249,64 +249,59 @@ func (m *markdown) assignments(of verdict.Verdict) {
 	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
 }
 
-func (m *markdown) rollouts() {
+// rowsOf are the cells of the first entries of a list.
+func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 	var rows [][]string
+	for i := range first(list, markdownRows) {
+		rows = append(rows, cells(&list[i]))
+	}
+	return rows
+}
+
+func (m *markdown) rollouts() {
 	ordered := slices.Clone(m.page.Rollouts)
 	slices.SortStableFunc(ordered, func(a, b Rollout) int { return oneIf(b.Failed) - oneIf(a.Failed) })
-	for i := range ordered[:min(len(ordered), markdownRows)] {
-		r := &ordered[i]
-		stage := number(r.Stage) + " of " + number(r.Stages)
+	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rowsOf(ordered, func(r *Rollout) []string {
+		stage, state := number(r.Stage)+" of "+number(r.Stages), "under way"
 		if r.Name != "" {
 			stage += ", " + code(r.Name)
 		}
-		state := "under way"
 		if r.Failed {
 			state = "**halted**"
 		}
-		rows = append(rows, []string{code(r.Target), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)})
-	}
-	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rows)
+		return []string{code(r.Target), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
+	}))
 }
 
 func (m *markdown) promotions() {
-	var rows [][]string
-	for i := range m.page.Promotions[:min(len(m.page.Promotions), markdownRows)] {
-		one := &m.page.Promotions[i]
-		rows = append(rows, []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)})
-	}
-	m.table("Promotions", len(m.page.Promotions), []string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"}, rows)
+	m.table("Promotions", len(m.page.Promotions), []string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"}, rowsOf(m.page.Promotions, func(one *Promotion) []string {
+		return []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)}
+	}))
 }
 
 func (m *markdown) clusters() {
-	var rows [][]string
 	found := notReady(m.page.Clusters)
-	for _, c := range found[:min(len(found), markdownRows)] {
+	m.table("Clusters that are not ready ("+number(len(found))+")", len(found), []string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"}, rowsOf(found, func(c **Cluster) []string {
 		behind := ""
-		if c.Behind > 0 {
-			behind = number(c.Behind)
+		if (*c).Behind > 0 {
+			behind = number((*c).Behind)
 		}
-		rows = append(rows, []string{code(c.Name), verdictName(c.Verdict), behind, m.since(c.Since), code(c.Message)})
-	}
-	m.table("Clusters that are not ready ("+number(len(found))+")", len(found), []string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"}, rows)
+		return []string{code((*c).Name), verdictName((*c).Verdict), behind, m.since((*c).Since), code((*c).Message)}
+	}))
 }
 
 func (m *markdown) unscheduled() {
-	var rows [][]string
 	all := m.page.Unscheduled
-	for i := range all[:min(len(all), markdownRows)] {
-		u := &all[i]
-		rows = append(rows, []string{code(u.Target), code(u.Reason), code(u.Nearest), code(u.Requirement)})
-	}
-	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rows)
+	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rowsOf(all, func(u *Unscheduled) []string {
+		return []string{code(u.Target), code(u.Reason), code(u.Nearest), code(u.Requirement)}
+	}))
 }
 
 func (m *markdown) idle() {
-	var rows [][]string
 	all := m.page.IdlePolicies
-	for i := range all[:min(len(all), markdownRows)] {
-		rows = append(rows, []string{code(all[i].Name), code(all[i].Reason)})
-	}
-	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rows)
+	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rowsOf(all, func(one *Idle) []string {
+		return []string{code(one.Name), code(one.Reason)}
+	}))
 }
 
 func (m *markdown) since(t time.Time) string {

@@ -22,10 +22,10 @@ func rank(v verdict.Verdict) int {
 type summary struct {
 	// assignments and clusters are counted by the rank of their verdict.
 	assignments, clusters [6]int
-	// added, changed and removed are not deployed as wanted; waiting are assignments that wait for something.
-	added, changed, removed, waiting int
-	// violations are of enforced rules and of others.
-	violations, informed int
+	// New, Changed and Removed are not deployed as wanted; Waiting are assignments that wait for something.
+	New, Changed, Removed, Waiting int
+	// Broken are violations of enforced rules, Informed those of others.
+	Broken, Informed int
 }
 
 func summarize(p *Page) summary {
@@ -35,14 +35,14 @@ func summarize(p *Page) summary {
 		s.assignments[rank(a.Verdict)]++
 		switch a.State {
 		case New:
-			s.added++
+			s.New++
 		case Changed:
-			s.changed++
+			s.Changed++
 		case Removed:
-			s.removed++
+			s.Removed++
 		}
 		if a.WaitsFor != "" {
-			s.waiting++
+			s.Waiting++
 		}
 	}
 	for i := range p.Clusters {
@@ -51,16 +51,16 @@ func summarize(p *Page) summary {
 	for i := range p.Rules {
 		rule := &p.Rules[i]
 		if rule.Mode == "inform" {
-			s.informed += rule.broken()
+			s.Informed += rule.Broken()
 		} else {
-			s.violations += rule.broken()
+			s.Broken += rule.Broken()
 		}
 	}
 	return s
 }
 
-// broken is how many objects violate the rule.
-func (r *Rule) broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
+// Broken is how many objects violate the rule.
+func (r *Rule) Broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
 
 // bounds are those of a score.
 func (p *Page) bounds() (good, poor int) {

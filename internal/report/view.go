@@ -1,8 +1,9 @@
 package report
 
 import (
-	"fmt"
+	"cmp"
 	"html/template"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -31,32 +32,11 @@ type view struct {
 	StyleHash, ScriptHash string
 }
 
-// Tip is the beginning of the tip's id.
-func (v *view) Tip() string { return short(v.Commit) }
-
-// At is the time of the evidence.
-func (v *view) At() string { return moment(v.Time) }
-
-// Number writes a number for people.
-func (v *view) Number(n int) string { return number(n) }
-
-// Count writes a number with its noun.
-func (v *view) Count(n int, noun string) string { return counted(n, noun) }
-
-// Short is the beginning of an id.
-func (v *view) Short(id string) string { return short(id) }
-
-// Moment writes a time.
-func (v *view) Moment(t time.Time) string { return moment(t) }
-
 // Ago says how long before the evidence a time was.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
 
 // Grade is a score as a word.
 func (v *view) Grade(score *Score) string { return v.grade(score) }
-
-// Name is a verdict as a word.
-func (v *view) Name(of verdict.Verdict) string { return verdictName(of) }
 
 // IsVerdict says that a text is the name of a verdict.
 func (v *view) IsVerdict(name string) bool {
@@ -113,25 +93,7 @@ func verdictName(v verdict.Verdict) string {
 }
 
 // Pending are assignments that are not deployed as they are wanted.
-func (v *view) Pending() int { return v.added + v.changed + v.removed }
-
-// New counts those that the branch does not have yet.
-func (v *view) New() int { return v.added }
-
-// Changed counts those that the branch has with other content.
-func (v *view) Changed() int { return v.changed }
-
-// Removed counts those that are being removed.
-func (v *view) Removed() int { return v.removed }
-
-// Waiting counts those that wait for something.
-func (v *view) Waiting() int { return v.waiting }
-
-// Broken counts the violations of enforced rules.
-func (v *view) Broken() int { return v.violations }
-
-// Informed counts the violations of rules that only inform.
-func (v *view) Informed() int { return v.informed }
+func (v *view) Pending() int { return v.New + v.Changed + v.Removed }
 
 // Unassigned counts all that its section lists.
 func (v *view) Unassigned() int {
@@ -206,56 +168,24 @@ func (v *view) Worst() []*Host {
 // NotReady are the clusters that are not ready.
 func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
-// Shown is the part of a list that the page shows.
-func (v *view) Shown(list any) (any, error) {
-	switch all := list.(type) {
-	case []*Cluster:
-		return first(all, shownRows), nil
-	case []track:
-		return first(all, shownRows), nil
-	case []Promotion:
-		return first(all, shownRows), nil
-	case []Rule:
-		return first(all, shownRows), nil
-	case []Unscheduled:
-		return first(all, shownRows), nil
-	case []Idle:
-		return first(all, shownRows), nil
-	case []Excluded:
-		return first(all, shownRows), nil
-	case []Commit:
-		return first(all, shownRows), nil
-	case []Region:
-		return first(all, shownNames), nil
-	case []string:
-		return first(all, shownNames), nil
-	case []Change:
-		return first(all, shownChanges), nil
-	}
-	return nil, fmt.Errorf("no bound for a %T", list)
+// functions are those that the template of the page calls.
+var functions = template.FuncMap{
+	"number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown,
+	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
+}
+
+// bounds are how many entries of a list the page shows, by what they are. Of others it shows shownRows.
+var bounds = map[reflect.Type]int{
+	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames, reflect.TypeFor[Violation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
+}
+
+// shown is the part of a list that the page shows.
+func shown(list any) any {
+	all := reflect.ValueOf(list)
+	return all.Slice(0, min(all.Len(), cmp.Or(bounds[all.Type().Elem()], shownRows))).Interface()
 }
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
-
-// More is how many entries of a list the page does not show.
-func (v *view) More(all, most int) int { return max(0, all-most) }
-
-// Rows is how many entries of a table the page shows.
-func (v *view) Rows() int { return shownRows }
-
-// Names is how many names it shows.
-func (v *view) Names() int { return shownNames }
-
-// ViolationsOf are the violations of a rule that the page shows.
-func (v *view) ViolationsOf(rule Rule) []Violation {
-	return first(rule.Violations, shownViolations)
-}
-
-// BrokenOf is how many objects violate a rule.
-func (v *view) BrokenOf(rule Rule) int { return rule.broken() }
-
-// MoreOf is how many of them are not shown.
-func (v *view) MoreOf(rule Rule) int { return rule.broken() - len(v.ViolationsOf(rule)) }
 
 // Newest are the commits that the page shows at once.
 func (v *view) Newest() []Commit { return first(v.History, shownCommits) }
@@ -271,9 +201,6 @@ type commitView struct {
 
 // CommitView is a commit for the template of commits.
 func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
-
-// MoreChanges is how many changes of a commit are not shown.
-func (v *view) MoreChanges(c *Commit) int { return max(0, c.Count-min(len(c.Changes), shownChanges)) }
 
 // ScoreView is a score with its grade.
 func (v *view) ScoreView(score *Score) []any { return []any{score, v.grade(score)} }
