@@ -134,8 +134,10 @@ type renderer struct {
 	problems []Problem
 }
 
-// partOrder is the order in which parts are applied within a stage.
-var partOrder = map[Part]int{Install: 0, Credential: 1, Source: 2, Feedback: 3, Root: 4}
+// Order is the place of a part among those of a stage, in the order in which they are applied.
+func (p Part) Order() int {
+	return slices.Index([]Part{Install, Credential, Source, Feedback, Root}, p)
+}
 
 // arrange sorts the objects and merges those with the same identity. Where the agent's own manifests have a namespace,
 // or an object that Flotilla adds fields to, only that one is left.
@@ -163,7 +165,7 @@ func (r *renderer) arrange() {
 	}
 	r.objects = slices.DeleteFunc(r.objects, func(o *Object) bool { return o.Part != Install && fromInstall[o.ID()] })
 	slices.SortStableFunc(r.objects, func(a, b *Object) int {
-		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]))
+		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Part.Order(), b.Part.Order()))
 	})
 }
 

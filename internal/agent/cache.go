@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -24,7 +26,7 @@ type readText struct {
 	documents []document
 }
 
-// document is one YAML document of a text. Its value is shared and must not be changed.
+// document is one YAML document of a text. Its value is as unstructured objects have it, is shared, and must not be changed.
 type document struct {
 	line  int
 	value any
@@ -59,8 +61,20 @@ func readDocuments(text string) []document {
 	documents := make([]document, len(parts))
 	for i, part := range parts {
 		if documents[i].line = part.Line; len(parts) <= maxInstall {
-			documents[i].value, documents[i].err = fleet.ParseYAML(part.Text)
+			documents[i].value, documents[i].err = unstructuredValue(part.Text)
 		}
 	}
 	return documents
+}
+
+// unstructuredValue reads a document: whole numbers are int64, and others float64.
+func unstructuredValue(text string) (value any, err error) {
+	if value, err = fleet.ParseYAML(text); err != nil {
+		return nil, err
+	}
+	json, err := fleet.CanonicalJSON(value)
+	if err == nil {
+		err = utiljson.Unmarshal([]byte(json), &value)
+	}
+	return value, err
 }

@@ -50,14 +50,8 @@ func (r *renderer) checkFeedback() {
 		}
 	}
 	r.checkContext(at + ".context")
-	ways := 0
-	for _, given := range []bool{f.Token != "", f.App != nil, f.Secret != ""} {
-		if given {
-			ways++
-		}
-	}
 	switch {
-	case ways != 1:
+	case count(f.Token != "", f.App != nil, f.Secret != "") != 1:
 		r.problem(at, "must have one of token, github_app and secret: who may set commit statuses")
 	case f.App != nil && !forge.Forge(f.Forge).Kind().GitHubApps:
 		r.problem(at+".github_app", "is for GitHub")

@@ -1,11 +1,11 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const (
@@ -62,12 +62,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 		}
 		return
 	}
-	natural, err := naturalValue(fields)
-	if err != nil {
-		r.problem(path, "line %d: %s", line, err)
-		return
-	}
-	u := &unstructured.Unstructured{Object: natural.(map[string]any)}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
 	for _, field := range []string{"apiVersion", "kind"} {
 		if textOf(fields[field]) == "" {
 			r.problem(path, "line %d: the object has no %s", line, field)
@@ -115,40 +110,4 @@ func stageOf(u *unstructured.Unstructured) Stage {
 func reports(u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
-}
-
-// naturalValue is a value as unstructured objects have it: numbers are int64 or float64.
-func naturalValue(value any) (any, error) {
-	switch value := value.(type) {
-	case json.Number:
-		if whole, err := value.Int64(); err == nil {
-			return whole, nil
-		}
-		number, err := value.Float64()
-		if err != nil {
-			return nil, fmt.Errorf("the number %s is too large", value)
-		}
-		return number, nil
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, member := range value {
-			natural, err := naturalValue(member)
-			if err != nil {
-				return nil, err
-			}
-			object[key] = natural
-		}
-		return object, nil
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			natural, err := naturalValue(element)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = natural
-		}
-		return list, nil
-	}
-	return value, nil
 }

@@ -1,11 +1,5 @@
 package agent
 
-import (
-	"maps"
-	"slices"
-	"strconv"
-)
-
 // checkInstalled warns where the agent's own manifests, if they are given, lack what the agent needs.
 func (r *renderer) checkInstalled() {
 	if len(r.settings.Install) == 0 {
@@ -24,10 +18,6 @@ func (r *renderer) checkInstalled() {
 		}
 	}
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
-
-func quote(text string) string { return strconv.Quote(text) }
 
 // find returns an object of the agent's own manifests; nil where they have none of the name.
 func (r *renderer) find(kind, name string) *Object {

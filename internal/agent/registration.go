@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"maps"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -27,12 +30,7 @@ func (r *renderer) checkRegistration() {
 	} else if name := parsed.Hostname(); name == "localhost" || name == "kubernetes.default.svc" {
 		r.problem(at+".server", "is the name by which every cluster reaches itself: give the URL by which the hub reaches this one")
 	}
-	ways := 0
-	for _, given := range []bool{to.Token != "", to.ClientCert != "" || to.ClientKey != "", to.Exec != nil, to.AWS != nil} {
-		if given {
-			ways++
-		}
-	}
+	ways := count(to.Token != "", to.ClientCert != "" || to.ClientKey != "", to.Exec != nil, to.AWS != nil)
 	switch {
 	case ways == 0:
 		r.problem(at, "has none of token, client_certificate, exec and aws, of which the hub needs one")
@@ -51,8 +49,8 @@ func (r *renderer) checkRegistration() {
 }
 
 func (r *renderer) checkLabels(at string, labels map[string]string) {
-	for _, key := range sortedKeys(labels) {
-		path := at + "[" + quote(key) + "]"
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		path := at + "[" + strconv.Quote(key) + "]"
 		if problem := fleet.CheckLabelKey(key); problem != "" {
 			r.problem(path, "%s", problem)
 		}

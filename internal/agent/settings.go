@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -240,12 +241,7 @@ func (r *renderer) checkCredentials() {
 		}
 		return
 	}
-	ways := 0
-	for _, given := range []bool{c.Token != "", c.BearerToken != "", c.Password != "", c.SSHPrivateKey != "", c.GitHubApp != nil} {
-		if given {
-			ways++
-		}
-	}
+	ways := count(c.Token != "", c.BearerToken != "", c.Password != "", c.SSHPrivateKey != "", c.GitHubApp != nil)
 	switch {
 	case ways > 1:
 		r.problem(at, "has more than one of token, bearer_token, password, ssh_private_key and github_app")
@@ -304,6 +300,11 @@ func (r *renderer) checkApp(at string, app *GitHubApp) {
 	if app.URL != "" && !isWebURL(app.URL) {
 		r.problem(at+".url", "is no https:// URL")
 	}
+}
+
+// count is how many of some things are given.
+func count(given ...bool) int {
+	return len(slices.DeleteFunc(given, func(is bool) bool { return !is }))
 }
 
 func isWebURL(text string) bool {

@@ -38,10 +38,9 @@ var templates = sync.OnceValue(func() map[string][]template {
 	all := map[string][]template{}
 	for _, name := range reconciler.Agents() {
 		for _, document := range readDocuments(reconciler.Named(name).AgentTemplate()) {
-			value, err := naturalValue(document.value)
-			object, isObject := value.(map[string]any)
-			if document.err != nil || err != nil || !isObject {
-				panic(fmt.Sprintf("template of the agent of %s, line %d: %v %v", name, document.line, document.err, err)) // it is part of the binary
+			object, isObject := document.value.(map[string]any)
+			if document.err != nil || !isObject {
+				panic(fmt.Sprintf("template of the agent of %s, line %d: %v", name, document.line, document.err)) // it is part of the binary
 			}
 			one := template{object: object}
 			if header, err := json.Marshal(object["flotilla"]); err != nil || json.Unmarshal(header, &one) != nil {
