@@ -12,14 +12,10 @@ import (
 // Contexts finds the cluster of a commit status by its context.
 type Contexts struct{ patterns []contextPattern }
 
-// contextPattern are the segments of a context.
-type contextPattern []contextSegment
-
-// contextSegment is a text; or anything; or, where it names, the name of a cluster between two texts; or one
-// of the kinds of hosts.
-type contextSegment struct {
-	before, after    string
-	names, any, host bool
+// contextPattern is a pattern, and what matches the contexts that are made by it.
+type contextPattern struct {
+	text    string
+	matches *regexp.Regexp // with groups "cluster" and "host", where it has these
 }
 
 // What stands for the name of a cluster in a pattern, and for which of its folders a status is about.
@@ -58,19 +54,22 @@ func ParseContext(pattern string) (Contexts, error) {
 	if !strings.Contains(pattern, clusterName) {
 		return Contexts{}, fmt.Errorf("context %q has no {cluster}, which says which cluster a status is about", pattern)
 	}
-	var parsed contextPattern
 	for text := range strings.SplitSeq(pattern, "/") {
-		before, after, names := strings.Cut(text, clusterName)
 		if text != hostKind && strings.Contains(text, hostKind) {
 			return Contexts{}, fmt.Errorf("context %q: {host} must be a whole segment, and %q has more than that", pattern, text)
 		}
 		if text != "*" && strings.Contains(text, "*") {
 			return Contexts{}, fmt.Errorf("context %q: * must be a whole segment, and %q has more than that", pattern, text)
 		}
-		parsed = append(parsed, contextSegment{before: before, after: after, names: names, any: text == "*", host: text == hostKind})
 	}
-	return Contexts{[]contextPattern{parsed}}, nil
+	matches, err := regexp.Compile(`\A` + groups.Replace(regexp.QuoteMeta(pattern)) + `\z`)
+	return Contexts{[]contextPattern{{pattern, matches}}}, err
 }
+
+// groups replaces what stands for something in a pattern by what it stands for.
+var groups = strings.NewReplacer(
+	regexp.QuoteMeta(clusterName), `(?P<cluster>[^/]+)`, regexp.QuoteMeta(hostKind), `(?P<host>`+ClusterTypeHost+`|`+ClusterHost+`)`, `\*`, `[^/]*`,
+)
 
 // DefaultContexts reads the contexts that agents use by default, as far as they have the name of a cluster, and
 // "flotilla/<name>"; where the name is that of the cluster, or that with "flotilla-" or "flotilla-<environment>-" before it;
@@ -118,57 +117,28 @@ func (c Contexts) Keys(clusters []string, key func(context string) string) map[s
 // context is the context of the statuses of a subject, and the subject as the pattern distinguishes it; ok is false
 // where it does not follow.
 func (p contextPattern) context(of Subject) (context string, as Subject, ok bool) {
-	as.Cluster = of.Cluster
-	segments := make([]string, len(p))
-	for i, segment := range p {
-		switch {
-		case segment.any:
-			return "", Subject{}, false
-		case segment.host:
-			segments[i], as.Host = of.Host, of.Host
-		case segment.names:
-			segments[i] = segment.before + of.Cluster + segment.after
-		default:
-			segments[i] = segment.before
-		}
+	if strings.Contains(p.text, "*") {
+		return "", Subject{}, false
 	}
-	return strings.Join(segments, "/"), as, true
+	as.Cluster = of.Cluster
+	if strings.Contains(p.text, hostKind) {
+		as.Host = of.Host
+	}
+	return strings.NewReplacer(clusterName, of.Cluster, hostKind, of.Host).Replace(p.text), as, true
 }
 
 // Cluster returns the cluster that a status is of, and the kind of the host that it is about, "" for all that
 // the cluster follows; known says which clusters there are.
 func (c Contexts) Cluster(context string, known func(cluster string) bool) (cluster, host string, ok bool) {
-	segments := strings.Split(context, "/")
 	for _, pattern := range c.patterns {
-		if cluster, host, ok := pattern.cluster(segments); ok && known(cluster) {
-			return cluster, host, true
+		groups := pattern.matches.FindStringSubmatch(context)
+		if groups == nil || !known(groups[pattern.matches.SubexpIndex("cluster")]) {
+			continue
 		}
+		if at := pattern.matches.SubexpIndex("host"); at >= 0 {
+			host = groups[at]
+		}
+		return groups[pattern.matches.SubexpIndex("cluster")], host, true
 	}
 	return "", "", false
-}
-
-func (p contextPattern) cluster(segments []string) (cluster, host string, ok bool) {
-	if len(segments) != len(p) {
-		return "", "", false
-	}
-	for i, segment := range p {
-		switch text := segments[i]; {
-		case segment.any:
-		case segment.host:
-			if text != ClusterTypeHost && text != ClusterHost {
-				return "", "", false
-			}
-			host = text
-		case segment.names:
-			rest, hasBefore := strings.CutPrefix(text, segment.before)
-			name, hasAfter := strings.CutSuffix(rest, segment.after)
-			if !hasBefore || !hasAfter {
-				return "", "", false
-			}
-			cluster = name
-		case text != segment.before:
-			return "", "", false
-		}
-	}
-	return cluster, host, cluster != ""
 }
