@@ -121,15 +121,7 @@ func appendRules(lines, names []string, one, many string) []string {
 		return lines
 	}
 	return append(lines, fmt.Sprintf("%s %s %s", wording.OneOrMany(len(names), "constraint", "constraints"),
-		wording.List(quoted(names), maxPassed), wording.OneOrMany(len(names), one, many)))
-}
-
-func quoted(names []string) []string {
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = fmt.Sprintf("%q", name)
-	}
-	return texts
+		wording.List(wording.Quoted(names), maxPassed), wording.OneOrMany(len(names), one, many)))
 }
 
 // line is "" where no subject violates the rule, or, unless all is set, none that is touched.

@@ -130,9 +130,9 @@ func checkAPIVersion(found *problems, at, version string, unknown bool) {
 	switch {
 	case unknown || slices.Contains(apiVersions, version):
 	case version == "":
-		found.add(at, "is missing: %s", strings.Join(quoted(apiVersions), " or "))
+		found.add(at, "is missing: %s", strings.Join(wording.Quoted(apiVersions), " or "))
 	default:
-		found.add(at, "must be %s", strings.Join(quoted(apiVersions), " or "))
+		found.add(at, "must be %s", strings.Join(wording.Quoted(apiVersions), " or "))
 	}
 }
 
@@ -209,14 +209,6 @@ func checkCA(found *problems, at, text string) {
 	} else if !x509.NewCertPool().AppendCertsFromPEM([]byte(text)) {
 		found.add(at, "has no certificate in it that can be read")
 	}
-}
-
-func quoted(words []string) []string {
-	result := make([]string, len(words))
-	for i, word := range words {
-		result[i] = fmt.Sprintf("%q", word)
-	}
-	return result
 }
 
 // withoutCredentials is a URL without its user and password.

@@ -127,8 +127,8 @@ func failureOn(object *agent.Object, err error) *Failure {
 func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error) {
 	seen := a.look.Seen[object.ID()]
 	if isTerminating(seen.Live) {
-		if err := a.untilGone(ctx, object, string(seen.Live.GetUID())); err != nil {
-			return Record{}, err
+		if blocker, err := untilGone(ctx, a.cluster, kube.RefOf(object.Unstructured), string(seen.Live.GetUID())); err != nil {
+			return Record{}, overdue(ctx, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
 		}
 		seen = Seen{}
 	}
@@ -191,40 +191,44 @@ func (a *applier) patch(ctx context.Context, object *agent.Object, created bool,
 	return applied, err
 }
 
-// untilGone waits until an object that is being deleted has gone.
-func (a *applier) untilGone(ctx context.Context, object *agent.Object, uid string) error {
-	blocker := ""
-	err := poll(ctx, func() (bool, error) {
-		live, err := a.cluster.Read(ctx, kube.RefOf(object.Unstructured))
+// untilGone waits until an object that is being deleted has gone. blocker is what it waited for last, as " (…)".
+func untilGone(ctx context.Context, cluster Cluster, ref kube.Ref, uid string) (blocker string, err error) {
+	err = poll(ctx, func() (bool, error) {
+		live, err := cluster.Read(ctx, ref)
 		if err != nil || live == nil || string(live.GetUID()) != uid {
 			return err == nil, err
 		}
 		blocker = blockerOf(live)
 		return false, nil
 	})
-	if err != nil {
-		return overdue(ctx, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
-	}
-	return nil
+	return blocker, err
 }
 
 // blockerOf says what an object that is being deleted waits for, as " (…)"; "" where that is not known.
 func blockerOf(live *unstructured.Unstructured) string {
 	finalizers := live.GetFinalizers()
-	if live.GetKind() == "Namespace" && len(finalizers) == 0 {
-		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-		for _, one := range conditions {
-			condition, _ := one.(map[string]any)
-			if condition["status"] == "True" && (condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
-				return fmt.Sprintf(" (%s)", wording.OneLine(fmt.Sprint(condition["message"])))
-			}
+	switch {
+	case len(finalizers) > 0:
+		return fmt.Sprintf(" (it waits for what has set its finalizers: %s)", wording.OneLine(wording.List(finalizers, wording.Named)))
+	case live.GetKind() != "Namespace":
+		return ""
+	}
+	for _, condition := range conditionsOf(live) {
+		if condition["status"] == "True" && (condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
+			return fmt.Sprintf(" (%s)", wording.OneLine(fmt.Sprint(condition["message"])))
 		}
-		return ""
 	}
-	if len(finalizers) == 0 {
-		return ""
+	return ""
+}
+
+// conditionsOf are the conditions in the status of an object.
+func conditionsOf(live *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	conditions := make([]map[string]any, len(list))
+	for i := range list {
+		conditions[i], _ = list[i].(map[string]any)
 	}
-	return fmt.Sprintf(" (it waits for what has set its finalizers: %s)", wording.OneLine(wording.List(finalizers, wording.Named)))
+	return conditions
 }
 
 // untilEstablished waits until the API serves the kind of a definition.
@@ -251,26 +255,19 @@ func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, li
 }
 
 func isEstablished(live *unstructured.Unstructured) bool {
-	return conditionIs(live, "Established", "True")
+	return slices.ContainsFunc(conditionsOf(live), func(condition map[string]any) bool {
+		return condition["type"] == "Established" && condition["status"] == "True"
+	})
 }
 
 // notAccepted says why a definition is not served.
 func notAccepted(live *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, one := range conditions {
-		if condition, _ := one.(map[string]any); condition["status"] == "False" && condition["message"] != nil {
+	for _, condition := range conditionsOf(live) {
+		if condition["status"] == "False" && condition["message"] != nil {
 			return ": " + wording.OneLine(fmt.Sprint(condition["message"]))
 		}
 	}
 	return ""
-}
-
-func conditionIs(live *unstructured.Unstructured, kind, status string) bool {
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(one any) bool {
-		condition, _ := one.(map[string]any)
-		return condition["type"] == kind && condition["status"] == status
-	})
 }
 
 // poll calls ask until it returns true or an error, or the context ends.

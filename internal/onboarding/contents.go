@@ -18,7 +18,7 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 	if group[0].Stage == agent.Rest {
 		return group, nil
 	}
-	others, errs := make([][]string, len(group)), make([]error, len(group))
+	others := make([][]string, len(group))
 	var kinds []kube.Resource
 	if group[0].Stage == agent.Namespaces {
 		all, incomplete, err := r.allKinds(ctx)
@@ -32,25 +32,23 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 			return nil, nil
 		}
 	}
-	kube.Each(len(group), func(i int) {
+	err := each(len(group), func(i int) (err error) {
 		if group[i].Stage == agent.Definitions {
-			others[i], errs[i] = r.objectsOf(ctx, group[i].live)
+			others[i], err = r.objectsOf(ctx, group[i].live)
 		} else {
-			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds, nil)
+			others[i], err = r.objectsIn(ctx, group[i].Name, kinds, nil)
 		}
+		return err
 	})
 	var free []liveRecord
 	for i, one := range group {
-		switch {
-		case errs[i] != nil:
-			return nil, errs[i]
-		case len(others[i]) > 0:
-			r.note("%s stays: it has objects of others, which would be removed with it: %s", one.ID(), wording.List(others[i], wording.Named))
-		default:
+		if len(others[i]) == 0 {
 			free = append(free, one)
+		} else {
+			r.note("%s stays: it has objects of others, which would be removed with it: %s", one.ID(), wording.List(others[i], wording.Named))
 		}
 	}
-	return free, nil
+	return free, err
 }
 
 // objectsOf returns the names of all objects of the kind that a definition defines.
@@ -76,34 +74,30 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 // creates by itself, and not those that are removed with the reconciled objects.
 func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
-	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
-	for i, kind := range kinds {
-		if kind.Namespaced && !isTransient(kind) {
-			lists[i], errs[i] = r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
+	for _, kind := range kinds {
+		if !kind.Namespaced || isTransient(kind) {
+			continue
 		}
-	}
-	for i := range lists {
-		if errs[i] != nil {
-			return nil, errs[i]
+		list, err := r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
+		if err != nil {
+			return nil, err
 		}
-		items := slices.DeleteFunc(lists[i].Items, func(one *unstructured.Unstructured) bool {
+		items := slices.DeleteFunc(list.Items, func(one *unstructured.Unstructured) bool {
 			return len(one.GetOwnerReferences()) > 0 || isTerminating(one) ||
-				kinds[i].ObjectKind == "ServiceAccount" && one.GetName() == "default" || kinds[i].ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
+				kind.ObjectKind == "ServiceAccount" && one.GetName() == "default" || kind.ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
 		})
 		for _, item := range items {
-			switch b.originOf(item) {
-			case fromReconciled:
-				continue
-			case fromOthers:
-				found = append(found, kube.RefOf(item).String())
-				continue
-			case originUnknown:
+			origin := b.originOf(item)
+			if origin == originUnknown {
+				live, err := r.cluster.Read(ctx, kube.RefOf(item))
+				if err != nil {
+					return nil, err
+				}
+				if live != nil && !isMadeByItself(live, b != nil) {
+					origin = fromOthers
+				}
 			}
-			live, err := r.cluster.Read(ctx, kube.RefOf(item))
-			if err != nil {
-				return nil, err
-			}
-			if live != nil && !isMadeByItself(live, b != nil) {
+			if origin == fromOthers {
 				found = append(found, kube.RefOf(item).String())
 			}
 		}

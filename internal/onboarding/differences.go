@@ -59,7 +59,9 @@ func differ(before, after any, at string, found *[]string) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
-			for _, key := range slices.Sorted(maps.Keys(union(before, after))) {
+			both := maps.Clone(before)
+			maps.Copy(both, after)
+			for _, key := range slices.Sorted(maps.Keys(both)) {
 				differ(before[key], after[key], strings.TrimPrefix(at+"."+key, "."), found)
 			}
 			return
@@ -75,17 +77,6 @@ func differ(before, after any, at string, found *[]string) {
 	if !reflect.DeepEqual(before, after) {
 		*found = append(*found, at)
 	}
-}
-
-func union(a, b map[string]any) map[string]bool {
-	keys := map[string]bool{}
-	for key := range a {
-		keys[key] = true
-	}
-	for key := range b {
-		keys[key] = true
-	}
-	return keys
 }
 
 // ownedFields are the fields of an object that Flotilla has applied: nested, as the API server has them, {"f:spec": …}.

@@ -2,7 +2,6 @@ package onboarding
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
@@ -83,7 +82,7 @@ func split(conflicts []kube.Conflict) (managers, fields []string) {
 func (f Finding) String() string {
 	by := ""
 	if len(f.By) > 0 {
-		by = ", by " + wording.List(quoted(f.By), wording.Named)
+		by = ", by " + wording.List(wording.Quoted(f.By), wording.Named)
 	}
 	switch f.State {
 	case Gone:
@@ -91,7 +90,7 @@ func (f Finding) String() string {
 	case Changed:
 		return wording.List(f.Fields, wording.Named) + " changed" + by
 	case Foreign:
-		return wording.List(f.Fields, wording.Named) + " is managed by " + wording.List(quoted(f.By), wording.Named)
+		return wording.List(f.Fields, wording.Named) + " is managed by " + wording.List(wording.Quoted(f.By), wording.Named)
 	case Unmanaged:
 		return "is not managed by Flotilla any more"
 	case Terminating:
@@ -108,14 +107,6 @@ func (f Finding) Line(id agent.ID) string {
 		return id.String() + ": " + f.String()
 	}
 	return id.String() + " " + f.String()
-}
-
-func quoted(words []string) []string {
-	result := make([]string, len(words))
-	for i, word := range words {
-		result[i] = `"` + word + `"`
-	}
-	return result
 }
 
 // Drift has the findings about an agent's objects, without those that are as they were applied.
@@ -185,14 +176,4 @@ func byID(objects []agent.Object) map[agent.ID]*agent.Object {
 		found[objects[i].ID()] = &objects[i]
 	}
 	return found
-}
-
-// Names returns the names of objects, sorted.
-func Names(objects []agent.Object) []string {
-	names := make([]string, len(objects))
-	for i := range objects {
-		names[i] = objects[i].ID().String()
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names
 }

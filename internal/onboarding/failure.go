@@ -76,7 +76,7 @@ func FailuresOf(err error) Failures {
 	case errors.As(err, &one):
 		return Failures{one}
 	}
-	return Failures{{Cause: CauseCluster, Text: err.Error(), err: err}}
+	return Failures{NewFailure(err)}
 }
 
 // FindFailures finds what prevents objects from being applied, from what was seen there. Where it finds
@@ -114,7 +114,7 @@ func failureOf(object *agent.Object, err error) *Failure {
 		managers, fields := split(kube.ConflictsOf(err))
 		failure.Cause = CauseForeign
 		failure.Text = fmt.Sprintf("%s: %s %s managed by %s", id, wording.List(fields, wording.Named),
-			wording.OneOrMany(len(fields), "is", "are"), wording.List(quoted(managers), wording.Named))
+			wording.OneOrMany(len(fields), "is", "are"), wording.List(wording.Quoted(managers), wording.Named))
 	case kube.ReasonRefused, kube.ReasonTerminating, kube.ReasonNoNamespace:
 		failure.Cause = CauseRefused
 	case kube.ReasonForbidden:

@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -26,28 +27,23 @@ const (
 // that, it is known by the objects of the last apply: as long as one of them is there, with its uid, it is the same
 // cluster. known is its UID at that time, "" where there was no apply.
 func Identify(ctx context.Context, cluster Cluster, known string, records []Record) (Identity, error) {
-	if !strings.HasPrefix(known, byObject) {
-		if identity, err := identifyBySystem(ctx, cluster); err != nil || identity.UID != "" {
-			return identity, err
-		}
+	isByObject := strings.HasPrefix(known, byObject)
+	identity, err := identifyBySystem(ctx, cluster)
+	if err != nil || identity.UID != "" && !isByObject {
+		return identity, err
 	}
 	if known != "" {
 		isSame, err := hasAny(ctx, cluster, records)
 		switch {
 		case err != nil:
 			return Identity{}, err
-		case isSame && strings.HasPrefix(known, byObject):
+		case isSame && isByObject:
 			return Identity{UID: known, Mark: unidentified}, nil
 		case isSame:
 			return Identity{UID: known, Mark: known}, nil
 		}
 	}
-	if strings.HasPrefix(known, byObject) {
-		if identity, err := identifyBySystem(ctx, cluster); err != nil || identity.UID != "" {
-			return identity, err
-		}
-	}
-	return Identity{UID: unidentified, Mark: unidentified}, nil
+	return cmp.Or(identity, Identity{UID: unidentified, Mark: unidentified}), nil
 }
 
 // identifyBySystem is the identity by kube-system; the zero value where that cannot be read.

@@ -53,13 +53,16 @@ func LookAt(ctx context.Context, cluster Cluster, objects []agent.Object, option
 	if err != nil {
 		return Look{}, asFailure(err)
 	}
-	seen, errs := make([]Seen, len(objects)), make([]error, len(objects))
-	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], identity.Mark, options) })
+	seen := make([]Seen, len(objects))
+	err = each(len(objects), func(i int) (err error) {
+		seen[i], err = lookAt(ctx, cluster, &objects[i], identity.Mark, options)
+		return err
+	})
+	if err != nil {
+		return Look{}, asFailure(err)
+	}
 	look := Look{Identity: identity, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
-		if errs[i] != nil {
-			return Look{}, asFailure(errs[i])
-		}
 		look.Seen[objects[i].ID()] = seen[i]
 	}
 	return look, nil

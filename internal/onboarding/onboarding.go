@@ -7,6 +7,7 @@ package onboarding
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -71,6 +72,18 @@ func RecordOf(object *agent.Object) Record {
 // says nothing about a copy of the object on another cluster.
 const createdAnnotation = "flotilla.dev/made-on"
 
+// each calls do for every number below count, many at once, and returns the first error in the order of the numbers.
+func each(count int, do func(i int) error) error {
+	errs := make([]error, count)
+	kube.Each(count, func(i int) { errs[i] = do(i) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // createdHere says whether Flotilla has created an object on the cluster with this mark.
 func createdHere(live *unstructured.Unstructured, mark string) bool {
 	return live != nil && live.GetAnnotations()[createdAnnotation] == mark && mark != ""
@@ -78,12 +91,7 @@ func createdHere(live *unstructured.Unstructured, mark string) bool {
 
 // isOurs says whether Flotilla has applied an object.
 func isOurs(live *unstructured.Unstructured) bool {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == kube.FieldManager && entry.Operation == "Apply" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
 }
 
 // prepared is an object in the form in which it is applied. created says whether Flotilla creates it or has created it.

@@ -139,14 +139,18 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 	if err != nil {
 		return err
 	}
-	kept, reasons, errs := make([]bool, len(names)), make([]string, len(names)), make([]error, len(names))
-	kube.Each(len(names), func(i int) { kept[i], reasons[i], errs[i] = r.keepIfInUse(ctx, names[i], b, kinds, incomplete) })
+	kept, reasons := make([]bool, len(names)), make([]string, len(names))
+	err = each(len(names), func(i int) (err error) {
+		kept[i], reasons[i], err = r.keepIfInUse(ctx, names[i], b, kinds, incomplete)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	var marked []string
 	delay := time.Duration(0)
 	for i := range names {
 		switch {
-		case errs[i] != nil:
-			return errs[i]
 		case kept[i]:
 			marked = append(marked, names[i])
 		case reasons[i] != "":
@@ -205,22 +209,20 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
 	left := b.awaited
 	err := poll(ctx, func() (bool, error) {
-		still, errs := make([]bool, len(left)), make([]error, len(left))
-		kube.Each(len(left), func(i int) {
+		still := make([]bool, len(left))
+		err := each(len(left), func(i int) error {
 			live, err := r.cluster.Read(ctx, left[i])
-			still[i], errs[i] = live != nil && (isTerminating(live) || !b.all[withGroup(left[i])].Kept(live)), err
+			still[i] = err != nil || live != nil && (isTerminating(live) || !b.all[withGroup(left[i])].Kept(live))
+			return err
 		})
 		var next []kube.Ref
 		for i := range left {
-			if errs[i] != nil {
-				return false, errs[i]
-			}
 			if still[i] {
 				next = append(next, left[i])
 			}
 		}
 		left = next
-		return len(left) == 0, nil
+		return len(left) == 0, err
 	})
 	if err != nil {
 		names := make([]string, len(left))

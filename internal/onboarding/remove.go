@@ -124,7 +124,7 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 		return err
 	}
 	slices.SortStableFunc(rest, func(a, b liveRecord) int {
-		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(partOrder[b.Part], partOrder[a.Part]))
+		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(b.Part.Order(), a.Part.Order()))
 	})
 	for len(rest) > 0 {
 		count := 1
@@ -143,9 +143,6 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 	return nil
 }
 
-// partOrder is the order in which parts are applied; they are removed in the opposite order.
-var partOrder = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.Source: 2, agent.Feedback: 3, agent.Root: 4}
-
 // isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
 // read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
 func isRemovedAlways(record *Record) bool {
@@ -159,14 +156,18 @@ func isSource(kind string) bool {
 
 // find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
-	lives, errs := make([]*unstructured.Unstructured, len(records)), make([]error, len(records))
-	kube.Each(len(records), func(i int) { lives[i], errs[i] = r.cluster.Read(ctx, records[i].Ref()) })
+	lives := make([]*unstructured.Unstructured, len(records))
+	err := each(len(records), func(i int) (err error) {
+		lives[i], err = r.cluster.Read(ctx, records[i].Ref())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	var found []liveRecord
 	for i := range records {
 		record := &records[i]
 		switch live := lives[i]; {
-		case errs[i] != nil:
-			return nil, errs[i]
 		case live == nil || record.Partial:
 		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.mark):
 			found = append(found, liveRecord{record, live})
@@ -357,14 +358,7 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 
 // delete deletes objects and waits until they have gone.
 func (r *remover) delete(ctx context.Context, group []liveRecord) error {
-	errs := make([]error, len(group))
-	kube.Each(len(group), func(i int) { errs[i] = r.deleteOne(ctx, group[i]) })
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(len(group), func(i int) error { return r.deleteOne(ctx, group[i]) })
 }
 
 func (r *remover) deleteOne(ctx context.Context, one liveRecord) error {
@@ -379,15 +373,7 @@ func (r *remover) deleteOne(ctx context.Context, one liveRecord) error {
 			return err
 		}
 	}
-	blocker := ""
-	err := poll(ctx, func() (bool, error) {
-		live, err := r.cluster.Read(ctx, one.Ref())
-		if err != nil || live == nil || string(live.GetUID()) != uid {
-			return err == nil, err
-		}
-		blocker = blockerOf(live)
-		return false, nil
-	})
+	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
 	if err != nil {
 		return overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}

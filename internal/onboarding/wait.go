@@ -56,18 +56,14 @@ func (f *Following) wait(ctx context.Context, cluster Cluster, objects []agent.O
 
 // lives reads the objects, in their order; nil for those that the cluster does not have.
 func lives(ctx context.Context, cluster Cluster, objects []agent.Object) ([]*unstructured.Unstructured, error) {
-	lives, errs := make([]*unstructured.Unstructured, len(objects)), make([]error, len(objects))
-	kube.Each(len(objects), func(i int) {
+	lives := make([]*unstructured.Unstructured, len(objects))
+	err := each(len(objects), func(i int) (err error) {
 		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
-			lives[i], errs[i] = cluster.Read(ctx, kube.RefOf(object.Unstructured))
+			lives[i], err = cluster.Read(ctx, kube.RefOf(object.Unstructured))
 		}
+		return err
 	})
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return lives, nil
+	return lives, err
 }
 
 // notReady says which of the agent's own objects are not ready yet. For the objects that follow the folders, see behind.

@@ -181,7 +181,8 @@ func (o *operation) rendered(m *agentModel, shape []string, clusters *connection
 // objectsValue is the attribute objects.
 func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding) types.Map {
 	values := make(map[string]attr.Value, len(objects))
-	for _, name := range onboarding.Names(objects) {
+	for i := range objects {
+		name := objects[i].ID().String()
 		values[name] = types.StringValue(applied)
 		if finding, found := findings[name]; found {
 			values[name] = types.StringValue(finding.String())
