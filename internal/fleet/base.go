@@ -21,7 +21,7 @@ func (d *decoder) base(root *Object) {
 		o.Finish()
 		d.checkEnvironment(o.path.Attribute("environment"), environment)
 		if d.isOtherEnvironment(environment) {
-			o.Report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
+			o.Report("environment", "the base fleet is of environment %q, this one of %q", environment, d.Fleet.Environment)
 			return
 		}
 		if !isSet(model) {
@@ -34,7 +34,7 @@ func (d *decoder) base(root *Object) {
 			return
 		}
 		if d.isOtherEnvironment(base.Environment) {
-			o.Report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
+			o.Report("model", "is of environment %q, this fleet of %q", base.Environment, d.Fleet.Environment)
 			return
 		}
 		for _, workspace := range base.Workspaces {
@@ -57,7 +57,7 @@ func (d *decoder) base(root *Object) {
 }
 
 func (d *decoder) isOtherEnvironment(name string) bool {
-	return isSet(name) && d.environmentKnown && name != d.fleet.Environment
+	return isSet(name) && d.EnvironmentKnown && name != d.Fleet.Environment
 }
 
 // entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
@@ -110,13 +110,13 @@ func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool
 	text, isText := entry.(string)
 	switch {
 	case isUnknown || entry == (Unknown{}):
-		d.pending = append(d.pending, name)
+		d.Pending = append(d.Pending, name)
 	case isText:
 		value, err := ParseJSON(text)
 		if _, isObject := value.(map[string]any); err != nil || !isObject {
 			d.Report(path.Key(name), "must be the JSON of an object, as provider::flotilla::fleet returned it")
 		}
-		d.config[name] = text
+		d.Config[name] = text
 	default:
 		d.Report(path, "config container %q has no entry", name)
 	}
@@ -124,9 +124,9 @@ func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool
 
 // adopt takes over the objects of another fleet, which were checked when that was decoded.
 func (d *decoder) adopt(base *Fleet) {
-	environment := d.fleet.Environment
-	*d.fleet = *base
-	d.fleet.Environment = environment
+	environment := d.Fleet.Environment
+	*d.Fleet = *base
+	d.Fleet.Environment = environment
 	d.adoptNames("workspaces", namesOf(base.Workspaces, func(w Workspace) string { return w.Name }))
 	d.adoptNames("cluster_types", namesOf(base.ClusterTypes, func(c ClusterType) string { return c.Name }))
 	d.adoptNames("clusters", namesOf(base.Clusters, func(c Cluster) string { return c.Name }))

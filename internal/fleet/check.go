@@ -8,7 +8,7 @@ import "github.com/flotilla/terraform-provider-flotilla/internal/folder"
 // the object.
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
-	d.environmentKnown = false // an object of any environment is checked
+	d.EnvironmentKnown = false // an object of any environment is checked
 	all := append(d.collections(), collection{"environments", d.environmentWithRepo}, collection{"constraints", d.constraint})
 	for _, of := range all {
 		if of.name != name {

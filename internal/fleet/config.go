@@ -5,7 +5,7 @@ func (d *decoder) configContainer(o *Object) belonging {
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	data, path := o.Value("data")
-	belongs, _ := keep(d, o, "config_containers", &d.fleet.ConfigContainers, container, container.Name, "json")
+	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name, "json")
 	if belongs != notInEnvironment {
 		d.configData(path, container.Name, data)
 	}
@@ -18,7 +18,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 	switch {
 	case name == unknownText:
 	case !IsKnown(data):
-		d.pending = append(d.pending, name)
+		d.Pending = append(d.Pending, name)
 	case data == nil:
 		d.Report(path, "is required: an object of configuration values")
 	case !isObject:
@@ -28,7 +28,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 		if err != nil {
 			d.Report(path, "%s", err)
 		}
-		d.config[name] = text
+		d.Config[name] = text
 	}
 }
 
@@ -40,7 +40,7 @@ func (d *decoder) configSchema(o *Object) belonging {
 	if given := o.fields["schema"]; given == nil || given == "" {
 		o.Report("schema", "is required")
 	}
-	belongs, _ := keep(d, o, "config_schemas", &d.fleet.ConfigSchemas, schema, schema.Name)
+	belongs, _ := keep(d, o, "config_schemas", &d.Fleet.ConfigSchemas, schema, schema.Name)
 	return belongs
 }
 
@@ -94,7 +94,7 @@ func (d *decoder) template(o *Object) belonging {
 
 // addTemplate adds a template. Its name must be unique among the templates of its type.
 func (d *decoder) addTemplate(template Template, path, name *Path) {
-	d.fleet.Templates = append(d.fleet.Templates, template)
+	d.Fleet.Templates = append(d.Fleet.Templates, template)
 	if template.Type == unknownText {
 		d.incomplete["templates"] = true
 		return
@@ -104,7 +104,7 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 
 func (d *decoder) hydration(root *Object) {
 	if o := root.Object("hydration"); o != nil {
-		d.fleet.Hydration = &Hydration{
+		d.Fleet.Hydration = &Hydration{
 			Precedence: o.oneOf("precedence", "", "specificity", "name"),
 			OnConflict: o.oneOf("on_conflict", "", "error", "warn", "override"),
 			Lists:      o.oneOf("lists", "", "replace", "append", "merge"),

@@ -55,11 +55,11 @@ var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Z
 func (d *decoder) constraints(root *Object) {
 	const name = "constraints"
 	if value, _ := root.Value(name); value == (Unknown{}) {
-		d.constraintsKnown = false
+		d.ConstraintsKnown = false
 	} else {
 		d.each(root, name, value, func(path *Path, value any) {
 			o, isUnknown := d.object(path, value)
-			d.constraintsKnown = d.constraintsKnown && !isUnknown
+			d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 			if o != nil {
 				d.constraint(o)
 			}
@@ -88,15 +88,15 @@ func (d *decoder) constraint(o *Object) belonging {
 		return belongs
 	}
 	if belongs == maybeInEnvironment || constraint.Name == unknownText {
-		d.constraintsKnown = false
+		d.ConstraintsKnown = false
 		return belongs
 	}
 	d.register("constraints", constraint.Name, o.path)
 	switch {
 	case o.unknown:
-		d.pendingConstraints = append(d.pendingConstraints, constraint.Name)
+		d.PendingConstraints = append(d.PendingConstraints, constraint.Name)
 	case len(d.Findings)+d.more == before:
-		d.allConstraints = append(d.allConstraints, constraint)
+		d.Constraints = append(d.Constraints, constraint)
 	}
 	d.refer(o.path.Attribute("match").Attribute("workspace"), "workspaces", constraint.Match.Workspace)
 	return belongs
@@ -128,12 +128,12 @@ func (d *decoder) adoptConstraints(o *Object) {
 	}
 	entries, isUnknown := o.entries(name)
 	if isUnknown {
-		d.constraintsKnown = false
+		d.ConstraintsKnown = false
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		d.adoptNames(name, []string{key})
 		if entries[key] == (Unknown{}) {
-			d.pendingConstraints = append(d.pendingConstraints, key)
+			d.PendingConstraints = append(d.PendingConstraints, key)
 			continue
 		}
 		text, _ := entries[key].(string)
@@ -141,7 +141,7 @@ func (d *decoder) adoptConstraints(o *Object) {
 		if err != nil {
 			o.reader.Report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
 		}
-		d.allConstraints = append(d.allConstraints, constraint)
+		d.Constraints = append(d.Constraints, constraint)
 	}
 }
 

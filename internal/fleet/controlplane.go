@@ -26,7 +26,7 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
 	root := &Object{reader: &d.Reader, fields: map[string]any{"environment": environment}}
 	d.readEnvironment(root)
-	d.fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
+	d.Fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
 
 	plane := &controlPlane{decoder: d, registrations: map[string]string{}, registered: map[string]*registered{}}
 	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
@@ -250,7 +250,7 @@ func (p *controlPlane) configMap(o *Object) {
 
 func (p *controlPlane) container(o *Object, container ConfigContainer, data map[string]any) {
 	container.FromConfigMap = true
-	p.fleet.ConfigContainers = append(p.fleet.ConfigContainers, container)
+	p.Fleet.ConfigContainers = append(p.Fleet.ConfigContainers, container)
 	p.configData(o.path.Attribute("data"), container.Name, data)
 }
 
@@ -325,29 +325,29 @@ func WithoutOwnerLabels(labels Labels) Labels {
 func (p *controlPlane) finish() {
 	p.readAppConfigs()
 	p.checkRegistered()
-	declared := namesOf(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
+	declared := namesOf(p.Fleet.Workspaces, func(w Workspace) string { return w.Name })
 	declare := func(name string) {
 		if name != "" && name != unknownText && !slices.Contains(declared, name) {
 			declared = append(declared, name)
-			p.fleet.Workspaces = append(p.fleet.Workspaces, Workspace{Name: name})
+			p.Fleet.Workspaces = append(p.Fleet.Workspaces, Workspace{Name: name})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.registrations)) {
 		declare(p.registrations[name])
 	}
-	for i := range p.fleet.Workloads {
-		workload := &p.fleet.Workloads[i]
+	for i := range p.Fleet.Workloads {
+		workload := &p.Fleet.Workloads[i]
 		if workload.Workspace == "" {
 			workload.Workspace = p.workspaceOf(workload)
 		}
 		declare(workload.Workspace)
 	}
-	for _, policy := range p.fleet.TargetPolicies {
+	for _, policy := range p.Fleet.TargetPolicies {
 		declare(policy.Workspace)
 	}
-	types := namesOf(p.fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
+	types := namesOf(p.Fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
 	if p.needsDefault && !slices.Contains(types, "default") {
-		p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, ClusterType{
+		p.Fleet.ClusterTypes = append(p.Fleet.ClusterTypes, ClusterType{
 			Name: "default", Reconciler: DefaultReconciler,
 			NamespaceService: DefaultNamespaceService, ConfigType: DefaultConfigType,
 		})
@@ -376,7 +376,7 @@ func (p *controlPlane) workspaceOf(workload *Workload) string {
 		}
 	}
 	owner := workload.Labels[fluxNameLabel]
-	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.fleet.Environment+"-")} {
+	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.Fleet.Environment+"-")} {
 		if workspace := p.registrations[name]; workspace != "" {
 			return workspace
 		}

@@ -38,7 +38,7 @@ func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
 	root, isUnknown := d.object(nil, input)
 	if root == nil {
-		d.known, d.environmentKnown, d.containersKnown, d.constraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
+		d.Known, d.EnvironmentKnown, d.ContainersKnown, d.ConstraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
 		return d.result()
 	}
 	d.readEnvironment(root)
@@ -51,7 +51,7 @@ func Decode(input any) (*Decoded, Findings) {
 	d.explicit(root)
 	d.hydration(root)
 	root.Finish()
-	d.known = d.known && !root.unknown
+	d.Known = d.Known && !root.unknown
 	return d.result()
 }
 
@@ -83,26 +83,16 @@ func (d *decoder) explicit(root *Object) {
 	switch {
 	case isSet(policies) && isSet(assignments):
 		root.Report("assignments", "replaces target_policies: give one of the two")
-	case isSet(policies) && d.fleet.Explicit:
+	case isSet(policies) && d.Fleet.Explicit:
 		root.Report("target_policies", "the base fleet has assignments of its own, which replace target policies: give more assignments instead")
 	}
-	d.fleet.Explicit = d.fleet.Explicit || assignments != nil
+	d.Fleet.Explicit = d.Fleet.Explicit || assignments != nil
 }
 
 // decoder collects a fleet, and all findings about it.
 type decoder struct {
 	Reader
-	fleet            *Fleet
-	known            bool
-	environmentKnown bool
-	config           Config
-	pending          []string
-	containersKnown  bool
-
-	allConstraints     []Constraint
-	pendingConstraints []string
-	constraintsKnown   bool
-
+	Decoded
 	// paths says where an object of the fleet was read; nil is the base fleet.
 	paths map[objectKey]*Path
 	// incomplete has the collections of which not every object is known: an object that seems to be missing
@@ -120,8 +110,8 @@ type objectKey struct{ collection, name string }
 
 func newDecoder() *decoder {
 	return &decoder{
-		fleet: &Fleet{}, known: true, environmentKnown: true, containersKnown: true, constraintsKnown: true,
-		config: Config{}, incomplete: map[string]bool{}, paths: map[objectKey]*Path{},
+		Decoded:    Decoded{Fleet: &Fleet{}, Known: true, EnvironmentKnown: true, Config: Config{}, ContainersKnown: true, ConstraintsKnown: true},
+		incomplete: map[string]bool{}, paths: map[objectKey]*Path{},
 	}
 }
 
@@ -150,7 +140,7 @@ func (d *decoder) collection(root *Object, name string, decode func(*Object) bel
 			return
 		}
 		if o.unknown {
-			d.known = false
+			d.Known = false
 		}
 		if belongs == maybeInEnvironment || o.fields["name"] == (Unknown{}) {
 			d.unknownObject(name)
@@ -166,24 +156,33 @@ func (d *decoder) collection(root *Object, name string, decode func(*Object) bel
 // each calls do with each element of a list, tuple, set or map of objects.
 func (d *decoder) each(root *Object, name string, value any, do func(path *Path, value any)) {
 	path := root.path.Attribute(name)
+	if object, isMap := value.(map[string]any); isMap {
+		if _, single := object["name"].(string); single {
+			root.Report(name, "must be a list or map of objects: this is one object, write [...] around it")
+			return
+		}
+	}
+	if !eachElement(path, value, do) && value != nil {
+		root.Report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
+	}
+}
+
+// eachElement calls do with each element of a list, or of a map in the order of its keys. It is false for anything else.
+func eachElement(path *Path, value any, do func(path *Path, value any)) bool {
 	switch value := value.(type) {
-	case nil:
 	case []any:
 		elements := elementPaths(path, value)
 		for i, element := range value {
 			do(elements[i], element)
 		}
 	case map[string]any:
-		if _, single := value["name"].(string); single {
-			root.Report(name, "must be a list or map of objects: this is one object, write [...] around it")
-			return
-		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			do(path.Key(key), value[key])
 		}
 	default:
-		root.Report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
+		return false
 	}
+	return true
 }
 
 // keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:
@@ -202,16 +201,16 @@ func keep[T any](d *decoder, o *Object, collection string, list *[]T, object T, 
 
 // unknownObject notes that the objects of a collection are not all known, or may not all be in this environment.
 func (d *decoder) unknownObject(collection string) {
-	d.known = false
+	d.Known = false
 	d.incomplete[collection] = true
 	if collection == "config_containers" {
-		d.containersKnown = false
+		d.ContainersKnown = false
 	}
 }
 
 // unknownObjects notes that of every collection, constraints included.
 func (d *decoder) unknownObjects() {
-	d.constraintsKnown = false
+	d.ConstraintsKnown = false
 	for _, of := range d.collections() {
 		d.unknownObject(of.name)
 	}
@@ -255,7 +254,7 @@ func (d *decoder) allFindings() Findings {
 
 func (d *decoder) pendingManifests() []string {
 	var names []string
-	for _, workload := range d.fleet.Workloads {
+	for _, workload := range d.Fleet.Workloads {
 		for _, target := range workload.DeploymentTargets {
 			if target.ManifestsPending {
 				names = append(names, FullName(workload.Name, target.Name))
@@ -268,17 +267,14 @@ func (d *decoder) pendingManifests() []string {
 
 // result checks what involves several objects, and returns everything.
 func (d *decoder) result() (*Decoded, Findings) {
-	d.fleet.sortLists()
+	d.Fleet.sortLists()
 	d.checkReferences()
 	d.checkWorkloads()
-	slices.Sort(d.pending)
-	slices.Sort(d.pendingConstraints)
-	sortConstraints(d.allConstraints)
-	return &Decoded{
-		Fleet: d.fleet, Known: d.known,
-		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
-		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
-		PendingManifests: d.pendingManifests(), TargetsKnown: d.environmentKnown && !d.incomplete["workloads"],
-		Constraints: d.allConstraints, PendingConstraints: d.pendingConstraints, ConstraintsKnown: d.environmentKnown && d.constraintsKnown,
-	}, d.allFindings()
+	slices.Sort(d.Pending)
+	slices.Sort(d.PendingConstraints)
+	sortConstraints(d.Constraints)
+	d.Environment, d.PendingManifests = d.Fleet.Environment, d.pendingManifests()
+	d.TargetsKnown, d.ConstraintsKnown = d.EnvironmentKnown && !d.incomplete["workloads"], d.EnvironmentKnown && d.ConstraintsKnown
+	decoded := d.Decoded // a copy, which does not keep what was read
+	return &decoded, d.allFindings()
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -10,9 +9,9 @@ import (
 // readEnvironment reads the environment of the fleet.
 func (d *decoder) readEnvironment(root *Object) {
 	name := root.required("environment")
-	d.fleet.Environment = name
+	d.Fleet.Environment = name
 	if name == unknownText {
-		d.environmentKnown, d.known, d.containersKnown = false, false, false
+		d.EnvironmentKnown, d.Known, d.ContainersKnown = false, false, false
 	} else if problem := CheckLabelName(name); problem != "" && name != "" {
 		root.Report("environment", "%q %s", name, problem)
 	}
@@ -41,25 +40,16 @@ func (d *decoder) environments(root *Object) {
 		}
 	}
 	value, path := root.Value("environments")
-	switch value := value.(type) {
-	case nil, Unknown:
+	if _, isUnknown := value.(Unknown); isUnknown || value == nil {
 		return
-	case []any:
-		elements := elementPaths(path, value)
-		for i, element := range value {
-			add(elements[i], element)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			add(path.Key(key), value[key])
-		}
-	default:
+	}
+	if !eachElement(path, value, add) {
 		root.Report("environments", "must be a list or map of environments, not %s", kindOf(value))
 		return
 	}
 	if complete {
 		d.allEnvironments = names
-		d.checkEnvironment(root.path.Attribute("environment"), d.fleet.Environment)
+		d.checkEnvironment(root.path.Attribute("environment"), d.Fleet.Environment)
 	}
 }
 
@@ -93,9 +83,9 @@ func (d *decoder) belongs(o *Object) belonging {
 	switch {
 	case environment == "":
 		return inEnvironment
-	case environment == unknownText || !d.environmentKnown:
+	case environment == unknownText || !d.EnvironmentKnown:
 		return maybeInEnvironment
-	case environment == d.fleet.Environment:
+	case environment == d.Fleet.Environment:
 		return inEnvironment
 	}
 	return notInEnvironment

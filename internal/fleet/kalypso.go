@@ -16,7 +16,7 @@ func (p *controlPlane) kalypsoClusterType(o *Object) {
 		clusterType.ConfigType = cmp.Or(s.text("configType"), DefaultConfigType)
 	})
 	p.registerAt(objectKey{"cluster_types", clusterType.Name}, o.path, o.metadataName())
-	p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, clusterType)
+	p.Fleet.ClusterTypes = append(p.Fleet.ClusterTypes, clusterType)
 	spec := o.path.Attribute("spec")
 	p.referToTemplate(spec.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 	p.referToTemplate(spec.Attribute("namespaceService"), "namespace", clusterType.NamespaceService)
@@ -41,7 +41,7 @@ func (p *controlPlane) kalypsoWorkload(o *Object) {
 			} else {
 				seen[key] = true
 			}
-			if environment == p.fleet.Environment || !p.environmentKnown {
+			if environment == p.Fleet.Environment || !p.EnvironmentKnown {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, target)
 				placed.targets = append(placed.targets, localTarget{t.path, target.Name})
 			}
@@ -52,9 +52,9 @@ func (p *controlPlane) kalypsoWorkload(o *Object) {
 		p.registered[workload.Name] = p.following
 	}
 	if len(workload.DeploymentTargets) > 0 {
-		p.fleet.Workloads = append(p.fleet.Workloads, workload)
+		p.Fleet.Workloads = append(p.Fleet.Workloads, workload)
 	}
-	if p.environmentKnown {
+	if p.EnvironmentKnown {
 		p.workloads = append(p.workloads, placed)
 	}
 }
@@ -122,7 +122,7 @@ func (p *controlPlane) kalypsoPolicy(o *Object) {
 		}
 	})
 	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, o.metadataName())
-	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
+	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
 func (p *controlPlane) kalypsoTemplate(o *Object) {
@@ -156,5 +156,5 @@ func (p *controlPlane) kalypsoSchema(o *Object) {
 		}
 	})
 	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, o.metadataName())
-	p.fleet.ConfigSchemas = append(p.fleet.ConfigSchemas, schema)
+	p.Fleet.ConfigSchemas = append(p.Fleet.ConfigSchemas, schema)
 }

@@ -35,7 +35,7 @@ func (d *decoder) workspace(o *Object) belonging {
 	o.EachText("environments", d.checkEnvironment)
 	o.Finish()
 	d.register("workspaces", workspace.Name, o.path)
-	d.fleet.Workspaces = append(d.fleet.Workspaces, workspace)
+	d.Fleet.Workspaces = append(d.Fleet.Workspaces, workspace)
 	return inEnvironment
 }
 
@@ -50,7 +50,7 @@ func (d *decoder) clusterType(o *Object) belonging {
 		Description:      o.text("description"),
 		Parameters:       o.anyObject("parameters"),
 	}
-	belongs, isCertain := keep(d, o, "cluster_types", &d.fleet.ClusterTypes, clusterType, clusterType.Name)
+	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if isCertain {
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
@@ -75,7 +75,7 @@ func (d *decoder) cluster(o *Object) belonging {
 		Taints:      o.taints("taints"),
 		Description: o.text("description"),
 	}
-	belongs, isCertain := keep(d, o, "clusters", &d.fleet.Clusters, cluster, cluster.Name)
+	belongs, isCertain := keep(d, o, "clusters", &d.Fleet.Clusters, cluster, cluster.Name)
 	if isCertain {
 		d.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
 	}
@@ -128,7 +128,7 @@ func (d *decoder) workload(o *Object) belonging {
 		return belongs
 	}
 	o.unknown = o.unknown || unknownTarget
-	d.fleet.Workloads = append(d.fleet.Workloads, workload)
+	d.Fleet.Workloads = append(d.Fleet.Workloads, workload)
 	if belongs == inEnvironment {
 		d.refer(o.path.Attribute("workspace"), "workspaces", workload.Workspace)
 		d.workloads = append(d.workloads, localWorkload{
@@ -192,7 +192,7 @@ func (d *decoder) targetPolicy(o *Object) belonging {
 		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
 			"give cluster_type_selector or cluster_selector; {} matches every host")
 	}
-	belongs, isCertain := keep(d, o, "target_policies", &d.fleet.TargetPolicies, policy, policy.Name)
+	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
 	if isCertain {
 		d.refer(o.path.Attribute("workspace"), "workspaces", policy.Workspace)
 	}
@@ -206,7 +206,7 @@ func (d *decoder) explicitAssignment(o *Object) belonging {
 		DeploymentTarget: o.required("deployment_target"),
 	}
 	o.Finish()
-	d.fleet.Assignments = append(d.fleet.Assignments, assignment)
+	d.Fleet.Assignments = append(d.Fleet.Assignments, assignment)
 	ofType, ofCluster := assignment.ClusterType != "", assignment.Cluster != ""
 	if ofType == ofCluster && (!ofType || isSet(assignment.ClusterType) && isSet(assignment.Cluster)) {
 		o.Report("cluster_type", "give either cluster_type or cluster")

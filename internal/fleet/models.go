@@ -59,7 +59,7 @@ func (p *controlPlane) modelApplication(o *Object) {
 	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
 	o.finishModel()
 	p.register("workloads", name, o.path)
-	p.fleet.Workloads = append(p.fleet.Workloads, workload)
+	p.Fleet.Workloads = append(p.Fleet.Workloads, workload)
 	p.workloads = append(p.workloads, localWorkload{
 		path: o.path, name: name, targets: []localTarget{{o.path, modelTarget}},
 	})
@@ -81,14 +81,14 @@ func (p *controlPlane) modelCluster(o *Object) {
 		p.register("clusters", cluster.Name, o.path)
 		p.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
 	}
-	p.fleet.Clusters = append(p.fleet.Clusters, cluster)
+	p.Fleet.Clusters = append(p.Fleet.Clusters, cluster)
 }
 
 func (p *controlPlane) modelNamespace(o *Object) {
 	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
 	o.finishModel()
 	p.register("workspaces", workspace.Name, o.path)
-	p.fleet.Workspaces = append(p.fleet.Workspaces, workspace)
+	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)
 }
 
 func (p *controlPlane) modelPolicy(o *Object) {
@@ -111,7 +111,7 @@ func (p *controlPlane) modelPolicy(o *Object) {
 	}
 	o.finishModel()
 	p.register("target_policies", policy.Name, o.path)
-	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
+	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
 // modelSelector reads a map of labels. The keys in attributes stand for attributes of the object.

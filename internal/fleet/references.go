@@ -25,7 +25,7 @@ var kinds = map[string]string{
 
 // refer notes a reference. It is checked after all objects were read.
 func (d *decoder) refer(path *Path, collection, name string) {
-	if isSet(name) && d.environmentKnown {
+	if isSet(name) && d.EnvironmentKnown {
 		d.references = append(d.references, reference{path: path, collection: collection, name: name})
 	}
 }
@@ -38,7 +38,7 @@ func (d *decoder) referToTemplate(path *Path, templateType, name string) {
 
 // checkReferences reports names that refer to nothing.
 func (d *decoder) checkReferences() {
-	f := d.fleet
+	f := d.Fleet
 	names := map[string][]string{
 		"workspaces":      namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
 		"cluster_types":   namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
@@ -91,7 +91,7 @@ func (d *decoder) templateTypes() map[string][]string {
 			types[name] = append(types[name], templateType)
 		}
 	}
-	for _, template := range d.fleet.Templates {
+	for _, template := range d.Fleet.Templates {
 		types[template.Name] = append(types[template.Name], template.Type)
 	}
 	return types
@@ -135,8 +135,8 @@ type localTarget struct {
 // that does not exist, and deployment targets whose full names are equal or too long for a label.
 func (d *decoder) checkWorkloads() {
 	d.sortWorkloads()
-	workspaces := make(map[string]Workspace, len(d.fleet.Workspaces))
-	for _, workspace := range d.fleet.Workspaces {
+	workspaces := make(map[string]Workspace, len(d.Fleet.Workspaces))
+	for _, workspace := range d.Fleet.Workspaces {
 		workspaces[workspace.Name] = workspace
 	}
 	known := make(map[string]bool, len(d.workloadNames))
@@ -187,12 +187,12 @@ func (d *decoder) sortWorkloads() {
 }
 
 func (d *decoder) checkMayDeploy(workload localWorkload, workspace Workspace) {
-	if !d.environmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
-		slices.Contains(workspace.Environments, d.fleet.Environment) {
+	if !d.EnvironmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
+		slices.Contains(workspace.Environments, d.Fleet.Environment) {
 		return
 	}
 	d.Report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
-		workspace.Name, d.fleet.Environment, strings.Join(workspace.Environments, ", "))
+		workspace.Name, d.Fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
 // checkCycles reports workloads that require each other in a cycle, each cycle once.
