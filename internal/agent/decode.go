@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -40,7 +41,7 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	if !o.Has("gitops_repo") {
 		o.Report("gitops_repo", "is required")
 	} else if repository := o.Object("gitops_repo"); repository != nil {
-		s.Repository = Repository{URL: repository.Required("url"), Branch: repository.Required("branch"), Path: repository.Text("path")}
+		s.Repository = folder.Location{URL: repository.Required("url"), Branch: repository.Required("branch"), Path: repository.Text("path")}
 		repository.Finish()
 	}
 	if credentials := o.Object("credentials"); credentials != nil {

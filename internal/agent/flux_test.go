@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // small are the settings of a cluster that reads a repository without credentials.
 func small(reconciler string) agent.Settings {
 	return agent.Settings{
 		Cluster: "store-17", ClusterType: "store", Reconciler: reconciler,
-		Repository: agent.Repository{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "fleet"},
+		Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "fleet"},
 	}
 }
 

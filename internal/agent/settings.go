@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -22,7 +23,7 @@ type Settings struct {
 	Reconciler  string
 	// Environment is that of the fleet, by which a hub distinguishes clusters; only for a hub.
 	Environment string
-	Repository  Repository
+	Repository  folder.Location
 	// Credentials are for reading the repository; the zero value is none.
 	Credentials Credentials
 	// CredentialsSecret is the name of an existing Secret in the agent's namespace that has the credentials in the
@@ -43,9 +44,6 @@ type Settings struct {
 	// Timeout is how long the objects of a commit may take to be ready; zero is the default.
 	Timeout time.Duration
 }
-
-// Repository is a location in a GitOps repository.
-type Repository struct{ URL, Branch, Path string }
 
 // Credentials are for reading a repository. Token and Password are alternatives.
 type Credentials struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 func settings(namespace string) agent.Settings {
 	return agent.Settings{
 		Cluster: "store-17", ClusterType: "store", Reconciler: "flux", Namespace: namespace,
-		Repository:  agent.Repository{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
+		Repository:  folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
 		Credentials: agent.Credentials{Token: "canary-t0ken-4711"},
 	}
 }

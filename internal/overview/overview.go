@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -78,7 +79,7 @@ func Build(in Input) *Result {
 	m.out.Hosts = map[string]health.Tally{}
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
-		Repository: report.Repository{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
+		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
 		Promotions: in.Promotions, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
 	}
 	if in.Seen != nil {
@@ -231,11 +232,7 @@ func (m *builder) setRollouts() {
 // setIdle lists deployment targets without a host, hosts and policies without an assignment, and what is excluded.
 func (m *builder) setIdle() {
 	page, scheduled := m.out.Page, m.Result.Schedule
-	for _, one := range scheduled.Unscheduled {
-		page.Unscheduled = append(page.Unscheduled, report.Unscheduled{
-			Target: one.DeploymentTarget, Reason: one.Reason, Nearest: one.NearestHost, Requirement: one.FailedRequirement,
-		})
-	}
+	page.Unscheduled, page.IdlePolicies, page.Excluded = scheduled.Unscheduled, scheduled.IdlePolicies, scheduled.Excluded
 	shown := map[string]bool{}
 	for _, host := range page.Hosts {
 		shown[host.Name] = true
@@ -244,12 +241,6 @@ func (m *builder) setIdle() {
 		if shown[host] {
 			page.IdleHosts = append(page.IdleHosts, host)
 		}
-	}
-	for _, policy := range scheduled.IdlePolicies {
-		page.IdlePolicies = append(page.IdlePolicies, report.Idle(policy))
-	}
-	for _, one := range scheduled.Excluded {
-		page.Excluded = append(page.Excluded, report.Excluded{Host: one.Host, Target: one.DeploymentTarget, Policies: one.Policies})
 	}
 }
 

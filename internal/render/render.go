@@ -29,11 +29,7 @@ type Subject struct {
 }
 
 // Repo is the location that the assignment's folder is written to.
-type Repo struct {
-	URL    string
-	Branch string
-	Path   string
-}
+type Repo = folder.Location
 
 // File is one file of an assignment's folder.
 type File struct {

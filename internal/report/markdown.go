@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -292,14 +293,14 @@ func (m *markdown) clusters() {
 
 func (m *markdown) unscheduled() {
 	all := m.page.Unscheduled
-	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rowsOf(all, func(u *Unscheduled) []string {
-		return []string{code(u.Target), code(u.Reason), code(u.Nearest), code(u.Requirement)}
+	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rowsOf(all, func(u *schedule.Unscheduled) []string {
+		return []string{code(u.DeploymentTarget), code(u.Reason), code(u.NearestHost), code(u.FailedRequirement)}
 	}))
 }
 
 func (m *markdown) idle() {
 	all := m.page.IdlePolicies
-	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rowsOf(all, func(one *Idle) []string {
+	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rowsOf(all, func(one *schedule.IdlePolicy) []string {
 		return []string{code(one.Name), code(one.Reason)}
 	}))
 }

@@ -5,6 +5,8 @@ package report
 import (
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -15,7 +17,8 @@ import (
 type Page struct {
 	// Title is the name of the owner, and Environment that of its fleet.
 	Title, Environment string
-	Repository         Repository
+	// Repository is where the owner writes; its URL has no credentials in it.
+	Repository folder.Location
 	// Commit is the full id of the tip of the branch; "" where there is none.
 	Commit string
 	// Time is that of the evidence; zero without evidence.
@@ -32,10 +35,10 @@ type Page struct {
 	History    []Commit
 	HistoryCut bool
 
-	Unscheduled  []Unscheduled
+	Unscheduled  []schedule.Unscheduled
 	IdleHosts    []string
-	IdlePolicies []Idle
-	Excluded     []Excluded
+	IdlePolicies []schedule.IdlePolicy
+	Excluded     []schedule.Excluded
 
 	Rules []Rule
 
@@ -46,12 +49,6 @@ type Page struct {
 	// Good and Poor are the bounds of a score: Good and more is good, less than Poor is poor. 75 and 40 where
 	// both are 0.
 	Good, Poor int
-}
-
-// Repository is where the owner writes.
-type Repository struct {
-	// URL has no credentials in it.
-	URL, Branch, Path string
 }
 
 // Kind is what a host is.
@@ -203,28 +200,6 @@ type Change struct {
 	Action string
 	// Assignment is its key.
 	Assignment string
-}
-
-// Unscheduled is a deployment target without a host.
-type Unscheduled struct {
-	Target string
-	// Reason is a clause without its subject.
-	Reason string
-	// Nearest is the host that fails the fewest requirements, Requirement the first of them; either may be "".
-	Nearest, Requirement string
-}
-
-// Idle is something that selects nothing.
-type Idle struct {
-	Name string
-	// Reason is a clause without its subject.
-	Reason string
-}
-
-// Excluded is an assignment that a target policy prevented.
-type Excluded struct {
-	Host, Target string
-	Policies     []string
 }
 
 // Rule is a constraint, and its result.

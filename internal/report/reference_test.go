@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -38,7 +39,7 @@ func referencePage(assignments int, showValues bool) *report.Page {
 	p := &g.page
 	*p = report.Page{
 		Title: "platform", Environment: f.Environment, Commit: g.commit(), Time: evidence,
-		Repository: report.Repository{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters/prod"},
+		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters/prod"},
 		HistoryCut: true,
 	}
 	for _, c := range f.Clusters {
@@ -245,15 +246,7 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		}
 		p.History = append(p.History, c)
 	}
-	for _, u := range scheduled.Unscheduled {
-		p.Unscheduled = append(p.Unscheduled, report.Unscheduled{Target: u.DeploymentTarget, Reason: u.Reason, Nearest: u.NearestHost, Requirement: u.FailedRequirement})
-	}
-	for _, x := range scheduled.Excluded {
-		p.Excluded = append(p.Excluded, report.Excluded{Host: x.Host, Target: x.DeploymentTarget, Policies: x.Policies})
-	}
-	for _, i := range scheduled.IdlePolicies {
-		p.IdlePolicies = append(p.IdlePolicies, report.Idle{Name: i.Name, Reason: i.Reason})
-	}
+	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
 	p.IdleHosts = scheduled.IdleHosts
 	p.Rules = []report.Rule{
 		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},

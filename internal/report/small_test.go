@@ -3,7 +3,9 @@ package report_test
 import (
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -17,7 +19,7 @@ func smallPage() *report.Page {
 	hour := func(n int) time.Time { return evidence.Add(-time.Duration(n) * time.Hour) }
 	return &report.Page{
 		Title: "platform", Environment: "prod", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Time: evidence,
-		Repository: report.Repository{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
+		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
 		Hosts: []report.Host{
 			{Name: "clusters/factory-7", Kind: report.SingleCluster, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
 				Value: 15, Parts: []report.Part{{Name: "unknown", Value: 25, Weight: 60}, {Name: "failed", Value: 0, Weight: 40}}}},
@@ -65,10 +67,10 @@ func smallPage() *report.Page {
 				{Action: "added", Assignment: "large/payments-app-live"}}},
 		},
 		HistoryCut:   true,
-		Unscheduled:  []report.Unscheduled{{Target: "reports-nightly", Reason: "no host has gpu=true", Nearest: "large", Requirement: "gpu=true"}},
+		Unscheduled:  []schedule.Unscheduled{{DeploymentTarget: "reports-nightly", Reason: "no host has gpu=true", NearestHost: "large", FailedRequirement: "gpu=true"}},
 		IdleHosts:    []string{"small"},
-		IdlePolicies: []report.Idle{{Name: "old-canary", Reason: "selects no deployment target"}},
-		Excluded:     []report.Excluded{{Host: "large", Target: "telemetry-agent", Policies: []string{"not-on-large"}}},
+		IdlePolicies: []schedule.IdlePolicy{{Name: "old-canary", Reason: "selects no deployment target"}},
+		Excluded:     []schedule.Excluded{{Host: "large", DeploymentTarget: "telemetry-agent", Policies: []string{"not-on-large"}}},
 		Rules: []report.Rule{
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
 			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},

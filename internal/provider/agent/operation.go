@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -361,7 +360,7 @@ const tipFor = 15 * time.Second
 
 // following returns what the apply waits for; nil for nothing.
 func (o *operation) following(settings agent.Settings) *onboarding.Following {
-	location := delivery.Location{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
+	location := settings.Repository
 	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(o.model.GitopsRepo)); known && len(findings) == 0 {
 		location = repo
 	}

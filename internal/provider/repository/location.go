@@ -71,7 +71,7 @@ func ForTemplates(at delivery.Location, known bool) *render.Repo {
 	if !known {
 		return nil
 	}
-	return &render.Repo{URL: at.URL, Branch: at.Branch, Path: at.Path}
+	return &at
 }
 
 // ParseImportID reads "<url>#<branch>:<path>:<name>".
