@@ -50,7 +50,7 @@ func (a *adapter) NativeToValue(value any) ref.Val {
 // FindStructType is one half of [types.Provider] for our classes.
 func (a *adapter) FindStructType(name string) (*types.Type, bool) {
 	if class, ok := a.vocabulary.all[name]; ok {
-		return types.NewTypeTypeWithParam(class.kind()), true
+		return types.NewTypeTypeWithParam(class.kind), true
 	}
 	return a.Registry.FindStructType(name)
 }
@@ -88,7 +88,6 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 // object is a value of a class.
 type object struct {
 	class   *class
-	kind    *types.Type
 	adapter *adapter
 	subject any
 	fields  []ref.Val // made once; nil where they are made when they are read
@@ -168,15 +167,15 @@ func (o *object) ConvertToNative(wanted reflect.Type) (any, error) {
 func (o *object) ConvertToType(wanted ref.Type) ref.Val {
 	switch wanted {
 	case types.TypeType:
-		return o.kind
-	case o.kind:
+		return o.class.kind
+	case o.class.kind:
 		return o
 	}
 	return types.NewErr("type conversion error from '%s' to '%s'", o.class.name, wanted.TypeName())
 }
 
 // Type of the object.
-func (o *object) Type() ref.Type { return o.kind }
+func (o *object) Type() ref.Type { return o.class.kind }
 
 // Value is the object itself: it has no other form.
 func (o *object) Value() any { return o }

@@ -17,6 +17,7 @@ import (
 // class is a type of object in rules. Its fields are known to the compiler, so that a rule with another name does not compile.
 type class struct {
 	name   string // in messages of the compiler
+	kind   *cel.Type
 	fields []field[any]
 	index  map[string]int
 }
@@ -30,15 +31,13 @@ type field[T any] struct {
 }
 
 func newClass[T any](name string, fields []field[T]) *class {
-	c := &class{name: name, fields: make([]field[any], len(fields)), index: make(map[string]int, len(fields))}
+	c := &class{name: name, kind: cel.ObjectType(name), fields: make([]field[any], len(fields)), index: make(map[string]int, len(fields))}
 	for i, one := range fields {
 		c.index[one.name] = i
 		c.fields[i] = field[any]{one.name, one.kind, one.doc, func(subject any) any { return one.of(subject.(T)) }}
 	}
 	return c
 }
-
-func (c *class) kind() *cel.Type { return cel.ObjectType(c.name) }
 
 func (c *class) names() []string {
 	names := make([]string, len(c.fields))
@@ -170,7 +169,7 @@ func newVocabulary() *vocabulary {
 		{"cluster_type", cel.StringType, "name of the cluster type; of a cluster, of its type", func(h hostSubject) any { return h.ClusterType.Name }},
 		{"cluster", cel.StringType, "name of the cluster; empty where the host is a cluster type", func(h hostSubject) any { return h.clusterName() }},
 		{"labels", textMap, "its labels; of a cluster also those of its type, its own winning", func(h hostSubject) any { return map[string]string(h.Labels) }},
-		{"taints", cel.ListType(v.taint.kind()), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
+		{"taints", cel.ListType(v.taint.kind), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
 		{"reconciler", cel.StringType, "the cluster type's `reconciler`", func(h hostSubject) any { return h.ClusterType.Reconciler }},
 		{"namespace_service", cel.StringType, "the cluster type's `namespace_service`", func(h hostSubject) any { return h.ClusterType.NamespaceService }},
 		{"config_type", cel.StringType, "the cluster type's `config_type`", func(h hostSubject) any { return h.ClusterType.ConfigType }},
@@ -187,8 +186,8 @@ func newVocabulary() *vocabulary {
 		{"namespace", cel.StringType, "the namespace that it sets, or empty", func(t targetSubject) any { return t.Target.Target.Namespace }},
 		{"config_as", texts, "in which forms it gets its configuration; `[\"configmap\"]` by default", func(t targetSubject) any { return t.configAs() }},
 		{"requires", texts, "names of the workloads that its workload requires", func(t targetSubject) any { return t.Workload.Requires }},
-		{"manifests", v.manifests.kind(), "where its manifests are", func(t targetSubject) any { return t.manifests }},
-		{"hosts", cel.ListType(v.host.kind()), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
+		{"manifests", v.manifests.kind, "where its manifests are", func(t targetSubject) any { return t.manifests }},
+		{"hosts", cel.ListType(v.host.kind), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
 	})
 	v.workspace = newClass("Workspace", []field[workspaceSubject]{
 		{"name", cel.StringType, "its name", func(w workspaceSubject) any { return w.Name }},
@@ -196,7 +195,7 @@ func newVocabulary() *vocabulary {
 		{"contributor_groups", texts, "the groups that may change its namespaces", func(w workspaceSubject) any { return w.ContributorGroups }},
 		{"reader_groups", texts, "the groups that may read them", func(w workspaceSubject) any { return w.ReaderGroups }},
 		{"resource_quota", textMap, "quantities by resource", func(w workspaceSubject) any { return w.ResourceQuota }},
-		{"limit_range", cel.ListType(v.limit.kind()), "its limits", func(w workspaceSubject) any { return w.limits }},
+		{"limit_range", cel.ListType(v.limit.kind), "its limits", func(w workspaceSubject) any { return w.limits }},
 		{"network_policy", cel.StringType, "`none` or `isolated`", func(w workspaceSubject) any { return cmp.Or(w.NetworkPolicy, "none") }},
 		{"service_account", cel.StringType, "whom reconcilers impersonate, or empty", func(w workspaceSubject) any { return w.ServiceAccount }},
 		{"argocd_project", cel.StringType, "name of its Argo CD project, or empty", func(w workspaceSubject) any { return w.project() }},
@@ -218,10 +217,10 @@ func newVocabulary() *vocabulary {
 	}
 	v.variables = []variable{
 		{"environment", cel.StringType, "name of the fleet's environment"},
-		{"workspace", v.workspace.kind(), "a workspace; of a deployment target, the one that it belongs to"},
-		{"host", v.host.kind(), "a cluster type, or one cluster"},
-		{"target", v.target.kind(), "a deployment target"},
-		{"assignment", v.assignment.kind(), "a deployment target on a host"},
+		{"workspace", v.workspace.kind, "a workspace; of a deployment target, the one that it belongs to"},
+		{"host", v.host.kind, "a cluster type, or one cluster"},
+		{"target", v.target.kind, "a deployment target"},
+		{"assignment", v.assignment.kind, "a deployment target on a host"},
 		{"config", free, "the values of the assignment's snapshot"},
 		{"object", free, "a Kubernetes object of the assignment's folder"},
 	}

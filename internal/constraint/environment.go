@@ -32,7 +32,6 @@ type language struct {
 	vocabulary *vocabulary
 	adapter    *adapter
 	env        *cel.Env
-	kinds      map[string]*cel.Type // of the classes, by name
 }
 
 func newLanguage() (*language, error) {
@@ -42,10 +41,6 @@ func newLanguage() (*language, error) {
 	}
 	l := &language{vocabulary: newVocabulary()}
 	l.adapter = &adapter{Registry: registry, vocabulary: l.vocabulary}
-	l.kinds = make(map[string]*cel.Type, len(l.vocabulary.all))
-	for name, class := range l.vocabulary.all {
-		l.kinds[name] = class.kind()
-	}
 	options := []cel.EnvOption{
 		cel.CustomTypeAdapter(l.adapter),
 		cel.CustomTypeProvider(l.adapter),

@@ -95,7 +95,7 @@ func newValues(l *language, subjects Subjects) *values {
 
 // object creates an object with all of its fields.
 func (v *values) object(c *class, subject any) ref.Val {
-	o := &object{class: c, kind: v.kinds[c.name], adapter: v.adapter, subject: subject}
+	o := &object{class: c, adapter: v.adapter, subject: subject}
 	fields := make([]ref.Val, len(c.fields))
 	for i := range fields {
 		fields[i] = o.field(i)
@@ -150,7 +150,7 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 // assignment creates the object of an assignment. Its fields are made when they are read.
 func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	c := v.vocabulary.assignment
-	return &object{class: c, kind: v.kinds[c.name], adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
+	return &object{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
 // variables are the variables of one evaluation. They are used again for the next one.
