@@ -132,14 +132,7 @@ func requirementMessage(err error) string {
 }
 
 // Matches says whether the labels meet every requirement.
-func (r Requirements) Matches(set Labels) bool {
-	for i := range r.requirements {
-		if !r.requirements[i].Matches(labels.Set(set)) {
-			return false
-		}
-	}
-	return true
-}
+func (r Requirements) Matches(set Labels) bool { return r.CountFailed(set, 1) == 0 }
 
 // Failed returns the requirements that the labels do not meet, in the selector's order and in
 // Kubernetes' string form.

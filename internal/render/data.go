@@ -396,23 +396,12 @@ func natural(value any) any {
 }
 
 func convertNumbers(value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		return naturalNumber(value)
-	case []any:
-		result := make([]any, len(value))
-		for i, element := range value {
-			result[i] = convertNumbers(element)
+	return mapped(value, func(value any) any {
+		if number, isNumber := value.(json.Number); isNumber {
+			return naturalNumber(number)
 		}
-		return result
-	case map[string]any:
-		result := make(map[string]any, len(value))
-		for key, element := range value {
-			result[key] = convertNumbers(element)
-		}
-		return result
-	}
-	return value
+		return value
+	})
 }
 
 func naturalNumber(number json.Number) any {
@@ -450,20 +439,23 @@ func holdsNumber(value any) bool {
 }
 
 // copyValue copies maps and lists, so that a template can change them.
-func copyValue(value any) any {
+func copyValue(value any) any { return mapped(value, func(value any) any { return value }) }
+
+// mapped is a copy of a value in which each part that is neither a map nor a list is replaced.
+func mapped(value any, part func(any) any) any {
 	switch value := value.(type) {
 	case []any:
 		result := make([]any, len(value))
 		for i, element := range value {
-			result[i] = copyValue(element)
+			result[i] = mapped(element, part)
 		}
 		return result
 	case map[string]any:
 		result := make(map[string]any, len(value))
 		for key, element := range value {
-			result[key] = copyValue(element)
+			result[key] = mapped(element, part)
 		}
 		return result
 	}
-	return value
+	return part(value)
 }

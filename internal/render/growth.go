@@ -19,6 +19,12 @@ func growing(functions map[string]any) map[string]any {
 		seq               = functions["seq"].(func(...int) string)
 		untilStep         = functions["untilStep"].(func(int, int, int) []int)
 	)
+	text := func(size float64, made func() string) (string, error) {
+		if err := limited("a text", size); err != nil {
+			return "", err
+		}
+		return made(), nil
+	}
 	boundedUntil := func(start, stop, step int) ([]int, error) {
 		if step == 0 || (stop < start) != (step < 0) {
 			return []int{}, nil
@@ -68,39 +74,26 @@ func growing(functions map[string]any) map[string]any {
 		return indented.String(), nil
 	}
 	return map[string]any{
-		"repeat": func(count int, text string) (string, error) {
+		"repeat": func(count int, of string) (string, error) {
 			if count < 0 {
 				return "", problemf("repeat: %d times", count)
 			}
-			if err := limited("a text", float64(count)*float64(len(text))); err != nil {
-				return "", err
-			}
-			return strings.Repeat(text, count), nil
+			return text(float64(count)*float64(len(of)), func() string { return strings.Repeat(of, count) })
 		},
 		"indent": indent,
 		"nindent": func(spaces int, text string) (string, error) {
 			indented, err := indent(spaces, text)
 			return "\n" + indented, err
 		},
-		"replace": func(from, to, text string) (string, error) {
-			size := float64(len(text)) + float64(strings.Count(text, from))*float64(len(to))
-			if err := limited("a text", size); err != nil {
-				return "", err
-			}
-			return strings.ReplaceAll(text, from, to), nil
+		"replace": func(from, to, in string) (string, error) {
+			return text(float64(len(in))+float64(strings.Count(in, from))*float64(len(to)), func() string { return strings.ReplaceAll(in, from, to) })
 		},
 		"join": func(separator string, list any) (string, error) {
 			parts := toStrings(list)
-			if err := limited("a text", float64(len(parts))*float64(len(separator))); err != nil {
-				return "", err
-			}
-			return strings.Join(parts, separator), nil
+			return text(float64(len(parts))*float64(len(separator)), func() string { return strings.Join(parts, separator) })
 		},
-		"wrapWith": func(length int, separator, text string) (string, error) {
-			if err := limited("a text", float64(len(text))*float64(len(separator)+1)/float64(max(length, 1))); err != nil {
-				return "", err
-			}
-			return wrapWith(length, separator, text), nil
+		"wrapWith": func(length int, separator, of string) (string, error) {
+			return text(float64(len(of))*float64(len(separator)+1)/float64(max(length, 1)), func() string { return wrapWith(length, separator, of) })
 		},
 		"until": func(count int) ([]int, error) {
 			if count < 0 {
