@@ -10,6 +10,7 @@ import (
 	"time"
 
 	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
@@ -206,7 +207,7 @@ func (w *world) way(t *testing.T, agent agent) {
 		for _, host := range hosts {
 			roots[host], _ = follow(t, w.cluster, agents.Settings{
 				Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(),
-				Repository: agents.Repository{URL: gitops.url, Branch: "dev"},
+				Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 			})
 		}
 		arrived(func() error {

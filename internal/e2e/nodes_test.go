@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -151,7 +152,7 @@ func (w *world) nodes(t *testing.T, agent agent) {
 	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
 	tf.apply(wanted)
 	root, _ := follow(t, w.cluster, agents.Settings{
-		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: agents.Repository{URL: gitops.url, Branch: "dev"},
+		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 	})
 	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
 	says := func(what string, want map[string]string) {

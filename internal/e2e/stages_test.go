@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -124,12 +125,12 @@ func (w *world) stages(t *testing.T, agent agent) {
 	gitops := newRepository(t, w.git, user, "gitops")
 	name := agent.reconciler()
 	clusters := []agents.Settings{{
-		Cluster: name + "-stage-1", ClusterType: name + "-stage", Reconciler: name, Repository: agents.Repository{URL: gitops.url, Branch: "stage"},
+		Cluster: name + "-stage-1", ClusterType: name + "-stage", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "stage"},
 	}}
 	namespace := func(ring string) string { return "dev-" + name + "-" + ring + "-web-live" }
 	for _, ring := range []string{"canary", "east", "west"} {
 		clusters = append(clusters, agents.Settings{
-			Cluster: name + "-" + ring, ClusterType: name + "-ringed", Reconciler: name, Repository: agents.Repository{URL: gitops.url, Branch: "dev"},
+			Cluster: name + "-" + ring, ClusterType: name + "-ringed", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 		})
 	}
 	stage := "stage-" + name + "-stage-web-live"
