@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // bitbucketDataCenter is Bitbucket Data Center, through its REST API: developer.atlassian.com/server/bitbucket/rest.
@@ -31,7 +32,7 @@ const dataCenterMaxBody = 32_768 - len(markBegin) - maxOwner - len(markEnd) - 3
 func bitbucketDataCenterKind() Kind {
 	return Kind{
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
-		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: dataCenterReviewerPattern.MatchString, reviewers: "a username"},
+		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: isDataCenterReviewer, reviewers: "a username"},
 		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason,
 		connect: func(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
 			return &bitbucketDataCenter{at: at, rest: rest{client, credentials.forDataCenter}}, nil
@@ -39,8 +40,13 @@ func bitbucketDataCenterKind() Kind {
 	}
 }
 
-// dataCenterReviewerPattern matches usernames. Groups cannot review.
-var dataCenterReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]{1,255}$`)
+// isDataCenterReviewer finds out what cannot be a username. Groups cannot review.
+func isDataCenterReviewer(name string) bool {
+	return utf8.RuneCountInString(name) <= 255 && dataCenterReviewerPattern.MatchString(name)
+}
+
+// dataCenterReviewerPattern does not count: 255 copies of its class would be 10 MiB in every process.
+var dataCenterReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+$`)
 
 // dataCenterSCM stands before the project in URLs of repositories.
 const dataCenterSCM = "scm"

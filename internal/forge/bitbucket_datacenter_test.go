@@ -324,7 +324,10 @@ func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
 	if err := host.Check(w, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), "have no labels") {
 		t.Errorf("labels: %v", err)
 	}
-	for reviewer, good := range map[string]bool{"anna": true, "anna@example.com": true, "Ann-Marie.O'Neil": true, "": false, "a b": false, "project/team": false, "a\n": false} {
+	for reviewer, good := range map[string]bool{
+		"anna": true, "anna@example.com": true, "Ann-Marie.O'Neil": true, "": false, "a b": false, "project/team": false, "a\n": false,
+		strings.Repeat("ä", 255): true, strings.Repeat("a", 256): false,
+	} {
 		w.Labels, w.Reviewers = nil, []string{reviewer}
 		if err := host.Check(w, forge.WhenChecksSucceed); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "is not a username") {
 			t.Errorf("%q: %v", reviewer, err)
