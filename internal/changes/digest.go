@@ -30,12 +30,17 @@ func digestOf(text string) string {
 	if !ok {
 		return digestMark + shortHash(text)
 	}
-	hashes := make(map[string]string, len(keys))
-	for key, value := range keys {
-		hashes[key] = shortHash(string(value))
-	}
-	encoded, _ := json.Marshal(hashes) // never fails: a map of texts always has a JSON form
+	encoded, _ := json.Marshal(Hashes(keys)) // never fails: a map of texts always has a JSON form
 	return digestMark + string(encoded)
+}
+
+// Hashes returns a hash for each text, to find out whether one has changed.
+func Hashes[T ~string | ~[]byte](texts map[string]T) map[string]string {
+	hashes := make(map[string]string, len(texts))
+	for name, text := range texts {
+		hashes[name] = shortHash(string(text))
+	}
+	return hashes
 }
 
 // shortHash is a hash of 12 characters, to find out whether a text has changed.

@@ -61,15 +61,11 @@ func listWords(words []string, more int, what string) string {
 
 // names lists the first few of some names.
 func names(all []string, what string) string {
-	more := 0
-	if len(all) > 3 {
-		all, more = all[:2], len(all)-2
-	}
 	shown := make([]string, len(all))
 	for i, name := range all {
 		shown[i] = word(name)
 	}
-	return listWords(shown, more, what)
+	return listWords(shown, 0, what)
 }
 
 // counted is "1 assignment", "2 assignments".

@@ -3,9 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -46,38 +44,21 @@ type SeenClaim struct {
 // ErrDuplicateClaim is the error of a second flotilla_cluster_claim of one name at one location.
 var ErrDuplicateClaim = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
 
-// claims remembers which claims this process has planned and read. The zero value is ready.
-type claims struct {
-	mu      sync.Mutex
-	planned map[ownerKey]bool
-	read    map[ownerKey][]string // their holders
-}
-
+// keyOfClaim differs from that of any owner, whose name has no dot.
 func keyOfClaim(claim Claim) ownerKey {
-	return keyOfOwner(Owner{Location: claim.Location, Name: claim.Name})
+	return keyOfOwner(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
 
-// PlannedClaim notes that a claim is planned, and fails for a second one of its name. Terraform plans a resource that
-// it replaces twice; the caller has to recognise that.
+// PlannedClaim notes that a claim is planned, and fails for a second one of its name, as Planned does.
 func (c *Client) PlannedClaim(claim Claim) error {
-	c.claims.mu.Lock()
-	defer c.claims.mu.Unlock()
-	key := keyOfClaim(claim)
-	if c.claims.planned[key] {
-		return fmt.Errorf("%w: %q on branch %q at path %q", ErrDuplicateClaim, claim.Name, claim.Location.Branch, claim.Location.Path)
-	}
-	if c.claims.planned == nil {
-		c.claims.planned = map[ownerKey]bool{}
-	}
-	c.claims.planned[key] = true
-	return nil
+	return c.plans.note(keyOfClaim(claim), claim.Location, claim.Name, ErrDuplicateClaim)
 }
 
 // ReadHolders are the holders of the claim that this process has read in the state.
 func (c *Client) ReadHolders(claim Claim) []string {
-	c.claims.mu.Lock()
-	defer c.claims.mu.Unlock()
-	return slices.Clone(c.claims.read[keyOfClaim(claim)])
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
+	return slices.Clone(c.plans.holders[keyOfClaim(claim)])
 }
 
 // Claims are all claims at a location. A branch is read once for all of them.
@@ -108,14 +89,7 @@ func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...strin
 //
 // Errors: as of a look.
 func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
-	c.claims.mu.Lock()
-	if c.claims.read == nil {
-		c.claims.read = map[ownerKey][]string{}
-	}
-	key := keyOfClaim(known.Claim)
-	c.claims.read[key] = append(c.claims.read[key], known.Holder)
-	c.claims.mu.Unlock()
-
+	c.plans.noteHolder(keyOfClaim(known.Claim), known.Holder)
 	look, err := c.looks.at(ctx, c.git, c.remote(known.Location))
 	if isGone(err) || err == nil && look.Missing() {
 		return SeenClaim{Gone: true, Touched: true}, nil

@@ -89,11 +89,10 @@ type Client struct {
 	release     string
 	userAgent   string
 
-	looks  looks
-	heads  wait.Locks // by repository and branch that is proposed
-	names  wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
-	plans  plans
-	claims claims
+	looks looks
+	heads wait.Locks // by repository and branch that is proposed
+	names wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
+	plans plans
 }
 
 // Options are the settings of a Client.

@@ -29,7 +29,8 @@ func NewHolder() string {
 // plans is what this process has planned. The zero value is ready.
 type plans struct {
 	mu      sync.Mutex
-	owners  map[ownerKey]Location
+	owners  map[ownerKey]Location // claims, too
+	holders map[ownerKey][]string // of claims, as they were read in the state
 	folders []plannedFolders
 	writes  atomic.Bool
 }
@@ -61,17 +62,29 @@ func (c *Client) HasWritten() bool { return c.plans.writes.Load() }
 // Planned notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
 // replaces twice; the caller has to recognise that.
 func (c *Client) Planned(owner Owner) error {
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
-	key := keyOfOwner(owner)
-	if _, again := c.plans.owners[key]; again {
-		return fmt.Errorf("%w: %q on branch %q at path %q", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path)
+	return c.plans.note(keyOfOwner(owner), owner.Location, owner.Name, ErrDuplicate)
+}
+
+func (p *plans) note(key ownerKey, at Location, name string, duplicate error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, again := p.owners[key]; again {
+		return fmt.Errorf("%w: %q on branch %q at path %q", duplicate, name, at.Branch, at.Path)
 	}
-	if c.plans.owners == nil {
-		c.plans.owners = map[ownerKey]Location{}
+	if p.owners == nil {
+		p.owners = map[ownerKey]Location{}
 	}
-	c.plans.owners[key] = owner.Location
+	p.owners[key] = at
 	return nil
+}
+
+func (p *plans) noteHolder(key ownerKey, holder string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holders == nil {
+		p.holders = map[ownerKey][]string{}
+	}
+	p.holders[key] = append(p.holders[key], holder)
 }
 
 // sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be

@@ -211,9 +211,9 @@ func (a *application) succeed(commit, head git.Hash, staged, made *change) {
 		made = a.unconfirmed
 	}
 	if made != nil {
-		a.result.Added, a.result.Changed, a.result.Removed = texts(made.added), texts(made.changed), texts(made.removed)
+		a.result.Added, a.result.Changed, a.result.Removed = texts(made.with(Added)), texts(made.with(Changed)), texts(made.with(Removed))
 		a.result.Changes, a.result.Adopted, a.result.Time = made.folders, made.adopted, made.at
-		a.result.RolledBack, a.result.Formerly = texts(made.back), made.formerly
+		a.result.RolledBack, a.result.Formerly = texts(made.back()), made.formerly
 	}
 	a.result.Deployed, a.result.Records, a.result.claim = staged.deployed, staged.recordIDs(), staged.claim
 	a.result.Held = staged.held

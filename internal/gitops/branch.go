@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // Branch is the tip of a branch, read once for all owners that are there. It does
@@ -14,7 +15,7 @@ import (
 type Branch struct {
 	remote git.Remote
 	git    *git.Client
-	lock   chan struct{} // holds one element while the tip is in use
+	lock   wait.Locks // one, while the tip is in use
 	tip    *git.Tip
 	levels int      // of trees that are here everywhere
 	seen   *layout  // what was opened to find owners; its directories are never edited
@@ -50,7 +51,7 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		return nil, err
 	}
 	t.Close()
-	return &Branch{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
+	return &Branch{remote: remote, git: c.git, tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.
@@ -104,15 +105,14 @@ func using[T any](ctx context.Context, l *Branch, do func() (T, error)) (result 
 // hold waits until the tip is not in use. release closes its connection and gives
 // it free.
 func (l *Branch) hold(ctx context.Context) (release func(), err error) {
-	select {
-	case l.lock <- struct{}{}:
-		return func() {
-			l.tip.Close()
-			<-l.lock
-		}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	free, err := l.lock.Take(ctx, "")
+	if err != nil {
+		return nil, err
 	}
+	return func() {
+		l.tip.Close()
+		free()
+	}, nil
 }
 
 // recordLevels are the levels of trees of a records folder: its own, its owners',

@@ -371,10 +371,8 @@ func parseCommit(content []byte) HistoryCommit {
 		if by, ok := strings.CutPrefix(line, "author "); ok {
 			c.Author, _ = git.ParseSignature(wording.Visible(by))
 		}
-		if by, ok := strings.CutPrefix(line, "committer "); ok {
-			_, c.Time = git.ParseSignature(by)
-		}
 	}
+	c.Time = commitTime(content)
 	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
 	c.Subject, _, _ = strings.Cut(text, "\n")
 	trailers := text[strings.LastIndex(text, "\n\n")+1:]

@@ -187,7 +187,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 		others[host] = true
 	}
 	loses := map[string]bool{}
-	for _, k := range s.change.removed {
+	for _, k := range s.change.with(Removed) {
 		loses[k.Host] = true
 	}
 	stays := map[string]bool{}

@@ -32,11 +32,7 @@ func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssig
 	if l.past == nil {
 		l.past = newLineage(l.tip)
 	}
-	limit := maxInventoryDepth
-	if l.past.tip.MaxPast() < git.LastDepth {
-		limit = git.FirstDepth
-	}
-	for !l.past.exhausted() && l.past.depth < limit && !l.past.reaches(oldest) {
+	for !l.past.isDeep() && !l.past.reaches(oldest) {
 		if err := l.deepen(ctx); err != nil {
 			return err
 		}
@@ -48,6 +44,15 @@ func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssig
 		}
 	}
 	return nil
+}
+
+// isDeep says that no more commits are read back for an inventory.
+func (l *lineage) isDeep() bool {
+	limit := maxInventoryDepth
+	if l.tip.MaxPast() < git.LastDepth {
+		limit = git.FirstDepth
+	}
+	return l.exhausted() || l.depth >= limit
 }
 
 // reaches says that all commits of some moment are here.

@@ -40,9 +40,9 @@ func (c *change) subject() string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	parts = append(parts, wording.Counts([]int{len(c.added), len(c.changed), len(c.removed), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
-	if len(c.back) > 0 {
-		parts = append(parts, c.rolledBack())
+	parts = append(parts, wording.Counts([]int{len(c.with(Added)), len(c.with(Changed)), len(c.with(Removed)), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
+	if back := c.back(); len(back) > 0 {
+		parts = append(parts, c.rolledBack(back))
 	}
 	if len(parts) == 0 {
 		parts = []string{wording.Count(len(c.hosts), "host", "hosts") + " repaired"}
@@ -52,15 +52,15 @@ func (c *change) subject() string {
 
 // rolledBack says how many folders were rolled back, and to which commit if it is
 // one.
-func (c *change) rolledBack() string {
+func (c *change) rolledBack(back []folder.Key) string {
 	commits := map[string]bool{}
-	for _, k := range c.back {
+	for _, k := range back {
 		commits[c.from(k)] = true
 	}
 	if len(commits) > 1 {
-		return fmt.Sprintf("%d rolled back to earlier commits", len(c.back))
+		return fmt.Sprintf("%d rolled back to earlier commits", len(back))
 	}
-	return fmt.Sprintf("%d rolled back to %s", len(c.back), c.from(c.back[0]))
+	return fmt.Sprintf("%d rolled back to %s", len(back), c.from(back[0]))
 }
 
 // from is the commit that a folder is rolled back to, short.
@@ -79,9 +79,9 @@ func (c *change) body() string {
 		}
 		return b.String()
 	}
-	list(&b, "Added", texts(c.added))
-	list(&b, "Changed", texts(c.changed))
-	list(&b, "Removed", texts(c.removed))
+	list(&b, "Added", texts(c.with(Added)))
+	list(&b, "Changed", texts(c.with(Changed)))
+	list(&b, "Removed", texts(c.with(Removed)))
 	list(&b, "Taken over", c.adoptedTexts())
 	list(&b, "Rolled back", c.backTexts())
 	list(&b, "No longer managed", texts(c.letGo))
@@ -92,8 +92,9 @@ func (c *change) body() string {
 }
 
 func (c *change) backTexts() []string {
-	texts := texts(c.back)
-	for i, k := range c.back {
+	back := c.back()
+	texts := texts(back)
+	for i, k := range back {
 		texts[i] += " to " + c.from(k)
 	}
 	return texts

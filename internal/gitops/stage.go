@@ -17,17 +17,13 @@ import (
 // part is applied.
 type change struct {
 	edit     Edit
-	at       time.Time // of its commit
-	added    []folder.Key
-	changed  []folder.Key
-	removed  []folder.Key
-	back     []folder.Key   // of those added and changed, the ones that are rolled back
+	at       time.Time      // of its commit
 	letGo    []folder.Key   // folders that stay and have no owner from then on
 	hosts    []string       // whose marker or record is repaired
 	adopted  []Conflict     // folders that another owner had
 	formerly string         // the name that the owner had until then; "" when nothing is of it
 	claim    *claimChange   // nil where the edit is of an owner
-	folders  []FolderChange // added, changed and removed, with config versions
+	folders  []FolderChange // added, changed and removed, with config versions, in order
 
 	held bool // by another holder: some or all hosts stay as they are
 
@@ -55,7 +51,25 @@ func (c *change) empty() bool {
 	if c.claim != nil {
 		return len(c.put)+len(c.remove) == 0
 	}
-	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
+	return len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
+}
+
+// with are the folders with which the change does one of these, in order.
+func (c *change) with(actions ...Action) []folder.Key {
+	var keys []folder.Key
+	for _, change := range c.folders {
+		if slices.Contains(actions, change.Action) {
+			keys = append(keys, change.Key)
+		}
+	}
+	return keys
+}
+
+// back are the folders that are rolled back, of those added and changed.
+func (c *change) back() []folder.Key {
+	return slices.DeleteFunc(c.with(Added, Changed), func(k folder.Key) bool {
+		return c.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Action != RollBack
+	})
 }
 
 // stage computes what the edit changes at this tip, for a commit of that time.
@@ -117,11 +131,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
 		}
 	}
-	slices.SortFunc(s.change.added, folder.Key.Compare)
-	slices.SortFunc(s.change.changed, folder.Key.Compare)
-	slices.SortFunc(s.change.removed, folder.Key.Compare)
-	slices.SortFunc(s.change.back, folder.Key.Compare)
-	s.versions()
+	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Key.Compare(b.Key) })
 	return s.change, nil
 }
 
@@ -437,7 +447,7 @@ func (s *staging) folders() {
 			continue
 		}
 		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
-			s.change.removed = append(s.change.removed, k)
+			s.note(k, Removed)
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
 		}
 	}
@@ -457,37 +467,25 @@ func (s *staging) folder(k folder.Key, folder Folder) {
 	case ok && e.IsTree() && e.ID == id:
 		return
 	case ok:
-		s.change.changed = append(s.change.changed, k)
+		s.note(k, Changed)
 	default:
-		s.change.added = append(s.change.added, k)
-	}
-	if folder.Action == RollBack {
-		s.change.back = append(s.change.back, k)
+		s.note(k, Added)
 	}
 	s.change.put = append(s.change.put, putFile{
 		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: folder.Files, there: folder.Action == RollBack,
 	})
 }
 
-// versions lists the changed folders with the config versions in the records.
-func (s *staging) versions() {
-	note := func(action Action, keys []folder.Key) {
-		for _, k := range keys {
-			change := FolderChange{Key: k, Action: action}
-			change.After = s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Record.ConfigVersion
-			if prior, _ := s.prior(k); action != Added {
-				change.Before = prior.ConfigVersion
-			}
-			if tree, there := s.folderAt(k); there {
-				change.Was = tree.String()
-			}
-			s.change.folders = append(s.change.folders, change)
-		}
+// note adds a folder that changes, with the config versions in the records.
+func (s *staging) note(k folder.Key, action Action) {
+	change := FolderChange{Key: k, Action: action, After: s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Record.ConfigVersion}
+	if prior, _ := s.prior(k); action != Added {
+		change.Before = prior.ConfigVersion
 	}
-	note(Added, s.change.added)
-	note(Changed, s.change.changed)
-	note(Removed, s.change.removed)
-	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Key.Compare(b.Key) })
+	if tree, there := s.folderAt(k); there {
+		change.Was = tree.String()
+	}
+	s.change.folders = append(s.change.folders, change)
 }
 
 // do edits the trees. After it the layout has the change.

@@ -114,10 +114,6 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[s
 		return unsigned, nil
 	}
 	past := newLineage(l.tip)
-	limit := maxInventoryDepth
-	if l.tip.MaxPast() < git.LastDepth {
-		limit = git.FirstDepth
-	}
 	changed := map[string]git.Hash{}
 	for {
 		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
@@ -137,7 +133,7 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[s
 				changed[file] = commit
 			}
 		}
-		if len(changed) == len(files) || past.exhausted() || past.depth >= limit {
+		if len(changed) == len(files) || past.isDeep() {
 			break
 		}
 		if err := past.deepen(ctx); err != nil {

@@ -24,43 +24,39 @@ func (o *operation) apply(ctx context.Context) (*assignmentPrivate, error) {
 		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil, nil
 	}
-	out, quiet := o.diagnostics, diag.Diagnostics{} // the plan has given the warnings
-	o.diagnostics, o.applies = &quiet, true
-	ready := o.locationKnown && o.want(ctx)
 	var lines []string
-	if ready {
-		o.intent.After = o.decisions.Trees(o.current)
-		o.checkConstraints(ctx, true)
-		if o.model.Changes.IsUnknown() {
-			o.lookAhead(ctx)
-			lines, _ = o.describe(ctx)
-		}
-	}
-	o.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || out.HasError() {
-		return nil, nil
-	}
-	if !o.checkWindows() {
+	ready := o.wantAgain(ctx, func() {
+		o.lookAhead(ctx)
+		lines, _ = o.describe(ctx)
+	})
+	if !ready || o.diagnostics.HasError() || !o.checkWindows() {
 		return nil, nil
 	}
 	return o.deliver(ctx, lines)
 }
 
-// keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
-func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
+// wantAgain computes what the plan has, whose warnings are not repeated. describe says what changes where the plan did not know it.
+func (o *operation) wantAgain(ctx context.Context, describe func()) (ready bool) {
 	out, quiet := o.diagnostics, diag.Diagnostics{}
 	o.diagnostics, o.applies = &quiet, true
-	ready := o.locationKnown && o.want(ctx)
-	if ready {
+	if ready = o.locationKnown && o.want(ctx); ready {
 		o.intent.After = o.decisions.Trees(o.current)
-		o.checkConstraints(ctx, true)
-		if o.model.Changes.IsUnknown() { // rules that were not known yet
-			o.model.Changes = o.prior.Changes
-			o.addOtherLines()
+		if o.checkConstraints(ctx, true); o.model.Changes.IsUnknown() {
+			describe()
 		}
 	}
 	o.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || o.private == nil {
+	out.Append(quiet.Errors()...)
+	return ready
+}
+
+// keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
+func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
+	ready := o.wantAgain(ctx, func() { // rules were not known yet
+		o.model.Changes = o.prior.Changes
+		o.addOtherLines()
+	})
+	if !ready || o.private == nil {
 		return nil
 	}
 	m := *o.private

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
@@ -35,7 +36,7 @@ func (o *operation) checkConstraints(ctx context.Context, applies bool) {
 		return
 	}
 	entries, unknown, allUnknown := fleetvalue.Constraints(o.model.Fleet, o.diagnostics)
-	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
+	r := &constraintOutcome{digests: changes.Hashes(entries), unknown: allUnknown || len(unknown) > 0}
 	o.ruling = r
 	before := savedRules{}
 	if o.private != nil {

@@ -45,7 +45,7 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	after := &changes.Version{}
 	if o.result != nil {
 		after = &changes.Version{
-			Fleet: o.result.Fleet, Config: o.result.Value.Config, Manifests: hashesOf(o.result.Value.Manifests),
+			Fleet: o.result.Fleet, Config: o.result.Value.Config, Manifests: changes.Hashes(o.result.Value.Manifests),
 			Schedule: o.result.Schedule, GitopsRepo: repository.LocationText(o.intent.Owner.Location), Provider: o.connection.Release,
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"encoding/ascii85"
 	"encoding/json"
 	"fmt"
@@ -259,7 +258,7 @@ func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 // noteFleet notes the fleet that was written.
 func (m *assignmentPrivate) noteFleet(result *pipeline.Result, gitopsRepo, version string) {
 	m.Environment, m.Model = result.Value.Environment, result.Value.Model
-	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
+	m.Config, m.Manifests = changes.Digest(result.Value.Config), changes.Hashes(result.Value.Manifests)
 	m.GitopsRepo, m.Provider = gitopsRepo, version
 }
 
@@ -288,15 +287,6 @@ func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Desti
 		return nil
 	}
 	return result.FromTrees(to, m.Trees)
-}
-
-// hashesOf returns a hash of 12 hexadecimal digits for each text, to find out whether one has changed.
-func hashesOf(texts map[string]string) map[string]string {
-	hashes := make(map[string]string, len(texts))
-	for name, text := range texts {
-		hashes[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
-	}
-	return hashes
 }
 
 // version returns the fleet before the change, for the causes of changes; nil where it is not known.

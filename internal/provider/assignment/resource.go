@@ -3,7 +3,6 @@ package assignment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -221,7 +220,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 		o.replaces = before != nil
 	}
 	if o.plan(ctx); c.Prior == nil && !c.Diagnostics.HasError() {
-		creation{Location: o.intent.Owner.Location, Protection: o.intent.Protection, Leave: o.intent.Leave}.note(ctx, c.Private, c.Diagnostics)
+		privatestate.Save(ctx, creationKey, creation{o.intent.Owner.Location, o.intent.Protection, o.intent.Leave}, c.Private, c.Diagnostics)
 	}
 }
 
@@ -352,21 +351,11 @@ const (
 	deposedKey = "deposed"
 )
 
-func (c creation) note(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
-	privatestate.Save(ctx, creationKey, c, private, diagnostics)
-}
-
 // takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a
 // later destroy does not belong to that replacement. It returns nil for a destroy that is not part of a replacement.
 func takeCreation(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *creation {
-	text, diags := private.GetKey(ctx, creationKey)
-	diagnostics.Append(diags...)
-	if text == nil {
-		return nil
-	}
-	diagnostics.Append(private.SetKey(ctx, creationKey, nil)...)
 	c := &creation{}
-	if json.Unmarshal(text, c) != nil {
+	if !privatestate.Take(ctx, creationKey, c, private, diagnostics) {
 		return nil
 	}
 	return c

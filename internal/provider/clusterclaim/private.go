@@ -51,21 +51,9 @@ func (m *claimPrivate) save(ctx context.Context, private privatestate.State, dia
 	privatestate.Save(ctx, claimKey, m, private, diagnostics)
 }
 
-// saveReplaced notes the holders whose record the new object takes over.
-func saveReplaced(ctx context.Context, holders []string, private privatestate.State, diagnostics *diag.Diagnostics) {
-	privatestate.Save(ctx, replacedKey, holders, private, diagnostics)
-}
-
-// takeReplaced reads the note, and removes it.
-func takeReplaced(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) []string {
-	text, diags := private.GetKey(ctx, replacedKey)
-	diagnostics.Append(diags...)
-	if text == nil {
-		return nil
-	}
-	diagnostics.Append(private.SetKey(ctx, replacedKey, nil)...)
-	var holders []string
-	_ = json.Unmarshal(text, &holders) // none, then
+// takeReplaced reads the note of the holders whose record the new object takes over, and removes it.
+func takeReplaced(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) (holders []string) {
+	privatestate.Take(ctx, replacedKey, &holders, private, diagnostics)
 	return holders
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
@@ -126,7 +127,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 		return
 	}
 	if o.plan(ctx); !c.Diagnostics.HasError() && c.Prior == nil && len(o.replaced) > 0 {
-		saveReplaced(ctx, o.replaced, c.Private, c.Diagnostics)
+		privatestate.Save(ctx, replacedKey, o.replaced, c.Private, c.Diagnostics)
 	}
 }
 

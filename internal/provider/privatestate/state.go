@@ -14,6 +14,16 @@ type State interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
+// Take reads a value that Save has written, and removes it. It is false where there is none, or none that can be read.
+func Take(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) bool {
+	text, diags := private.GetKey(ctx, key)
+	if diagnostics.Append(diags...); text == nil {
+		return false
+	}
+	diagnostics.Append(private.SetKey(ctx, key, nil)...)
+	return json.Unmarshal(text, value) == nil
+}
+
 // Save writes a value as JSON.
 func Save(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
 	text, err := json.Marshal(value)

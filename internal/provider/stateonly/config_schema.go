@@ -12,7 +12,7 @@ import (
 var ConfigSchema = newResource(Object{
 	Name:       "config_schema",
 	collection: "config_schemas",
-	check:      checkSchemaOf("schema"),
+	check:      checkSchema,
 	Schema: schema.Schema{
 		Description:         "config schema",
 		MarkdownDescription: "A JSON Schema that the values of every assignment with its labels must satisfy.",
@@ -29,18 +29,16 @@ var ConfigSchema = newResource(Object{
 	},
 })
 
-// checkSchemaOf compiles the JSON Schema in an attribute, once it is known. A text that is not JSON is reported by the
+// checkSchema compiles the JSON Schema, once it is known. A text that is not JSON is reported by the
 // checks of package fleet.
-func checkSchemaOf(attribute string) func(any) fleet.Findings {
-	return func(value any) fleet.Findings {
-		object, _ := value.(map[string]any)
-		text, ok := object[attribute].(string)
-		if !ok || len(fleet.CheckObject("config_schemas", object)) > 0 {
-			return nil
-		}
-		if err := hydrate.CheckSchema(text); err != nil {
-			return fleet.Findings{{Path: attribute, Message: err.Error()}}
-		}
+func checkSchema(value any) fleet.Findings {
+	object, _ := value.(map[string]any)
+	text, ok := object["schema"].(string)
+	if !ok || len(fleet.CheckObject("config_schemas", object)) > 0 {
 		return nil
 	}
+	if err := hydrate.CheckSchema(text); err != nil {
+		return fleet.Findings{{Path: "schema", Message: err.Error()}}
+	}
+	return nil
 }
