@@ -216,7 +216,7 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 func (a *azureDevOps) deliver(known *delivery.State, settings delivery.Settings, version string, hosts ...string) (*delivery.State, delivery.Done, error) {
 	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), State: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
-	return &delivery.State{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, Holder: done.Holder, PullRequest: done.PullRequest}, done, err
+	return &delivery.State{Owner: intent.Owner, Settings: settings, PullRequest: done.PullRequest, Saved: delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder}}, done, err
 }
 
 func (a *azureDevOps) refreshed(known *delivery.State) *delivery.State {

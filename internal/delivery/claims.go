@@ -28,17 +28,17 @@ type ClaimState struct {
 // SeenClaim is how the repository has a claim.
 type SeenClaim struct {
 	// Gone says that the repository does not exist any more.
-	Gone bool
+	Gone bool `json:"gone,omitempty"`
 	// Touched says that the record is not as it was left: changed by hand, or gone.
-	Touched bool
+	Touched bool `json:"touched,omitempty"`
 	// Foreign says that another holder has taken over the claim.
-	Foreign bool
+	Foreign bool `json:"foreign,omitempty"`
 	// Unsigned says by which commit the record was changed, where no allowed key has signed it; else "".
-	Unsigned string
+	Unsigned string `json:"unsigned,omitempty"`
 	// Clusters are what the record lists; none where there is none, it is another holder's, or no allowed key has signed it.
-	Clusters []string
+	Clusters []string `json:"clusters,omitempty"`
 	// Lost are those of the known clusters that another claim has.
-	Lost []string
+	Lost []string `json:"lost,omitempty"`
 }
 
 // ErrDuplicateClaim is the error of a second flotilla_cluster_claim of one name at one location.

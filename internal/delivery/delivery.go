@@ -37,24 +37,29 @@ type State struct {
 	Owner       Owner
 	Settings    Settings
 	PullRequest string // URL; "" where there is none
-	// Trees are the folders as they were written.
-	Trees rollout.Trees
-	// Holder is the random text in the owner's records that says that they are of this state.
-	Holder string
-	// Records are the ids of the owner's records by host.
-	Records map[string]string
+	Saved
+}
+
+// Saved is the part of State that is not for people.
+type Saved struct {
 	// Label is the owner's name in the labels of what is rendered, where the records have another one than
 	// the present name. Refresh reads it where it reads the records.
-	Label string
+	Label string `json:"label,omitempty"`
+	// Trees are the folders as they were written.
+	Trees rollout.Trees `json:"trees,omitempty"`
+	// Records are the ids of the owner's records by host.
+	Records map[string]string `json:"records,omitempty"`
+	// Holder is the random text in the owner's records that says that they are of this state.
+	Holder string `json:"holder,omitempty"`
+	// Drift is what Refresh has found.
+	Drift Drift `json:"drift,omitzero"`
 	// Replaced are the folders that the pull request changes, with the trees that they had on the branch that it goes
 	// into; "" where there was none.
-	Replaced map[rollout.Key]string
-	// Drift is what Refresh has found.
-	Drift Drift
+	Replaced map[rollout.Key]string `json:"replaced,omitempty"`
 	// Proposed says that what was written was in a pull request that was open when Refresh looked.
-	Proposed bool
+	Proposed bool `json:"proposed,omitempty"`
 	// Tip is a commit of the branch that has Current, the one at which Refresh looked; "" where it has not, or there is none.
-	Tip string
+	Tip string `json:"tip,omitempty"`
 }
 
 // seenAt is the commit of the location's branch that the state has seen, by which a plan says the same again when it is

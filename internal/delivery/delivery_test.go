@@ -85,7 +85,7 @@ func (s *site) apply(intent delivery.Desired, version string) (*delivery.State, 
 	for _, problem := range done.Problems {
 		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
 	}
-	return &delivery.State{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records, Holder: done.Holder}, nil
+	return &delivery.State{Owner: intent.Owner, Settings: intent.Settings, Saved: delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder}}, nil
 }
 
 func (s *site) mustApply(intent delivery.Desired, version string) *delivery.State {
@@ -395,7 +395,7 @@ func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
-	more := delivery.State{Owner: known.Owner, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
+	more := delivery.State{Owner: known.Owner, Saved: delivery.Saved{Trees: known.Trees, Records: known.Records, Holder: known.Holder}}
 	// Another state of the same name writes more.
 	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), State: &more, After: wanted(t, "1", 3, "drone")}, "1")
 	_, err := s.apply(delivery.Desired{Owner: owner(at, "dev"), State: known, After: wanted(t, "2", 1, "drone")}, "2")

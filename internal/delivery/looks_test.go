@@ -103,7 +103,7 @@ func TestCredentialsThatAreRefusedAreNotTriedForEachOwner(t *testing.T) {
 	process := s.process()
 	for _, name := range []string{"dev", "stage", "prod"} {
 		at := delivery.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
-		known := &delivery.State{Owner: owner(at, name), Trees: wanted(t, "1", 1, "drone")}
+		known := &delivery.State{Owner: owner(at, name), Saved: delivery.Saved{Trees: wanted(t, "1", 1, "drone")}}
 		if err := process.Refresh(t.Context(), known); !errors.Is(err, git.ErrUnauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -94,10 +94,10 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	if o.model.Changes.IsUnknown() {
 		o.model.Changes = tfvalue.Texts(lines)
 	}
-	m := &assignmentPrivate{Environment: o.intent.Owner.Environment, Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Rollout: o.state()}
-	m.Replaced, m.Proposed = done.Replaced, done.Proposed
-	m.Changed = done.Time
-	m.Constraints = o.ruling.saved(o.private)
+	m := &assignmentPrivate{
+		Environment: o.intent.Owner.Environment, Rollout: o.state(), Changed: done.Time, Constraints: o.ruling.saved(o.private),
+		Saved: delivery.Saved{Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Replaced: done.Replaced, Proposed: done.Proposed},
+	}
 	if o.private != nil {
 		m.Label = o.private.Label
 		if m.Changed.IsZero() {

@@ -40,7 +40,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	}
 	imported.Commit = types.StringValue(known.Tip)
 	imported.Content = contentValue(known.Current())
-	m := &assignmentPrivate{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder, Drift: known.Drift}
+	m := &assignmentPrivate{Saved: known.Saved}
 	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
 }

@@ -390,9 +390,7 @@ func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*deliver
 		Settings: decodeDelivery(state.Delivery, c.Diagnostics), PullRequest: state.PullRequest.ValueString(),
 	}
 	if m != nil {
-		known.Owner.Environment = m.Environment
-		known.Trees, known.Records, known.Holder, known.Drift = m.Trees, m.Records, m.Holder, m.Drift
-		known.Replaced, known.Proposed, known.Tip = m.Replaced, m.Proposed, m.Tip
+		known.Owner.Environment, known.Saved = m.Environment, m.Saved
 	}
 	return known, ok && c.Connection != nil
 }

@@ -31,24 +31,16 @@ import (
 // assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
 // may be large and is not for people, and a change of it is no change of the resource.
 type assignmentPrivate struct {
-	Environment string                 `json:"environment,omitempty"`
-	Label       string                 `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
-	Trees       rollout.Trees          `json:"trees,omitempty"`   // as written
-	Records     map[string]string      `json:"records,omitempty"` // ids of the records, by host
-	Holder      string                 `json:"holder,omitempty"`  // in the records
-	Drift       delivery.Drift         `json:"drift,omitzero"`
-	Replaced    map[rollout.Key]string `json:"replaced,omitempty"` // by an open pull request: the trees before
-	Model       string                 `json:"model,omitempty"`
-	Config      map[string]string      `json:"config,omitempty"`    // digests of the containers' data
-	Manifests   map[string]string      `json:"manifests,omitempty"` // hashes of the targets' manifests
-	GitopsRepo  string                 `json:"gitops_repo,omitempty"`
-	Rollout     *rollout.State         `json:"rollout,omitempty"`  // nil where nothing has been written yet
-	Provider    string                 `json:"provider,omitempty"` // version that rendered
-	Rendered    string                 `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
-	Constraints savedRules             `json:"constraints,omitzero"`
-	Proposed    bool                   `json:"proposed,omitempty"` // what was written is in an open pull request
-	// Tip is a commit of the branch that has the folders as they are in Trees and Drift.
-	Tip string `json:"tip,omitempty"`
+	delivery.Saved
+	Environment string            `json:"environment,omitempty"`
+	Model       string            `json:"model,omitempty"`
+	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
+	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
+	GitopsRepo  string            `json:"gitops_repo,omitempty"`
+	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
+	Provider    string            `json:"provider,omitempty"` // version that rendered
+	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
+	Constraints savedRules        `json:"constraints,omitzero"`
 	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
 	// where the state was lost.
 	Written map[string]map[string]savedRecord `json:"written,omitempty"`
@@ -165,17 +157,16 @@ func (m *assignmentPrivate) seal() ([]byte, error) {
 
 // refreshed is the private state with what a refresh has found. m may be nil.
 func (m *assignmentPrivate) refreshed(known *delivery.State) *assignmentPrivate {
-	after := assignmentPrivate{Label: known.Label}
+	after := assignmentPrivate{Saved: known.Saved}
 	if m != nil {
 		after = *m
+		after.Saved, after.Label = known.Saved, m.Label
+		if known.Proposed {
+			after.Tip = m.Tip
+		}
 	}
-	if after.Trees == nil { // the trees in the records may have been changed by hand
+	if m == nil || m.Trees == nil { // the trees in the records may have been changed by hand
 		after.Rendered = ""
-	}
-	after.Trees, after.Records, after.Holder, after.Proposed = known.Trees, known.Records, known.Holder, known.Proposed
-	after.Drift = known.Drift
-	if !known.Proposed {
-		after.Tip = known.Tip
 	}
 	return &after
 }

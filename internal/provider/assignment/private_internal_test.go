@@ -37,7 +37,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 		t.Fatal(found)
 	}
 	rendering := result.Render(pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
-	m := &assignmentPrivate{Trees: rendering.Wanted(), Records: map[string]string{}}
+	m := &assignmentPrivate{Saved: delivery.Saved{Trees: rendering.Wanted(), Records: map[string]string{}}}
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
 	}
@@ -56,7 +56,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 		noteAll(m)
 		checkSize(t, name, m, rendering, out)
 	}
-	imported := &assignmentPrivate{Trees: m.Trees, Records: m.Records}
+	imported := &assignmentPrivate{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}
 	noteAll(imported)
 	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
 }
@@ -157,10 +157,10 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	t.Parallel()
 	first := rollout.Key{Host: "large", DeploymentTarget: "web-all"}
 	found := func(change func(*delivery.State)) *delivery.State {
-		known := &delivery.State{
+		known := &delivery.State{Saved: delivery.Saved{
 			Trees: rollout.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
 			Drift: delivery.Drift{Trees: map[rollout.Key]string{}},
-		}
+		}}
 		change(known)
 		return known
 	}
@@ -208,12 +208,12 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
-	if after := m.refreshed(&delivery.State{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
+	if after := m.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Result, to, c) == nil {
 		t.Error("a refresh forgets what was rendered")
 	}
 	lost := *m
 	lost.Trees = nil
-	if after := lost.refreshed(&delivery.State{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) != nil {
+	if after := lost.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Result, to, c) != nil {
 		t.Error("trees of records are taken for rendered")
 	}
 

@@ -126,13 +126,13 @@ func (o *operation) plan(ctx context.Context) {
 	lost := map[string]string{}
 	if o.private != nil {
 		held = o.private.held()
-		for _, cluster := range o.private.Lost {
+		for _, cluster := range o.private.Seen.Lost {
 			lost[cluster] = "another"
 		}
 	}
 	kept := claim.Keep(o.situation(held, lost))
 	o.warn(kept)
-	if len(kept.Clusters) == o.model.number() && !moved && (o.private == nil || !o.private.Foreign) {
+	if len(kept.Clusters) == o.model.number() && !moved && (o.private == nil || !o.private.Seen.Foreign) {
 		o.model.Clusters = tfvalue.Texts(kept.Clusters)
 		if o.isRecorded(kept.Clusters) {
 			o.model.Commit = o.prior.Commit
@@ -187,18 +187,18 @@ func (o *operation) formerClaim() (delivery.Claim, bool) {
 
 // isRecorded says whether the record is up to date.
 func (o *operation) isRecorded(clusters []string) bool {
-	return o.private != nil && !o.private.Touched && slices.Equal(clusters, o.private.Clusters) && o.private.Environment == o.fleet.Environment &&
+	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) && o.private.Environment == o.fleet.Environment &&
 		o.prior.Name.Equal(o.model.Name)
 }
 
 // warn reports clusters that the claim does not have any more, and why.
 func (o *operation) warn(kept claim.Decision) {
-	if o.private != nil && o.private.Touched && !o.private.Foreign && !o.private.Gone {
+	if o.private != nil && o.private.Seen.Touched && !o.private.Seen.Foreign && !o.private.Seen.Gone {
 		at, _ := o.formerClaim()
 		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
 			gitops.ClaimRecordPath(at.Location.Path, at.Name))
-		if o.private.Unsigned != "" {
-			detail += " What it lists is not believed: " + o.private.Unsigned + "."
+		if o.private.Seen.Unsigned != "" {
+			detail += " What it lists is not believed: " + o.private.Seen.Unsigned + "."
 		}
 		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}
@@ -220,7 +220,7 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	if o.connection.CanAsk() {
 		var err error
 		if found, err = o.connection.Delivery.Claims(ctx, o.at.Location); err != nil {
-			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Gone)
+			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Seen.Gone)
 			return
 		}
 	}

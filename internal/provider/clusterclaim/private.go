@@ -19,12 +19,7 @@ type claimPrivate struct {
 	Clusters    []string `json:"clusters"`
 	Environment string   `json:"environment,omitempty"`
 
-	Touched  bool     `json:"touched,omitempty"`
-	Foreign  bool     `json:"foreign,omitempty"`
-	Gone     bool     `json:"gone,omitempty"`
-	Unsigned string   `json:"unsigned,omitempty"` // by which commit a record was changed that no allowed key has signed
-	Recorded []string `json:"recorded,omitempty"` // what a record that was touched lists
-	Lost     []string `json:"lost,omitempty"`     // to other claims
+	Seen delivery.SeenClaim `json:"seen,omitzero"` // its clusters only where the record was touched
 }
 
 const (
@@ -62,13 +57,5 @@ func (m *claimPrivate) known(claim delivery.Claim) delivery.ClaimState {
 	return delivery.ClaimState{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
-// see notes what a refresh has found.
-func (m *claimPrivate) see(seen delivery.SeenClaim) {
-	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded, m.Unsigned = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil, seen.Unsigned
-	if seen.Touched {
-		m.Recorded = seen.Clusters
-	}
-}
-
 // held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
-func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
+func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Seen.Clusters) }

@@ -161,7 +161,9 @@ func read(ctx context.Context, c *frame.Call[model]) {
 			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL))
 	}
 	state.Clusters = tfvalue.Texts(seen.Clusters)
-	private.see(seen)
+	if private.Seen = seen; !seen.Touched {
+		private.Seen.Clusters = nil
+	}
 	private.save(ctx, c.Private, c.Diagnostics)
 }
 
