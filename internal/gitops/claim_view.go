@@ -110,11 +110,7 @@ func (l *Branch) openClaims(ctx context.Context, at string) error {
 // claimEntries lists the records of claims, by name. Their folder must have been opened.
 func (w *layout) claimEntries(at string) map[string]git.Hash {
 	entries := map[string]git.Hash{}
-	d := w.Directory(claimsAt(at))
-	if d == nil {
-		return entries
-	}
-	d.Each(func(e git.Entry) {
+	w.each(claimsAt(at), func(e git.Entry) {
 		name, ok := strings.CutSuffix(e.Name, recordSuffix)
 		if ok && e.IsFile() && CheckClaim(name) == nil {
 			entries[name] = e.ID

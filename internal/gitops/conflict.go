@@ -149,13 +149,11 @@ func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string
 			if inside[folder].Name != "" || strings.Count(directory, "/") >= git.MaxDepth {
 				continue
 			}
-			if d := w.Directory(directory); d != nil {
-				d.Each(func(e git.Entry) {
-					if e.IsTree() && e.Name != recordsFolder {
-						below[path.Join(directory, e.Name)] = folder
-					}
-				})
-			}
+			w.each(directory, func(e git.Entry) {
+				if e.IsTree() && e.Name != recordsFolder {
+					below[path.Join(directory, e.Name)] = folder
+				}
+			})
 		}
 		at = below
 	}
@@ -165,12 +163,8 @@ func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string
 // ownersAt lists the owners whose path is this directory, by name. Its records
 // folder must have been opened.
 func (w *layout) ownersAt(at string) []string {
-	d := w.Directory(path.Join(at, recordsFolder))
-	if d == nil {
-		return nil
-	}
 	var names []string
-	d.Each(func(e git.Entry) {
+	w.each(path.Join(at, recordsFolder), func(e git.Entry) {
 		if e.IsTree() && git.CheckSegment(e.Name) == nil {
 			names = append(names, e.Name)
 		}

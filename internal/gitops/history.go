@@ -57,9 +57,7 @@ type HistoryChange struct {
 	FolderChange
 }
 
-const (
-	defaultHistory = 100
-)
+const defaultHistory = 100
 
 // History reads the branch back from its tip, along first parents, and returns
 // the commits that added, changed or removed folders in the records of the owner;
@@ -204,18 +202,11 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 
 // records are the ids of an owner's records, by host.
 func (w *walk) records(root git.Hash, owner string) map[string]git.Hash {
-	hosts := map[string]git.Hash{}
-	list := func(at, prefix string) {
+	return recordsIn(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
 		for _, e := range w.entries(w.below(root, at)) {
-			name, ok := strings.CutSuffix(e.Name, recordSuffix)
-			if host := prefix + name; ok && e.IsFile() && checkHost(host) == nil {
-				hosts[host] = e.ID
-			}
+			do(e)
 		}
-	}
-	list(path.Join(recordsFolder, owner), "")
-	list(path.Join(recordsFolder, owner, clustersHost), clustersHost+"/")
-	return hosts
+	})
 }
 
 // note notes the records that are not here.

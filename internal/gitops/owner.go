@@ -82,16 +82,16 @@ func checkHost(host string) error {
 // recordEntries lists an owner's records at the tip: host to the record's blob.
 // The folder of the records must have been opened, and its clusters.
 func (w *layout) recordEntries(records string) map[string]git.Hash {
+	return recordsIn(records, w.each)
+}
+
+// recordsIn are the records in a folder of records, by host. each calls do with the entries of a folder.
+func recordsIn(records string, each func(at string, do func(git.Entry))) map[string]git.Hash {
 	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
-		d := w.Directory(at)
-		if d == nil {
-			return
-		}
-		d.Each(func(e git.Entry) {
+		each(at, func(e git.Entry) {
 			name, ok := strings.CutSuffix(e.Name, recordSuffix)
-			host := prefix + name
-			if ok && e.IsFile() && checkHost(host) == nil {
+			if host := prefix + name; ok && e.IsFile() && checkHost(host) == nil {
 				hosts[host] = e.ID
 			}
 		})
@@ -99,6 +99,13 @@ func (w *layout) recordEntries(records string) map[string]git.Hash {
 	list(records, "")
 	list(path.Join(records, clustersHost), clustersHost+"/")
 	return hosts
+}
+
+// each calls do with the entries of a folder that was opened; with none where there is no folder.
+func (w *layout) each(at string, do func(git.Entry)) {
+	if d := w.Directory(at); d != nil {
+		d.Each(do)
+	}
 }
 
 // readRecords fetches and reads the given records, by host. One that cannot be

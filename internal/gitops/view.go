@@ -224,11 +224,11 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 		}
 		names, known = append(names, formerly), append(known, records)
 	}
-	listed := map[folder.Key]bool{}
+	listed, others := map[folder.Key]bool{}, want.Without(previously)
 	for _, records := range known {
 		asked := map[string]git.Hash{}
-		for _, host := range hosts {
-			if id, ok := records[host]; ok && hasOther(want[host], previously[host]) {
+		for host := range others {
+			if id, ok := records[host]; ok {
 				asked[host] = id
 			}
 		}
@@ -243,12 +243,10 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 		}
 	}
 	var keys, recorded []folder.Key // those that no record of the owner lists, and those that one does
-	for _, k := range want.Keys() {
-		switch {
-		case previously.Has(k.Host, k.DeploymentTarget):
-		case listed[k]:
+	for _, k := range others.Keys() {
+		if listed[k] {
 			recorded = append(recorded, k)
-		default:
+		} else {
 			keys = append(keys, k)
 		}
 	}
@@ -263,16 +261,6 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 	found = append(found, disputed...)
 	more, err := v.work.hostConflicts(ctx, v.owner, names, want, known...)
 	return append(found, more...), err
-}
-
-// hasOther reports whether want has a key that previously has not.
-func hasOther(want, previously map[string]string) bool {
-	for target := range want {
-		if _, ok := previously[target]; !ok {
-			return true
-		}
-	}
-	return false
 }
 
 // wayIsFree checks that nothing else than a folder is where a folder has to be,
