@@ -45,16 +45,16 @@ func (c *Client) identify(ctx context.Context, known *State, owner Owner) (forme
 	if was == is {
 		return former{identity: here}, nil
 	}
+	then, gone := c.tip(ctx, was)
+	if ctx.Err() != nil {
+		return former{}, gone
+	}
 	if was.Path != is.Path {
-		return c.moved(ctx, was)
+		return former{identity: Moved, gone: gone}, nil
 	}
 	now, err := c.tip(ctx, is)
 	if err != nil {
 		return former{}, err
-	}
-	then, gone := c.tip(ctx, was)
-	if ctx.Err() != nil {
-		return former{}, gone
 	}
 	if now != "" && gone == nil && now == then {
 		return former{identity: here}, nil
@@ -96,14 +96,6 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 	}
 	relocated.Tip = view.Commit
 	return &relocated
-}
-
-func (c *Client) moved(ctx context.Context, was Location) (former, error) {
-	_, err := c.tip(ctx, was)
-	if ctx.Err() != nil {
-		return former{}, err
-	}
-	return former{identity: Moved, gone: err}, nil
 }
 
 // tip is the commit of a branch; "" where there is none, or no local repository.

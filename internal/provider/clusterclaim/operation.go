@@ -143,11 +143,7 @@ func (o *operation) plan(ctx context.Context) {
 
 // keepSpelling keeps the location of the state where the configuration has another spelling of the same location.
 func (o *operation) keepSpelling() {
-	if o.prior == nil || !o.complete {
-		return
-	}
-	var ignored diag.Diagnostics
-	if was, ok := repository.DecodeLocation(o.prior.GitopsRepo, &ignored); ok && was == o.at.Location {
+	if was, ok := o.formerClaim(); ok && o.complete && was.Location == o.at.Location {
 		o.model.GitopsRepo = o.prior.GitopsRepo
 	}
 }
