@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -159,10 +160,7 @@ func offlineReason(err error) string {
 func wanted(scheduled *schedule.Result) rollout.Trees {
 	trees := rollout.Trees{}
 	for _, assignment := range scheduled.Assignments {
-		if trees[assignment.Host.Name] == nil {
-			trees[assignment.Host.Name] = map[string]string{}
-		}
-		trees[assignment.Host.Name][assignment.Target.Name] = ""
+		folder.Put(trees, folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, "")
 	}
 	return trees
 }
@@ -216,11 +214,7 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 	}
 	want := rollout.Trees{}
 	for i := range in.Folders {
-		folder := &in.Folders[i]
-		if want[folder.Host] == nil {
-			want[folder.Host] = map[string]string{}
-		}
-		want[folder.Host][folder.DeploymentTarget] = ""
+		folder.Put(want, folder.Key{Host: in.Folders[i].Host, DeploymentTarget: in.Folders[i].DeploymentTarget}, "")
 	}
 	found, err := repository.Commits(ctx, q.Owner, slices.Sorted(maps.Keys(ids)), want)
 	if err != nil && ctx.Err() != nil {
