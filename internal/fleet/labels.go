@@ -25,7 +25,7 @@ const maxLabelName = 63
 
 // CheckLabelName says what is wrong with a name that must be a DNS label, or "".
 func CheckLabelName(name string) string {
-	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
 	}
 	if len(validation.IsDNS1123Label(name)) == 0 {
@@ -36,7 +36,7 @@ func CheckLabelName(name string) string {
 
 // CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
 func CheckSubdomainName(name string) string {
-	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
 	}
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -81,15 +81,15 @@ func isLower(text string) bool {
 // arePlain says whether labels are certainly valid, without the regular expressions of Kubernetes. Most are.
 func arePlain(labels map[string]string) bool {
 	for key, value := range labels {
-		if !isPlain(key) || value != "" && !isPlain(value) {
+		if !IsPlainLabel(key) || value != "" && !IsPlainLabel(value) {
 			return false
 		}
 	}
 	return true
 }
 
-// isPlain says whether a text is valid as the value of a label, and as a key without a prefix.
-func isPlain(text string) bool {
+// IsPlainLabel says whether a text is certainly valid as the value of a label, and as a key without a prefix.
+func IsPlainLabel(text string) bool {
 	if text == "" || len(text) > maxLabelName {
 		return false
 	}
@@ -109,7 +109,7 @@ func isPlain(text string) bool {
 
 // CheckLabelKey says what is wrong with the key of a label, or "".
 func CheckLabelKey(key string) string {
-	if isPlain(key) {
+	if IsPlainLabel(key) {
 		return ""
 	}
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
@@ -120,7 +120,7 @@ func CheckLabelKey(key string) string {
 
 // CheckLabelValue says what is wrong with the value of a label, or "".
 func CheckLabelValue(value string) string {
-	if value == "" || isPlain(value) {
+	if value == "" || IsPlainLabel(value) {
 		return ""
 	}
 	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {

@@ -286,10 +286,10 @@ func (s *Selector) isPlain() bool {
 		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
 			return false
 		}
-		if !isPlain(expression.Key) || len(expression.Values) == 0 {
+		if !IsPlainLabel(expression.Key) || len(expression.Values) == 0 {
 			return false
 		}
-		if slices.ContainsFunc(expression.Values, func(value string) bool { return !isPlain(value) }) {
+		if slices.ContainsFunc(expression.Values, func(value string) bool { return !IsPlainLabel(value) }) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -19,7 +20,7 @@ func LabelValue(name string) string {
 	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {
 		value = "clusters." + cluster
 	}
-	if isLabelValue(value) {
+	if value == "" || fleet.IsPlainLabel(value) {
 		return value
 	}
 	value = strings.Map(func(r rune) rune {
@@ -29,16 +30,6 @@ func LabelValue(name string) string {
 		return '-'
 	}, value)
 	return withHash(strings.TrimLeft(value, "-._"), name, maxLabel)
-}
-
-// isLabelValue is a quick check, since it is called for each assignment.
-func isLabelValue(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; !isAlphanumeric(c) && (i == 0 || i == len(text)-1 || c != '-' && c != '_' && c != '.') {
-			return false
-		}
-	}
-	return len(text) <= maxLabel
 }
 
 func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }

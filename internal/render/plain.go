@@ -138,7 +138,7 @@ func isRightObject(of identity, object map[string]any) bool {
 		size := 0
 		isEntry := func(key, value string) bool {
 			size += len(value)
-			return isLabelValue(key) || len(validation.IsConfigMapKey(key)) == 0
+			return fleet.IsPlainLabel(key) || len(validation.IsConfigMapKey(key)) == 0
 		}
 		areTexts = areTexts && haveTexts(object, "data", isEntry) && haveTexts(object, "binaryData", isEntry) && size <= maxConfigMap
 	}
