@@ -136,7 +136,7 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 		"file://" + s.folder + "/r.git":          "the scheme of the url is \"file\"",
 		"ssh://git@git.example.com/owner/r":      "the scheme of the url is \"ssh\"",
 		"git@git.example.com:owner/r.git":        "cannot be parsed as the http or https URL of a Git host",
-		"https://git.example.com/owner/r.git":    "set forge to gitea, forgejo, github, gitlab or azure",
+		"https://git.example.com/owner/r.git":    "set forge to gitea, forgejo, github, gitlab, azure",
 		"https://github.com/owner/group/r.git":   "owner/name",
 		"https://token@github.com/owner/r.git":   "credentials in it",
 		"https://gitea.com/owner/../owner/r.git": "\"..\"",
