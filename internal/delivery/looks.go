@@ -13,12 +13,9 @@ import (
 // looks keeps what was read of each branch, so that a plan looks at it once, however many owners are
 // there. What writes never relies on it. The zero value is ready.
 type looks struct {
-	locks    wait.Locks // by URL and branch, while it is read
-	mu       sync.Mutex
-	branches map[branchKey]*branch
+	locks    wait.Locks // while a branch is read
+	branches sync.Map   // *branch
 }
-
-type branchKey struct{ url, branch string }
 
 // branch is the look at one branch.
 type branch struct {
@@ -27,46 +24,31 @@ type branch struct {
 	refused error
 }
 
+// nameOf is what looks know a branch by.
+func nameOf(remote git.Remote) string { return remote.URL + " " + remote.Branch }
+
 // at is the look at a branch. owner may name one whose view will be asked for.
 func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Branch, error) {
-	key := branchKey{remote.URL, remote.Branch}
-	kept := l.branch(key)
-	release, err := l.locks.Take(ctx, remote.URL+" "+remote.Branch)
+	found, _ := l.branches.LoadOrStore(nameOf(remote), &branch{})
+	release, err := l.locks.Take(ctx, nameOf(remote))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if kept.look == nil {
-		if kept.refused != nil {
-			return nil, kept.refused
-		}
-		look, err := client.Branch(ctx, remote, owner...)
-		if errors.Is(err, git.ErrUnauthorized) {
-			kept.refused = err // asked again for each owner, some servers lock the account
-		}
-		if err != nil {
-			return nil, err // what else failed is tried again
-		}
-		kept.look = look
+	kept := found.(*branch)
+	if kept.look != nil || kept.refused != nil {
+		return kept.look, kept.refused
 	}
-	return kept.look, nil
-}
-
-func (l *looks) branch(key branchKey) *branch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.branches == nil {
-		l.branches = map[branchKey]*branch{}
+	look, err := client.Branch(ctx, remote, owner...)
+	if errors.Is(err, git.ErrUnauthorized) {
+		kept.refused = err // asked again for each owner, some servers lock the account
 	}
-	if l.branches[key] == nil {
-		l.branches[key] = &branch{}
+	if err != nil {
+		return nil, err // what else failed is tried again
 	}
-	return l.branches[key]
+	kept.look = look
+	return look, nil
 }
 
 // forget drops what was read of a branch, after something was written there.
-func (l *looks) forget(remote git.Remote) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.branches, branchKey{remote.URL, remote.Branch})
-}
+func (l *looks) forget(remote git.Remote) { l.branches.Delete(nameOf(remote)) }
