@@ -435,3 +435,23 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 		}
 	})
 }
+
+// Flux' type of Provider for Bitbucket Cloud takes no token alone.
+func TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	for token, want := range map[string]string{"s3cret": "feedback.token must be username:token for Flux and Bitbucket Cloud", "me@example.com:s3cret": ""} {
+		config := `provider "flotilla" { clusters = { "drone-1" = { host = "https://127.0.0.1:1" } } }` + "\n" + strings.Replace(agentOf("https://bitbucket.org/platform/gitops.git"), "reconciler ",
+			fmt.Sprintf("feedback = { context = \"fleet/{cluster}/{host}\" }\n  credentials_wo = { token = \"t\", feedback = { token = %q } }\n  reconciler ", token), 1)
+		module, err := providertest.ParseModule(config, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, said := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
+		found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			return d.Error && d.At == `AttributeName("feedback")` && d.Summary == "Invalid agent" && strings.Contains(strings.ToLower(d.Detail), strings.ToLower(want))
+		})
+		if found != (want != "") || strings.Contains(said.String(), "s3cret") {
+			t.Errorf("%s: %s", token, said)
+		}
+	}
+}
