@@ -131,7 +131,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
 		}
 	}
-	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Compare(b.Key) })
 	return s.change, nil
 }
 

@@ -10,5 +10,6 @@ const (
 	TypeLabel        = LabelPrefix + "cluster-type"
 	EnvironmentLabel = LabelPrefix + "environment"
 
-	ManagedLabel, ManagedBy = "app.kubernetes.io/managed-by", "flotilla"
+	ManagedLabel = "app.kubernetes.io/managed-by"
+	ManagedBy    = "flotilla" // its value
 )
