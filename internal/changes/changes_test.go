@@ -9,13 +9,14 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // sample is a fleet of two teams: hello runs on the cluster types large and small, and on the cluster
 // drone-a of type small; reports on large.
 func sample() (*fleet.Fleet, fleet.Config) {
 	git := func(name string) fleet.Manifests {
-		return fleet.Manifests{Storage: "git", Repo: "https://git.example.com/" + name, Tag: "v1.0.0", Path: "./deploy"}
+		return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + name, Tag: "v1.0.0", Path: "./deploy"}}
 	}
 	clusterType := func(name string, labels fleet.Labels) fleet.ClusterType {
 		return fleet.ClusterType{

@@ -25,7 +25,7 @@ type ApplyRequest struct {
 	Contents  Contents
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
-	// Source says where the changes come from; zero where that is not known.
+	// Source says where the changes come from; "" where that is not known.
 	Source folder.Source
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // kalypsoDocument returns a document of one of Kalypso's kinds.
@@ -202,7 +203,7 @@ func TestJSONModels(t *testing.T) {
 	if got := model(t, f); got != want {
 		t.Errorf("model\n%s, want\n%s", got, want)
 	}
-	manifests := fleet.Manifests{Storage: "git", Repo: "https://git.example.com/till", Branch: "main", Path: "deploy"}
+	manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/till", Branch: "main", Path: "deploy"}}
 	if got := f.Workloads[0].DeploymentTargets[0].Manifests; !reflect.DeepEqual(got, manifests) {
 		t.Errorf("manifests %v, want %v", got, manifests)
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -111,14 +112,7 @@ type DeploymentTarget struct {
 
 // Manifests says where a workload's own manifests are.
 type Manifests struct {
-	Storage    string         `json:"storage"` // "git", "helm" or "oci"
-	Repo       string         `json:"repo"`
-	Branch     string         `json:"branch,omitempty"`
-	Tag        string         `json:"tag,omitempty"`
-	Commit     string         `json:"commit,omitempty"`
-	Path       string         `json:"path,omitempty"`
-	Chart      string         `json:"chart,omitempty"`
-	Version    string         `json:"version,omitempty"`
+	folder.Manifests
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
 	// ConfigAs is an attribute of the deployment target. It is here since it decides only what is in a folder, as the

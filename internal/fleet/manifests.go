@@ -35,11 +35,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 // manifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
 func (o *Object) manifests() Manifests {
-	m := Manifests{
-		Storage: o.oneOf("storage", "git", Storages...),
-		Repo:    o.required("repo"),
-		Type:    o.text("type"),
-	}
+	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage", "git", Storages...), Repo: o.required("repo")}, Type: o.text("type")}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version"} {
 		set[attribute] = o.text(attribute)

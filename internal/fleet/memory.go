@@ -149,9 +149,9 @@ func (e *estimate) fieldsOf(t reflect.Type) map[string]reflect.Type {
 		return fields
 	}
 	fields := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
-			fields[name] = t.Field(i).Type
+	for _, field := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			fields[name] = field.Type
 		}
 	}
 	e.fields[t] = fields

@@ -23,13 +23,13 @@ type Record struct {
 	OwnerLabel string `json:"owner_label,omitempty"`
 	// Objects are the reconciler objects in the folder.
 	Objects []Object `json:"objects,omitempty"`
-	// Manifests are those of the deployment target; zero where the record does not say.
-	Manifests Manifests `json:"manifests,omitzero"`
+	// Manifests are those of the deployment target, which records may share; nil where the record does not say.
+	Manifests *Manifests `json:"manifests,omitempty"`
 }
 
 // Manifests says where the manifests of a deployment target are, in the words of the deployment target.
 type Manifests struct {
-	Storage string `json:"storage"`
+	Storage string `json:"storage"` // "git", "helm" or "oci"
 	Repo    string `json:"repo"`
 	Branch  string `json:"branch,omitempty"`
 	Tag     string `json:"tag,omitempty"`
@@ -40,40 +40,41 @@ type Manifests struct {
 }
 
 // Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent.
-func (m Manifests) Revision() string { return cmp.Or(m.Version, m.Tag, m.Commit, m.Branch) }
+func (m *Manifests) Revision() string {
+	if m == nil {
+		return ""
+	}
+	return cmp.Or(m.Version, m.Tag, m.Commit, m.Branch)
+}
 
-// Texts are all that a record has of them.
-func (m Manifests) Texts() []string {
+// Texts are all that a record has of them; nil for nil.
+func (m *Manifests) Texts() []string {
+	if m == nil {
+		return nil
+	}
 	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version}
 }
 
-// Source is the commit from which a folder was made: of the repository that has the configuration of Terraform.
-type Source struct {
-	URL    string `json:"url"`
-	Commit string `json:"commit"` // in full, in hex
-}
+// Source is the commit from which a folder was made, of the repository that has the configuration of Terraform, as
+// "<URL>@<commit>"; "" for none. It is the value of the trailer Flotilla-Source.
+type Source string
 
-// String is the form of the trailer Flotilla-Source; "" for none.
-func (s Source) String() string {
-	if s == (Source{}) {
-		return ""
-	}
-	return s.URL + "@" + s.Commit
-}
-
-// Short is String with the first digits of the commit, for people.
-func (s Source) Short() string {
-	return strings.TrimSuffix(s.String(), s.Commit[min(12, len(s.Commit)):])
-}
-
-// ParseSource reads what String has written; zero where it is none.
+// ParseSource reads a source; "" where the text is none.
 func ParseSource(text string) Source {
-	at := strings.LastIndex(text, "@")
-	if source := (Source{URL: text[:max(at, 0)], Commit: text[at+1:]}); source.URL != "" && IsCommit(source.Commit) {
+	if source := Source(text); source.URL() != "" && IsCommit(source.Commit()) {
 		return source
 	}
-	return Source{}
+	return ""
 }
+
+// URL is that of the repository.
+func (s Source) URL() string { return string(s[:max(strings.LastIndexByte(string(s), '@'), 0)]) }
+
+// Commit is the full id of the commit, in hex.
+func (s Source) Commit() string { return string(s[strings.LastIndexByte(string(s), '@')+1:]) }
+
+// Short is the source with the first digits of the commit, for people.
+func (s Source) Short() string { return string(s[:len(s)-max(len(s.Commit())-12, 0)]) }
 
 // IsCommit says whether a text is the full id of a commit of Git: 40 or 64 digits in hex.
 func IsCommit(text string) bool {

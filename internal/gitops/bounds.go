@@ -66,5 +66,5 @@ func (f folderRecord) texts() []string {
 	for _, object := range f.Objects {
 		texts = append(texts, object.Kind, object.Namespace, object.Name)
 	}
-	return append(append(texts, f.Manifests.Texts()...), f.Source.URL, f.Source.Commit)
+	return append(append(texts, f.Manifests.Texts()...), string(f.Source))
 }

@@ -52,7 +52,7 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
-	// Source goes into the trailer Flotilla-Source, and into the records of folders that change; zero leaves that out.
+	// Source goes into the trailer Flotilla-Source, and into the records of folders that change; "" leaves that out.
 	Source folder.Source
 	// GiveUp ends the ownership instead of removing folders: the folders and markers
 	// stay as they are, and the owner's records are removed, but for those of another
@@ -140,7 +140,7 @@ func (e Edit) check() error {
 	if err := checkClaimTexts(e.Holder); err != nil {
 		return err
 	}
-	if err := checkRecordTexts(e.Source.String()); err != nil {
+	if err := checkRecordTexts(string(e.Source)); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

@@ -46,7 +46,7 @@ type HistoryCommit struct {
 	Signed *bool
 	// Release is what the last trailer of that name says.
 	Release string
-	// Source is likewise where the changes came from; zero where no trailer says it.
+	// Source is likewise where the changes came from; "" where no trailer says it.
 	Source  folder.Source
 	Changes []HistoryChange
 }

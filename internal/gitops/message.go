@@ -136,8 +136,8 @@ func (c *change) trailers() string {
 	if c.edit.Release != "" {
 		text += "Flotilla-Release: " + c.edit.Release + "\n"
 	}
-	if source := c.edit.Source.String(); source != "" {
-		text += "Flotilla-Source: " + source + "\n"
+	if c.edit.Source != "" {
+		text += "Flotilla-Source: " + string(c.edit.Source) + "\n"
 	}
 	return text
 }

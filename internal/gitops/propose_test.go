@@ -30,7 +30,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		edit := devEdit(t, map[string]gitops.Folder{
 			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/new": version(rendered(t, "a", "1"), "v2"),
 		})
-		edit.Head, edit.Source = "flotilla/dev", folder.Source{URL: "https://git.example.com/platform", Commit: strings.Repeat("a", 40)}
+		edit.Head, edit.Source = "flotilla/dev", folder.Source("https://git.example.com/platform@"+strings.Repeat("a", 40))
 		parents := func() string { return r.git("log", "-1", "--format=%P", "flotilla/dev") }
 		tip := func() string { return r.git("rev-parse", "flotilla/dev") }
 
@@ -55,7 +55,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 			t.Errorf("on the head: %s, want %s", got, want)
 		}
 
-		edit.Source.Commit = strings.Repeat("b", 40) // alone it changes nothing
+		edit.Source = folder.Source("https://git.example.com/platform@" + strings.Repeat("b", 40)) // alone it changes nothing
 		again := apply(t, r, edit)
 		if again.Committed || again.Pushes != 0 || again.HeadCommit != first.HeadCommit || !slices.Equal(again.Changes, changes) {
 			t.Errorf("again: %+v", again)

@@ -52,7 +52,7 @@ type folderRecord struct {
 	Tree       string        `json:"tree"`
 	TreeBefore string        `json:"tree_before,omitempty"`
 	Changed    string        `json:"changed,omitempty"` // RFC 3339
-	Source     folder.Source `json:"source,omitzero"`
+	Source     folder.Source `json:"source,omitempty"`
 
 	more fields
 }
@@ -71,7 +71,7 @@ func (f folderRecord) public() FolderRecord {
 func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment && r.Holder == as.Holder &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
-			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && a.Manifests == b.Manifests &&
+			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
 				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
 				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
 		})
@@ -136,9 +136,8 @@ func (f folderRecord) encode(b []byte) []byte {
 		b = appendMember(b, indent, "owner_label", f.OwnerLabel, ",\n")
 	}
 	b = appendList(b, indent, "objects", f.Objects, appendObject)
-	if f.Manifests != (folder.Manifests{}) {
-		b = appendMembers(append(b, indent...), "manifests", manifestsMembers, f.Manifests.Texts())
-		b = append(b, ",\n"...)
+	if f.Manifests != nil {
+		b = append(appendManifests(append(b, indent...), f.Manifests), ",\n"...)
 	}
 	b = appendMember(b, indent, "tree", f.Tree, "")
 	if f.TreeBefore != "" {
@@ -147,8 +146,8 @@ func (f folderRecord) encode(b []byte) []byte {
 	if f.Changed != "" {
 		b = appendMember(append(b, ",\n"...), indent, "changed", f.Changed, "")
 	}
-	if f.Source != (folder.Source{}) {
-		b = appendMembers(append(append(b, ",\n"...), indent...), "source", sourceMembers, []string{f.Source.URL, f.Source.Commit})
+	if f.Source != "" {
+		b = appendMember(append(b, ",\n"...), indent, "source", string(f.Source), "")
 	}
 	return append(f.more.encode(b, indent), '\n')
 }
@@ -195,23 +194,19 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-// The members of objects in a folder's record, in their order; the first two are always there.
-var (
-	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
-	sourceMembers    = []string{"url", "commit"}
-)
+// manifestsMembers are the members of manifests in their order; the first two are always there.
+var manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
 
-// appendMembers writes an object with these members in a line.
-func appendMembers(b []byte, name string, members, values []string) []byte {
-	b = append(append(append(b, '"'), name...), `": {`...)
-	for i, value := range values {
+func appendManifests(b []byte, m *folder.Manifests) []byte {
+	b = append(b, `"manifests": {`...)
+	for i, value := range m.Texts() {
 		if i >= 2 && value == "" {
 			continue
 		}
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = appendMember(b, "", members[i], value, "")
+		b = appendMember(b, "", manifestsMembers[i], value, "")
 	}
 	return append(b, '}')
 }
@@ -292,8 +287,8 @@ func (f *folderRecord) tidy() (changed bool) {
 	if _, err := time.Parse(time.RFC3339, f.Changed); err != nil && f.Changed != "" {
 		f.Changed, changed = "", true
 	}
-	if f.Source != (folder.Source{}) && (f.Source.URL == "" || !folder.IsCommit(f.Source.Commit)) {
-		f.Source, changed = folder.Source{}, true
+	if source := folder.ParseSource(string(f.Source)); source != f.Source {
+		f.Source, changed = source, true
 	}
 	return changed
 }

@@ -159,17 +159,17 @@ func TestBadRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	one := func(fields string) string { return `{"format":1,"deployment_targets":{"app":{` + fields + `}}}` }
 	for content, want := range map[string]string{
-		`{"format":"1"}`:                              "format",
-		`{"format":-1}`:                               "no format",
-		`{"deployment_targets":{}}`:                   "no format",
-		`{"format":1,"environment":1}`:                "environment",
-		`{"format":1,"deployment_targets":[]}`:        "deployment_targets",
-		one(`"tree":"x"`):                             "object id",
-		one(`"tree":1`):                               "tree",
-		one(`"policies":1`):                           "policies",
-		one(`"tree":"` + oneTree + `","manifests":1`): "manifests",
-		one(`"tree":"` + oneTree + `","source":{"url":"\u200b"}`): "not shown",
-		strings.Replace(one(`"tree":1`), "1", "9", 1):             "tree",
+		`{"format":"1"}`:                                  "format",
+		`{"format":-1}`:                                   "no format",
+		`{"deployment_targets":{}}`:                       "no format",
+		`{"format":1,"environment":1}`:                    "environment",
+		`{"format":1,"deployment_targets":[]}`:            "deployment_targets",
+		one(`"tree":"x"`):                                 "object id",
+		one(`"tree":1`):                                   "tree",
+		one(`"policies":1`):                               "policies",
+		one(`"tree":"` + oneTree + `","manifests":1`):     "manifests",
+		one(`"tree":"` + oneTree + `","source":"\u200b"`): "not shown",
+		strings.Replace(one(`"tree":1`), "1", "9", 1):     "tree",
 		`[]`: "array", `{`: "unexpected end", "": "unexpected end",
 		strings.Repeat(" ", maxRecord+1): "12 MiB",
 	} {
@@ -178,8 +178,8 @@ func TestBadRecordsAreRefused(t *testing.T) {
 		}
 	}
 	// What is only told to others is left out when it is nothing.
-	record, err := parseRecord([]byte(one(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday","source":{"url":"x","commit":"main"}`)))
-	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" || got.Source != (folder.Source{}) {
+	record, err := parseRecord([]byte(one(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday","source":"x@main"`)))
+	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" || got.Source != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

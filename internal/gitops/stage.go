@@ -241,7 +241,7 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 		history, rest, _ = bytes.Cut(rest, []byte("\n    }"))
 		wanted := asWanted(folders[target])
 		wanted.TreeBefore, wanted.Changed = memberOf(history, "tree_before"), memberOf(history, "changed")
-		wanted.Source = folder.Source{URL: memberOf(history, "url"), Commit: memberOf(history, "commit")}
+		wanted.Source = folder.Source(memberOf(history, "source"))
 		return wanted
 	})
 	return bytes.Equal(s.encoded, content) && checkRecordTexts(record.Holder) == nil

@@ -210,7 +210,7 @@ func (m *builder) setTargets() {
 	for _, target := range m.Result.Schedule.Targets {
 		m.out.Page.Targets = append(m.out.Page.Targets, report.Target{
 			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels,
-			Version: pipeline.ManifestsOf(&target.Target.Manifests).Revision(),
+			Version: target.Target.Manifests.Revision(),
 		})
 	}
 }

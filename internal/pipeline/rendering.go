@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -206,14 +205,7 @@ func (r *Rendering) Record(i int) folder.Record {
 	return folder.Record{
 		Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
 		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
-		Objects: r.objectsOf(i), Manifests: ManifestsOf(&assignment.Target.Target.Manifests),
-	}
-}
-
-// ManifestsOf are the manifests of a deployment target as records have them.
-func ManifestsOf(m *fleet.Manifests) folder.Manifests {
-	return folder.Manifests{
-		Storage: m.Storage, Repo: m.Repo, Branch: m.Branch, Tag: m.Tag, Commit: m.Commit, Path: m.Path, Chart: m.Chart, Version: m.Version,
+		Objects: r.objectsOf(i), Manifests: &assignment.Target.Target.Manifests.Manifests,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -28,7 +29,7 @@ type deployment struct {
 }
 
 func fromGit() fleet.Manifests {
-	return fleet.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Path: "./deploy"}
+	return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Path: "./deploy"}}
 }
 
 // fleet is the fleet of the deployment, with what is not set as users have it by default.

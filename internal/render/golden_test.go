@@ -11,25 +11,20 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var (
-	helmChart = fleet.Manifests{
-		Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo", Version: "6.7.x",
-		Parameters: map[string]any{
-			"secret_ref": "charts",
-			"values":     map[string]any{"replicas": json.Number("2"), "message": "hello: \"world\"\n"},
-		},
-	}
-	ociManifests = fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/hello", Tag: "1.2.3", Path: "./deploy"}
-	ociChart     = fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/charts/", Chart: "podinfo", Version: "6.7.x"}
-	gitChart     = fleet.Manifests{
-		Storage: "git", Repo: "ssh://git@git.example.com/hello", Commit: "0123456789abcdef0123456789abcdef01234567", Path: "charts/hello",
-		Type: "helm",
-	}
-	gitTag = fleet.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Tag: "v1.2.3"}
+	helmChart = fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo", Version: "6.7.x"}, Parameters: map[string]any{
+		"secret_ref": "charts",
+		"values":     map[string]any{"replicas": json.Number("2"), "message": "hello: \"world\"\n"},
+	}}
+	ociManifests = fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/hello", Tag: "1.2.3", Path: "./deploy"}}
+	ociChart     = fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/charts/", Chart: "podinfo", Version: "6.7.x"}}
+	gitChart     = fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "ssh://git@git.example.com/hello", Commit: "0123456789abcdef0123456789abcdef01234567", Path: "charts/hello"}, Type: "helm"}
+	gitTag       = fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Tag: "v1.2.3"}}
 )
 
 func required(name string, manifests fleet.Manifests) fleet.Workload {
@@ -92,7 +87,7 @@ func TestBuiltinTemplates(t *testing.T) {
 		"fleet-oci-chart":   {reconciler: "fleet", manifests: ociChart},
 		"sync-git":          {reconciler: "config-sync", requires: []fleet.Workload{api}},
 		"sync-git-tag":      {reconciler: "config-sync", manifests: with(gitTag, map[string]any{"secret_ref": "hello-git"})},
-		"sync-git-ssh":      {reconciler: "config-sync", manifests: fleet.Manifests{Storage: "git", Repo: "git@git.example.com:hello.git", Parameters: map[string]any{"secret_ref": "hello-git"}}},
+		"sync-git-ssh":      {reconciler: "config-sync", manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "git@git.example.com:hello.git"}, Parameters: map[string]any{"secret_ref": "hello-git"}}},
 		"sync-oci":          {reconciler: "config-sync", manifests: ociManifests},
 		"sync-long-name":    {reconciler: "config-sync", namespace: "a-namespace-of-the-team"},
 		"tenant-sync":       {workspace: team, reconciler: "config-sync"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -202,12 +203,12 @@ func TestSourcesOfAWorkspace(t *testing.T) {
 		manifests fleet.Manifests
 		refused   bool
 	}{
-		"within":              {fleet.Manifests{Storage: "git", Repo: "https://git.example.com/team/app"}, false},
-		"the same":            {fleet.Manifests{Storage: "git", Repo: "https://git.example.com/team"}, false},
-		"beside":              {fleet.Manifests{Storage: "git", Repo: "https://git.example.com/team-b/app"}, true},
-		"elsewhere":           {fleet.Manifests{Storage: "git", Repo: "https://git.example.com.evil.example/team/app"}, true},
-		"a chart":             {fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "app", Version: "1"}, false},
-		"a chart that climbs": {fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "../other/app", Version: "1"}, true},
+		"within":              {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team/app"}}, false},
+		"the same":            {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team"}}, false},
+		"beside":              {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team-b/app"}}, true},
+		"elsewhere":           {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com.evil.example/team/app"}}, true},
+		"a chart":             {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "app", Version: "1"}}, false},
+		"a chart that climbs": {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/team", Chart: "../other/app", Version: "1"}}, true},
 	} {
 		said := refusal(t, deployment{workspace: team, manifests: test.manifests})
 		const want = `workloads["hello"].deployment_targets["dev"].manifests.repo: is not among the sources of workspace "kaizen", which are ` +

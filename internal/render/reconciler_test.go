@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // source is what a reconciler is told: where an assignment's manifests are and where they go.
@@ -113,15 +114,15 @@ func TestAllReconcilersGetTheSame(t *testing.T) {
 	}{
 		"git, a branch":        {fromGit(), source{"https://git.example.com/hello", "dev", "deploy", namespace}},
 		"git, a tag":           {gitTag, source{"https://git.example.com/hello", "v1.2.3", ".", namespace}},
-		"git, nothing said":    {fleet.Manifests{Storage: "git", Repo: "https://git.example.com/hello"}, source{"https://git.example.com/hello", "main", ".", namespace}},
-		"git, a commit":        {fleet.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Commit: "c0ffee", Path: "a/b"}, source{"https://git.example.com/hello", "c0ffee", "a/b", namespace}},
+		"git, nothing said":    {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello"}}, source{"https://git.example.com/hello", "main", ".", namespace}},
+		"git, a commit":        {fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Branch: "dev", Commit: "c0ffee", Path: "a/b"}}, source{"https://git.example.com/hello", "c0ffee", "a/b", namespace}},
 		"git, a chart":         {gitChart, source{"ssh://git@git.example.com/hello", gitChart.Commit, "charts/hello", namespace}},
 		"helm":                 {helmChart, source{"https://charts.example.com/podinfo", "6.7.x", ".", namespace}},
-		"helm, any version":    {fleet.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo"}, source{"https://charts.example.com/podinfo", "*", ".", namespace}},
-		"helm from a registry": {fleet.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "podinfo", Version: "1.2.3"}, source{"oci://registry.example.com/charts/podinfo", "1.2.3", ".", namespace}},
+		"helm, any version":    {fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo"}}, source{"https://charts.example.com/podinfo", "*", ".", namespace}},
+		"helm from a registry": {fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "podinfo", Version: "1.2.3"}}, source{"oci://registry.example.com/charts/podinfo", "1.2.3", ".", namespace}},
 		"oci, a chart":         {ociChart, source{"oci://registry.example.com/charts/podinfo", "6.7.x", ".", namespace}},
-		"oci, a chart's URL":   {fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo", Type: "helm", Tag: "1.2.3"}, source{"oci://registry.example.com/podinfo", "1.2.3", ".", namespace}},
-		"oci, nothing said":    {fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo", Type: "helm"}, source{"oci://registry.example.com/podinfo", "latest", ".", namespace}},
+		"oci, a chart's URL":   {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo", Tag: "1.2.3"}, Type: "helm"}, source{"oci://registry.example.com/podinfo", "1.2.3", ".", namespace}},
+		"oci, nothing said":    {fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo"}, Type: "helm"}, source{"oci://registry.example.com/podinfo", "latest", ".", namespace}},
 	} {
 		for reconciler, read := range map[string]func([]any) source{
 			"flux": fluxSource, "argocd": argoSource, "argocd-hub": hubSource, "fleet": fleetSource, "zarf": zarfSource,
@@ -177,10 +178,7 @@ func TestValuesStayInTheirPlace(t *testing.T) {
 				if reconciler == "config-sync" && storage != "git" {
 					continue // charts
 				}
-				manifests := fleet.Manifests{
-					Storage: storage, Repo: "https://x/" + value, Version: value, Chart: value, Path: value, Branch: value,
-					Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}},
-				}
+				manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: storage, Repo: "https://x/" + value, Version: value, Chart: value, Path: value, Branch: value}, Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}}}
 				if storage == "git" {
 					manifests.Chart, manifests.Version = "", ""
 					delete(manifests.Parameters, "values")

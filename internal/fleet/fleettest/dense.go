@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // In a dense fleet, each host and each deployment target has a value of each of these labels.
@@ -77,7 +78,7 @@ func (d *dense) workloads(assignments int) {
 		name := fmt.Sprintf("app-%06d", i)
 		d.fleet.Workloads = append(d.fleet.Workloads, fleet.Workload{Name: name, Workspace: "team", DeploymentTargets: []fleet.DeploymentTarget{{
 			Name: "live", Labels: d.labels("target"),
-			Manifests: fleet.Manifests{Storage: "git", Repo: "https://git.example.com/team/" + name, Branch: "main", Path: "./live"},
+			Manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team/" + name, Branch: "main", Path: "./live"}},
 		}}})
 	}
 	for i := range assignments {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // Small returns a random fleet of a few objects of every kind, and its configuration: for oracles,
@@ -148,7 +149,7 @@ func (s *small) workloads() {
 			if name == "live" || s.chance(50) {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, fleet.DeploymentTarget{
 					Name: name, Labels: s.labels(),
-					Manifests: fleet.Manifests{Storage: "git", Repo: "https://git.example.com/" + workload.Name, Branch: "dev", Path: "./" + name},
+					Manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + workload.Name, Branch: "dev", Path: "./" + name}},
 				})
 			}
 		}

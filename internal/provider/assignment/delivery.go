@@ -41,20 +41,20 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 	return how
 }
 
-// decodeSource reads the attribute source, strictly: zero while some of it is not known.
-func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (from folder.Source) {
+// decodeSource reads the attribute source, strictly: "" while some of it is not known.
+func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
 	tfvalue.ReadStrictly("source", value, diagnostics, func(o *fleet.Object) {
-		from = folder.Source{URL: o.Required("url"), Commit: o.Required("commit")}
+		url, commit := o.Required("url"), o.Required("commit")
 		if !fleet.IsKnown(tfvalue.Plain(value)) {
-			from = folder.Source{}
 			return
 		}
-		if err := cmp.Or(git.CheckURL(from.URL), folder.CheckText(from.String())); err != nil && from.URL != "" {
+		source = folder.Source(url + "@" + commit)
+		if err := cmp.Or(git.CheckURL(url), folder.CheckText(string(source))); err != nil && url != "" {
 			o.Report("url", "%s", err)
 		}
-		if !folder.IsCommit(from.Commit) && from.Commit != "" {
+		if !folder.IsCommit(commit) && commit != "" {
 			o.Report("commit", "must be the full id of a commit, 40 or 64 digits in lower-case hex")
 		}
 	})
-	return from
+	return source
 }
