@@ -221,7 +221,7 @@ func TestManifestsFitTheirStorage(t *testing.T) {
 		"{repo: 'HTTPS://token@git.example.com/a'}":                                {at + "repo: has credentials"},
 		"{repo: 'ssh://git:secret@git.example.com/a'}":                             {at + "repo: has credentials"},
 		"{repo: \"https://git.example.com/a\\nb\"}":                                {at + "repo: holds a control character"},
-		"{repo: 'https://git.example.com/" + strings.Repeat("a", 1024) + "'}":      {at + "repo: \"https://git.example.com/aaaaaaaaaaaaaaaa\"… is longer than 1024 bytes"},
+		"{repo: 'https://git.example.com/" + strings.Repeat("a", 1024) + "'}":      {at + "repo: has a character that is not shown, or is longer than 1024 bytes"},
 		"{repo: 'https://x', path: \"a\\u200Bb\"}":                                 {at + "path: \"a\\u200bb\" has a character that is not shown"},
 		"{repo: 'https://x', commit: \"a\\u202Eb\"}":                               {at + "commit: \"a\\u202eb\" has a character that is not shown"},
 		"{repo: 'https://x', parameters: 7}":                                       {at + "parameters: must be an object, not a number"},

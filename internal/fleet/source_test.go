@@ -118,7 +118,7 @@ func TestObjectsOfListsAreNamed(t *testing.T) {
 // FuzzManifests: whatever a source is called, nothing panics, and what is wrong with a URL is said without
 // the URL, which may hold a secret.
 func FuzzManifests(f *testing.F) {
-	for _, text := range []string{"https://user:secret@git.example.com/app", "secret://secret@secret/secret", "ssh://secret:secret@[secret]:secret/secret?secret#secret", "git@git.example.com:app", "oci://x", "a..b", "../x", "refs/heads/x", "https://[::1", "\x7f", "ssh://a b"} {
+	for _, text := range []string{"https://user:secret@git.example.com/app", "secret://secret@secret/secret", "ssh://secret:secret@[secret]:secret/secret?secret#secret", "git@git.example.com:app", "oci://x", "a..b", "../x", "refs/heads/x", "https://[::1", "\x7f", "ssh://a b", "ssh://secretHsecret\xffm", "ssh://secret/\u200b"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -81,13 +81,13 @@ func IsCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// maxText bounds each text in a record, in bytes: names of Kubernetes have 253 at most.
-const maxText = 1024
+// MaxText bounds each text in a record, in bytes: names of Kubernetes have 253 at most.
+const MaxText = 1024
 
 // CheckText finds a text that no record has: too long, or with what steers a terminal or hides.
 func CheckText(text string) error {
-	if len(text) > maxText {
-		return fmt.Errorf("%.40q… is longer than %d bytes", text, maxText)
+	if len(text) > MaxText {
+		return fmt.Errorf("%.40q… is longer than %d bytes", text, MaxText)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
 		return fmt.Errorf("%.80q has a character that is not shown", text)
