@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,7 @@ type repository struct {
 // serving is a way to serve a repository.
 type serving struct {
 	name   string
+	often  bool     // tests of every kind take it without FLOTILLA_ACCEPTANCE, too
 	config []string // git configuration of the bare repository
 	remote func(t testing.TB, directory string) git.Remote
 	mirror bool // the repository is elsewhere, and origin of the directory's
@@ -59,14 +61,14 @@ var (
 )
 
 var servings = []serving{
-	{name: "path", remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{URL: directory} }},
+	{name: "path", often: true, remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{URL: directory} }},
 	{name: "file", remote: func(_ testing.TB, directory string) git.Remote {
 		return git.Remote{URL: "file://" + filepath.ToSlash(directory)}
 	}},
-	{name: "http any object", config: anyObject, remote: overHTTP},
+	{name: "http any object", often: true, config: anyObject, remote: overHTTP},
 	{name: "http blob filter", config: blobNone, remote: overHTTP},
 	{name: "http no tree filter", config: noTreeFilter, remote: overHTTP},
-	{name: "http plain", remote: overHTTP},
+	{name: "http plain", often: true, remote: overHTTP},
 }
 
 // likeHosts are servers that advertise and insist on what those of Git hosts do
@@ -88,10 +90,12 @@ func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Rem
 	}
 }
 
-// forEachServing runs a test against a fresh, empty repository of every kind.
+// forEachServing runs a test against a fresh, empty repository of every kind: a path, a server that allows most, and
+// one that allows least. With FLOTILLA_ACCEPTANCE, which `make acceptance` sets, also of the kinds between these.
 func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
 	t.Helper()
-	forEachOf(t, servings, test)
+	all := os.Getenv("FLOTILLA_ACCEPTANCE") != ""
+	forEachOf(t, slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !all && !one.often }), test)
 }
 
 // forEachOf is forEachServing with other kinds.
