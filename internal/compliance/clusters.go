@@ -119,5 +119,4 @@ func trim(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "spec", "values")
 	unstructured.RemoveNestedField(object.Object, "spec", "resources")
 	unstructured.RemoveNestedField(object.Object, "status", "inventory")
-	unstructured.RemoveNestedField(object.Object, "status", "summary", "images")
 }

@@ -133,7 +133,8 @@ func question(types map[string]string) compliance.Question {
 	for _, host := range []string{"argo", "flux"} {
 		for _, target := range []string{"db-main", "web-main"} {
 			q.Schedule.Assignments = append(q.Schedule.Assignments, &schedule.Assignment{
-				Host: &schedule.Host{Name: host, ClusterType: &fleet.ClusterType{Name: host}}, Target: &schedule.Target{Name: target},
+				Host:      &schedule.Host{Name: host, ClusterType: &fleet.ClusterType{Name: host}},
+				Target:    &schedule.Target{Name: target, Target: &fleet.DeploymentTarget{Manifests: fleet.Manifests{Manifests: folder.Manifests{Branch: "main"}}}},
 				Namespace: "dev-" + host + "-" + target,
 			})
 		}

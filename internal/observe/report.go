@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -20,8 +21,8 @@ type Report struct {
 	Applied map[string]reconciler.Applied
 	// own is what was said of assignments by name, by key. It counts more than what was said of their host.
 	own map[string]reconciler.Applied
-	// said has the status of the objects that reconcile assignments; nil where only Applied is known.
-	said map[reconciler.ObjectName]verdict.Status
+	// said has what is known of the objects that reconcile assignments; nil where only Applied is known.
+	said map[reconciler.ObjectName]object
 	// labelled are those of them that have the labels of an owner.
 	labelled []labelled
 	// makers has the status of objects that make others, each by itself.
@@ -30,6 +31,13 @@ type Report struct {
 	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
 	unserved map[string]string
+}
+
+// object is what is known of an object that reconciles an assignment.
+type object struct {
+	verdict.Status
+	// running is one for all clusters that run the same.
+	running unique.Handle[reconciler.Running]
 }
 
 // labelled is an object with the labels of an owner and a host.
@@ -92,7 +100,7 @@ func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.
 
 // newReport is a report of the status of objects.
 func newReport(found *reconciler.Listing, unserved map[string]string) Report {
-	report := Report{Applied: map[string]reconciler.Applied{}, said: map[reconciler.ObjectName]verdict.Status{}, makers: found.Makers(), unserved: unserved}
+	report := Report{Applied: map[string]reconciler.Applied{}, said: map[reconciler.ObjectName]object{}, makers: found.Makers(), unserved: unserved}
 	for _, one := range found.All {
 		if !one.IsReconciled() {
 			continue
@@ -102,12 +110,13 @@ func newReport(found *reconciler.Listing, unserved map[string]string) Report {
 		if generated {
 			said = verdict.Worst(said, found.Made(one, name))
 		}
-		report.said[one.ObjectName] = said
+		running := found.Running(one)
+		report.said[one.ObjectName] = object{said, unique.Make(running)}
 		if generated {
 			if other, several := report.said[name]; several {
-				said = verdict.Worst(other, said)
+				said, running = verdict.Worst(other.Status, said), reconciler.Together(other.running.Value(), running)
 			}
-			report.said[name] = said
+			report.said[name] = object{said, unique.Make(running)}
 		}
 		labels := one.Labels()
 		if owner, host := labels[reconciler.OwnerLabel], labels[reconciler.HostLabel]; owner != "" && host != "" {
@@ -301,16 +310,16 @@ func (r *Report) applied(host string) (reconciler.Applied, bool) {
 	return applied, ok
 }
 
-// find returns the status of an object. A name without a namespace finds the only object of that name.
-func (r *Report) find(name reconciler.ObjectName) (verdict.Status, bool) {
+// find returns what is known of an object. A name without a namespace finds the only object of that name.
+func (r *Report) find(name reconciler.ObjectName) (object, bool) {
 	said, ok := r.said[name]
 	if ok || name.Namespace != "" {
 		return said, ok
 	}
 	count := 0
-	for other, status := range r.said {
+	for other, one := range r.said {
 		if other.Kind == name.Kind && other.Name == name.Name {
-			said = status
+			said = one
 			count++
 		}
 	}

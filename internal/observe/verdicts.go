@@ -33,6 +33,9 @@ type Folder struct {
 	Recorded string
 	// Changed is when that was committed; zero where that is not known.
 	Changed time.Time
+	// Wanted is the version, tag, commit or branch of the manifests that the fleet wants; "" where it names none, or does not
+	// want the assignment any more.
+	Wanted string
 	// Namespace is what the workload has on the cluster; "" where that is not known.
 	Namespace string
 	// Objects are what reconciles it.
@@ -99,6 +102,8 @@ type AssignmentResult struct {
 	// Known says that it is known what content the cluster has.
 	Known bool
 	verdict.Status
+	// Running is what the cluster has of it, as its agent says; zero where that is not known.
+	Running reconciler.Running
 	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
 	Edited []reconciler.ObjectName
 }
@@ -155,6 +160,9 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 			}
 			c.Assignments = append(c.Assignments, e.worstOf(folder, applied, known))
 		}
+	}
+	for i := range c.Assignments {
+		c.Assignments[i].Running = e.running(c.Assignments[i].Folder)
 	}
 	slices.SortFunc(c.Assignments, func(a, b AssignmentResult) int { return cmp.Compare(a.Key, b.Key) })
 	slices.SortFunc(c.Leftover, reconciler.CompareNames)
@@ -396,7 +404,7 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
-			said = verdict.Worst(said, one)
+			said = verdict.Worst(said, one.Status)
 		case reconciler.IsTemplated(name.Kind):
 			unmade := e.report.unmade(name)
 			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown

@@ -56,7 +56,7 @@ var argoKinds = []Kind{
 	{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
-		Removal: applicationRemoval, Status: (*Listing).application, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
+		Removal: applicationRemoval, Status: (*Listing).application, Running: (*Listing).applicationRunning, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
 		Applies: "argocd.argoproj.io/tracking-id",
 	},
 	{

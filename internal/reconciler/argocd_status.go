@@ -187,6 +187,60 @@ func (o *Object) deployed() time.Time {
 	return last
 }
 
+// applicationRunning is what an Application has on its cluster: what it is in sync with, else what was synced last. A sync
+// that has failed is not in the history.
+func (*Listing) applicationRunning(a *Object) Running {
+	if a.text("status", "sync", "status") == "Synced" {
+		sync, _ := a.value("status", "sync").(map[string]any)
+		compared, _ := sync["comparedTo"].(map[string]any)
+		return a.runningOf(sync, compared)
+	}
+	var last entry
+	for _, one := range a.list("status", "history") {
+		if last == nil || !one.time("deployedAt").Before(last.time("deployedAt")) {
+			last = one
+		}
+	}
+	return a.runningOf(last, last)
+}
+
+// runningOf is what the revisions of the sources of an Application name, with the images of its containers.
+func (o *Object) runningOf(revisions, sources entry) Running {
+	texts, _ := revisions["revisions"].([]any)
+	list, _ := sources["sources"].([]any)
+	if len(texts) == 0 {
+		texts, list = []any{revisions["revision"]}, []any{sources["source"]}
+	}
+	var all []Running
+	for i, one := range texts[:min(len(texts), maxTogether)] {
+		revision, _ := one.(string)
+		if revision == "" {
+			continue
+		}
+		var source entry
+		if i < len(list) {
+			source, _ = list[i].(map[string]any)
+		}
+		is := Running{Revision: revision}
+		switch ref := source.text("targetRevision"); {
+		case source.text("chart") != "":
+			is = Running{Version: revision, Chart: source.text("chart")}
+		case ref != revision && ref != "HEAD" && !strings.ContainsAny(ref, "*^~<>=|, "): // a range says nothing of what runs
+			is.Version = ref
+		}
+		all = append(all, is)
+	}
+	if len(all) == 0 {
+		return Running{}
+	}
+	images, _ := o.value("status", "summary", "images").([]any)
+	for _, one := range images[:min(len(images), maxImages)] {
+		image, _ := one.(string)
+		all = append(all, Running{Images: image})
+	}
+	return Together(all...)
+}
+
 // applicationRoot is an Application that follows a folder.
 func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, bool) {
 	sources, several := a.list("spec", "sources"), true

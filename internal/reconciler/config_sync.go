@@ -35,11 +35,11 @@ var configSync = Reconciler{
 		{
 			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Parameter: "root_sync", Settings: rootSyncSettings, For: (Git | OCI) & Plain, Removal: syncRemoval,
-			Status: (*Listing).sync, Root: (*Listing).syncRoot,
+			Status: (*Listing).sync, Running: (*Listing).syncRunning, Root: (*Listing).syncRoot,
 		},
 		{
 			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
-			Removal: syncRemoval, Status: (*Listing).sync,
+			Removal: syncRemoval, Status: (*Listing).sync, Running: (*Listing).syncRunning,
 		},
 		{
 			Group: "kpt.dev", Kind: "ResourceGroup", Versions: "v1alpha1", Resource: "resourcegroups", Role: Consumer,

@@ -187,5 +187,33 @@ func (o *Listing) syncRoot(s *Object, at Location, folder string) (Root, bool) {
 	return Root{Applied: is, SameRepository: sameRepository(s.text("spec", "git", "repo"), at.URL)}, true
 }
 
+// syncRunning is what a RootSync or a RepoSync has synced. The status says of which branch, image or chart only what is
+// being synced is.
+func (*Listing) syncRunning(s *Object) Running {
+	is := Running{Revision: s.text("status", "lastSyncedCommit")}
+	if is.Revision == "" || s.text("status", "sync", "commit") != is.Revision {
+		return is
+	}
+	of := func(field string) string {
+		for _, source := range []string{"gitStatus", "ociStatus", "helmStatus"} {
+			if text := s.text("status", "sync", source, field); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	is.Chart, is.Version = of("chart"), cmp.Or(of("version"), of("revision"))
+	if is.Version == "" || is.Version == "HEAD" {
+		is.Version = of("branch")
+	}
+	if image := of("image"); strings.LastIndexByte(image, ':') > strings.LastIndexByte(image, '/') {
+		is.Version = image[strings.LastIndexByte(image, ':')+1:]
+	}
+	if is.Version == is.Revision {
+		is.Version = ""
+	}
+	return is
+}
+
 // noFolderSync is the message of Config Sync about a folder that does not exist.
 const noFolderSync = "failed to evaluate the config directory"

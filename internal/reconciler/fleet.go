@@ -24,13 +24,13 @@ var fleet = Reconciler{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
 			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount", Removal: fleetRemoval,
-			Status: (*Listing).gitRepo, Root: (*Listing).gitRepoRoot,
+			Status: (*Listing).gitRepo, Running: (*Listing).gitRepoRunning, Root: (*Listing).gitRepoRoot,
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
 			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: "dependsOn",
-			Status: (*Listing).gitRepo,
+			Status: (*Listing).gitRepo, Running: (*Listing).helmOpRunning,
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",

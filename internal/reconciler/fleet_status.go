@@ -1,8 +1,10 @@
 package reconciler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -129,16 +131,57 @@ func (o *Listing) fleetApplied(g *Object) Applied {
 		return is
 	}
 	for _, b := range o.madeBy(g) {
-		has := b.Labels()[fleetCommitLabel]
-		deployed := has == read && b.isCurrent(condition{})
-		for _, d := range o.madeBy(b) {
-			deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")
-		}
-		if !deployed {
+		if b.Labels()[fleetCommitLabel] != read || !o.isDeployed(b) {
 			is.Attempted = read
 			return is
 		}
 	}
 	is.Commit = read
 	return is
+}
+
+// isDeployed says whether the BundleDeployments of a Bundle have applied what it has now.
+func (o *Listing) isDeployed(b *Object) bool {
+	return b.isCurrent(condition{}) && !slices.ContainsFunc(o.madeBy(b), func(d *Object) bool {
+		return d.text("status", "appliedDeploymentID") != d.text("spec", "deploymentID")
+	})
+}
+
+// gitRepoRunning is what a GitRepo has deployed. A Bundle has its content before its BundleDeployments do, and what these
+// had before is named nowhere: so nothing is known while a commit arrives.
+func (o *Listing) gitRepoRunning(g *Object) Running {
+	is := Running{Revision: g.text("status", "commit")}
+	if ref := cmp.Or(g.text("spec", "revision"), g.text("spec", "branch")); ref != is.Revision && g.isCurrent(condition{}) {
+		is.Version = ref
+	}
+	bundles := o.madeBy(g)
+	if is.Revision == "" || !o.showsDeployments(bundles) || slices.ContainsFunc(bundles, func(b *Object) bool {
+		return b.Labels()[fleetCommitLabel] != is.Revision || !o.isDeployed(b)
+	}) {
+		return Running{}
+	}
+	return is
+}
+
+// helmOpRunning is what a HelmOp has deployed.
+func (o *Listing) helmOpRunning(h *Object) Running {
+	var all []Running
+	bundles := o.madeBy(h)
+	for _, b := range bundles {
+		if !o.isDeployed(b) {
+			return Running{}
+		}
+		// A chart in an OCI registry is named by its repository.
+		chart := cmp.Or(b.text("spec", "helm", "chart"), b.text("spec", "helm", "repo"))
+		all = append(all, Running{Version: b.text("spec", "helm", "version"), Chart: chart[strings.LastIndexByte(chart, '/')+1:]})
+	}
+	if !o.showsDeployments(bundles) {
+		return Running{}
+	}
+	return Together(all...)
+}
+
+// showsDeployments says whether each of some Bundles, at least one, has BundleDeployments that were listed.
+func (o *Listing) showsDeployments(bundles []*Object) bool {
+	return len(bundles) > 0 && !slices.ContainsFunc(bundles, func(b *Object) bool { return len(o.madeBy(b)) == 0 })
 }

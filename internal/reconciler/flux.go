@@ -44,7 +44,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
-			WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
+			WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -56,7 +56,8 @@ var flux = Reconciler{
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
-			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name", Status: (*Listing).helmRelease,
+			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
+			Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,

@@ -149,6 +149,46 @@ func commitOf(revision string) string {
 	return revision
 }
 
+// kustomizationRunning is what a Kustomization has applied; where it waits for health, what is healthy, too.
+func (*Listing) kustomizationRunning(k *Object) Running {
+	return fluxRunning(k.text("status", "lastAppliedRevision"))
+}
+
+// fluxRunning is what a revision of Flux names, as in main@sha1:<commit>, sha1:<commit> or 1.2.3@sha256:<digest>, or in the
+// older main/<commit>.
+func fluxRunning(revision string) Running {
+	at := strings.LastIndexByte(revision, '@')
+	if commit := commitOf(revision); at < 0 && commit != "" && !strings.Contains(revision, ":") {
+		at = len(revision) - len(commit) - 1
+	}
+	return Running{Version: revision[:max(at, 0)], Revision: strings.TrimPrefix(revision[at+1:], "sha1:")}
+}
+
+// helmReleaseRunning is the release of a HelmRelease that is deployed: of several in its history, the newest. An upgrade
+// that has failed leaves the former release deployed.
+func (*Listing) helmReleaseRunning(h *Object) Running {
+	for _, release := range h.list("status", "history") {
+		if release.text("status") != "deployed" {
+			continue
+		}
+		is := Running{
+			Version: release.text("chartVersion"), Revision: release.text("ociDigest"),
+			Chart: release.text("chartName"), AppVersion: release.text("appVersion"),
+		}
+		// Flux adds the first digits of what a chart was made from to its version: of the digest of an image, or of a commit.
+		version, source, added := strings.Cut(is.Version, "+")
+		_, digest, _ := strings.Cut(is.Revision, ":")
+		switch {
+		case added && digest != "" && strings.HasPrefix(digest, source):
+			is.Version = version
+		case added && h.text("spec", "chart", "spec", "sourceRef", "kind") == "GitRepository":
+			is.Version, is.Revision = version, source
+		}
+		return is
+	}
+	return Running{}
+}
+
 // noFolderFlux is the message of Flux about a folder that does not exist.
 const noFolderFlux = "kustomization path not found"
 

@@ -99,6 +99,8 @@ type Kind struct {
 	Label, NamespaceLabel string
 	// Status makes a verdict of the status of an object, with what belongs to it; where it is nil, the condition Ready does.
 	Status func(all *Listing, one *Object) verdict.Status
+	// Running says what an object has brought onto a cluster; it is nil where objects of the kind do not say so.
+	Running func(all *Listing, one *Object) Running
 	// Root says what an object has applied of a folder that it follows; it is nil for kinds that follow none.
 	Root func(all *Listing, one *Object, at Location, folder string) (root Root, follows bool)
 	// Made says whether an object is as its maker wants it, where Template says of what that makes it.
