@@ -14,6 +14,7 @@ import (
 
 // checks are the schemas of a fleet. Schemas of the same text are one.
 type checks struct {
+	fleet      *fleet.Fleet
 	mergeIndex *mergeIndex
 	schemas    []*schema        // nil where the text is no schema
 	named      []int            // by config schema: its schema
@@ -23,7 +24,7 @@ type checks struct {
 
 // newChecks reads all schemas of the fleet.
 func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment) *checks {
-	made := &checks{mergeIndex: e, own: map[string][]int{}}
+	made := &checks{fleet: f, mergeIndex: e, own: map[string][]int{}}
 	var texts []string
 	numbers := map[string]int{}
 	number := func(text string) int {
@@ -113,7 +114,7 @@ func ownSchemaName(target string, index, count int) string {
 
 // run checks every snapshot once against each schema that it meets, and each container alone against
 // those that it can meet.
-func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
+func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
 	for _, invalid := range c.invalid {
 		found.add("", invalid)
 	}
@@ -138,9 +139,9 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 		if len(broken[set]) == 0 {
 			continue
 		}
-		c.eachSchema(f, assignment, reached.schemas[i], func(schema int, name string) {
+		c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
 			for _, one := range broken[set][schema] {
-				finding := Finding{Schema: name, Pointer: one.pointer, Message: one.message}
+				finding := Finding{Schema: name, Pointer: one.pointer, Message: one.message, Missing: one.missing}
 				if one.missing {
 					found.addAs(finding, assignment.Key(), func() Finding {
 						finding.Message += suppliers.explain(one.pointer, snapshots[set], assignment)
@@ -153,13 +154,13 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 			}
 		})
 	}
-	c.reportContainers(f, assignments, reached, snapshots, checkers, found, warnings)
+	c.reportContainers(assignments, reached, snapshots, checkers, found, warnings)
 }
 
 // eachSchema yields the schemas that an assignment has to satisfy, given those that match by labels.
-func (c *checks) eachSchema(f *fleet.Fleet, assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
+func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
 	for _, one := range declared {
-		yield(c.named[one], schemaName(&f.ConfigSchemas[one]))
+		yield(c.named[one], schemaName(&c.fleet.ConfigSchemas[one]))
 	}
 	own := c.own[assignment.Target.Name]
 	for i, schema := range own {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -114,7 +113,7 @@ func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschem
 // reportContainers reports what the checkers found in containers alone. Where the value remains in a
 // snapshot that is known, the snapshot was checked as a whole, and there is nothing to add.
 func (c *checks) reportContainers(
-	f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
+	assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
 	checkers []*checker, found, warnings *collector,
 ) {
 	broken := map[[2]int][]violation{} // by container and schema
@@ -139,7 +138,7 @@ func (c *checks) reportContainers(
 	each := func(yield func(assignment string, finding Finding, remains bool, known bool)) {
 		for i, assignment := range assignments {
 			snapshot := snapshots[reached.set[i]]
-			c.eachSchema(f, assignment, reached.schemas[i], func(schema int, name string) {
+			c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
 				for _, container := range snapshot.members {
 					for _, one := range broken[[2]int{int(container), schema}] {
 						finding := Finding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}

@@ -16,6 +16,7 @@ type Finding struct {
 	Schema     string // as in `config schema "net"`; empty where no schema is involved
 	Pointer    string // the JSON pointer of the value (RFC 6901); empty is the whole of the values
 	Message    string // what is wrong; its subject is the pointer where there is one
+	Missing    bool   // a schema requires a key that is not there
 }
 
 // String returns the whole sentence.

@@ -17,6 +17,9 @@ type Result struct {
 	Findings       []Finding   // errors, sorted
 	Warnings       []Finding   // what has no effect at present, and ambiguities where hydration.on_conflict is "warn", sorted
 	IdleContainers []string    // containers that reach no assignment, by name
+
+	checks  *checks   // for an [Advisor]
+	schemas [][]int32 // by assignment: the config schemas
 }
 
 // Hydrate composes the snapshot of every assignment.
@@ -50,7 +53,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	checks := newChecks(f, mergeIndex, assignments)
 	reached := mergeIndex.reach(f, assignments)
 
-	result := &Result{Snapshots: make([]*Snapshot, len(assignments))}
+	result := &Result{Snapshots: make([]*Snapshot, len(assignments)), checks: checks, schemas: reached.schemas}
 	snapshots := make([]*Snapshot, len(reached.sets))
 	ambiguities := make([][]ambiguity, len(reached.sets))
 	parallel.EachWith(len(reached.sets), func() func(int) {
@@ -67,7 +70,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 			conflicts.add(assignments[i].Key(), mergeIndex.ambiguityFinding(ambiguity))
 		}
 	}
-	checks.run(f, assignments, reached, snapshots, errors, warnings)
+	checks.run(assignments, reached, snapshots, errors, warnings)
 	mergeIndex.checkConfigMapKeys(f, assignments, reached, errors)
 	reached.warnOfIdleSchemas(f, warnings)
 	switch f.HydrationOrDefault().OnConflict {

@@ -89,6 +89,35 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	return r, nil
 }
 
+// Hydrate computes the assignments of a fleet and their values, without templates. A key that a schema requires and
+// that is missing is no error: who wants to see what is asked for has it as advice. The results are nil when there are
+// errors.
+func Hydrate(value fleet.Value) (*fleet.Fleet, *schedule.Result, *hydrate.Result, []Finding) {
+	parsed, config, err := value.Fleet()
+	if err != nil {
+		return nil, nil, nil, []Finding{{"Invalid fleet", err.Error()}}
+	}
+	var errors findings
+	scheduled, wrong := schedule.Schedule(parsed)
+	for _, finding := range wrong {
+		errors.add("Invalid schedule", finding.String())
+	}
+	hydrated, err := hydrate.Hydrate(parsed, config, scheduled.Assignments)
+	if err != nil {
+		errors.add("Invalid configuration values", err.Error())
+		return nil, nil, nil, errors.list()
+	}
+	for _, finding := range hydrated.Findings {
+		if !finding.Missing {
+			errors.add("Invalid configuration values", finding.String())
+		}
+	}
+	if found := errors.list(); len(found) > 0 {
+		return nil, nil, nil, found
+	}
+	return parsed, scheduled, hydrated, nil
+}
+
 // Schedule computes the assignments of a fleet, without their values, and the names of the config containers that
 // reach no assignment.
 func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []string, found []Finding) {

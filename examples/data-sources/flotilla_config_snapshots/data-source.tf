@@ -15,6 +15,7 @@ locals {
       { name = "all", data = { LOG_LEVEL = "info", REGION = "somewhere" } },
       { name = "east-us", labels = { region = "east-us" }, data = { REGION = "East US" } },
     ]
+    config_schemas = [{ name = "all", schema = jsonencode({ required = ["REGION"] }) }]
   })
 }
 
@@ -26,4 +27,19 @@ data "flotilla_config_snapshots" "region" {
 # Where does this value come from, and who lost?
 output "region" {
   value = { for key, snapshot in data.flotilla_config_snapshots.region.snapshots : key => snapshot.provenance["/REGION"] }
+}
+
+# What do the schemas ask for on a cluster type, and what is missing?
+data "flotilla_config_snapshots" "drone" {
+  fleet        = local.fleet
+  cluster_type = "drone"
+  advise       = true
+}
+
+output "to_be_given" {
+  value = { for key, advice in data.flotilla_config_snapshots.drone.advice : key => advice.missing }
+}
+
+output "no_schema_names" {
+  value = { for key, advice in data.flotilla_config_snapshots.drone.advice : key => advice.unasked }
 }

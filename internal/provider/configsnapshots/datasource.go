@@ -10,12 +10,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // New returns the data source.
@@ -31,6 +34,12 @@ func definition() schema.Schema {
 		MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`.",
 	}
 	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
+	attributes["advise"] = schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
+			"data source: it is part of the advice. It stays one of the assignment.",
+	}
+	attributes["advice"] = advice.MapAttribute("What the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
 	return schema.Schema{
 		MarkdownDescription: "The values that are hydrated for each assignment, and which config container each of them comes from.",
 		Attributes:          attributes,
@@ -42,6 +51,8 @@ type model struct {
 	Fleet     types.Object `tfsdk:"fleet"`
 	Key       types.String `tfsdk:"key"`
 	Snapshots types.Map    `tfsdk:"snapshots"`
+	Advise    types.Bool   `tfsdk:"advise"`
+	Advice    types.Map    `tfsdk:"advice"`
 }
 
 var snapshots = table.Object[*hydrate.Snapshot]{
@@ -56,19 +67,37 @@ var origins = table.Object[hydrate.Origin]{
 		func(o hydrate.Origin) []string { return o.Overridden }),
 }
 
+var advice = table.Object[*hydrate.Advice]{
+	table.ObjectsByName("asked", "The keys that a schema names, also in alternatives and conditions, by their JSON pointers.", askedKeys,
+		func(a *hydrate.Advice) map[string]hydrate.Asked { return a.Asked }),
+	table.ObjectsByName("missing", "The keys that a schema requires and that have no value, by their JSON pointers.", missingKeys,
+		func(a *hydrate.Advice) map[string]string { return a.Missing }),
+	table.Texts("unasked", "JSON pointers of the values that no schema names; empty where the assignment has no schema.",
+		func(a *hydrate.Advice) []string { return a.Unasked }),
+}
+
+var askedKeys = table.Object[hydrate.Asked]{
+	table.Texts("schemas", "The schemas that name it, such as `config schema \"net\"`.", func(a hydrate.Asked) []string { return a.Schemas }),
+	table.Texts("containers", "Names of the config containers that its value comes from, in the order of merging; empty where nobody gives it a value.",
+		func(a hydrate.Asked) []string { return a.Containers }),
+}
+
+var missingKeys = table.Object[string]{
+	table.Text("reason", "Which schema requires it, and why it is not there.", func(reason string) string { return reason }),
+}
+
 // read schedules and hydrates the fleet.
 func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
-	computed := c.Compute(fleetvalue.Of(m.Fleet, diagnostics), diagnostics)
-	if computed == nil || diagnostics.HasError() {
+	f, scheduled, hydrated := m.compute(c, diagnostics)
+	if diagnostics.HasError() {
 		return
 	}
-	scheduled, hydrated := computed.Schedule, computed.Snapshots
 	uses, err := hydrate.Uses(hydrated, scheduled.Assignments, m.Key.ValueString())
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("key"), "Invalid key", tfvalue.Sentence(err.Error()))
 		return
 	}
-	if m.Check(computed.Fleet, diagnostics); diagnostics.HasError() {
+	if m.Check(f, diagnostics); diagnostics.HasError() {
 		return
 	}
 	using := make(map[string]bool, len(uses))
@@ -76,10 +105,32 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 		using[key] = true
 	}
 	selected := map[string]*hydrate.Snapshot{}
+	advised, advisor := map[string]*hydrate.Advice{}, hydrated.Advisor()
 	for i, assignment := range scheduled.Assignments {
 		if key := assignment.Key(); m.Includes(assignment) && (m.Key.IsNull() || using[key]) {
 			selected[key] = hydrated.Snapshots[i]
+			if m.Advise.ValueBool() {
+				advised[key] = advisor.Of(i, assignment)
+			}
 		}
 	}
-	m.Snapshots = snapshots.MapOf(selected)
+	m.Snapshots, m.Advice = snapshots.MapOf(selected), types.MapNull(advice.Type())
+	if m.Advise.ValueBool() {
+		m.Advice = advice.MapOf(advised)
+	}
+}
+
+// compute takes the fleet as everything else does. For advice it is hydrated alone: what is missing is no error then.
+func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) (*fleet.Fleet, *schedule.Result, *hydrate.Result) {
+	value := fleetvalue.Of(m.Fleet, diagnostics)
+	if m.Advise.ValueBool() {
+		f, scheduled, hydrated, found := pipeline.Hydrate(value)
+		fleetvalue.AddErrors(diagnostics, found)
+		return f, scheduled, hydrated
+	}
+	computed := c.Compute(value, diagnostics)
+	if computed == nil {
+		return nil, nil, nil
+	}
+	return computed.Fleet, computed.Schedule, computed.Snapshots
 }
