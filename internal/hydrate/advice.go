@@ -1,7 +1,6 @@
 package hydrate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,10 +12,22 @@ import (
 
 // Advice says what the schemas of an assignment ask for, and what its config containers give.
 type Advice struct {
+	Checked bool              // there is a schema
 	Asked   map[string]Asked  // by the JSON pointer of each key that a schema names
 	Missing map[string]string // why a required key is not there, by its JSON pointer; empty where values are not known
-	Unasked []string          // JSON pointers of the values that no schema names, sorted; empty without a schema
+	Unasked []string          // JSON pointers of the values that no schema asks for, sorted; empty without a schema
+
+	snapshot *Snapshot
+	leaves   map[string]leaf
+	schemas  map[string][]string // those that ask for a value, by its JSON pointer
 }
+
+// Schemas returns the schemas that ask for a value, a leaf as [Snapshot.Provenance] has it: those that name it or what
+// it is part of, or that have a schema for keys which they do not name.
+func (a *Advice) Schemas(pointer string) []string { return a.schemas[pointer] }
+
+// Provenance is that of the snapshot.
+func (a *Advice) Provenance() map[string]Origin { return a.snapshot.provenance(a.leaves) }
 
 // Asked is a key that a schema names.
 type Asked struct {
@@ -27,17 +38,25 @@ type Asked struct {
 // Advisor gives the advice for assignments. It is not safe for concurrent use.
 type Advisor struct {
 	result    *Result
+	lacks     bool // anything is missing anywhere
 	checker   *checker
 	suppliers *suppliers
 	trees     map[int]*askedKey // by schema
-	made      map[string]*Advice
+	made      map[advised]*Advice
+}
+
+// advised is what decides the advice.
+type advised struct {
+	snapshot *Snapshot
+	schemas  *int32 // the first of the config schemas, whose lists are shared
+	own      string // the deployment target, where it has schemas of its own
 }
 
 // Advisor returns what gives the advice for the assignments that the result was made of.
 func (r *Result) Advisor() *Advisor {
 	return &Advisor{
-		result: r, checker: newChecker(r.checks), suppliers: &suppliers{mergeIndex: r.checks.mergeIndex, found: map[string][]int{}},
-		trees: map[int]*askedKey{}, made: map[string]*Advice{},
+		result: r, lacks: slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Missing }), checker: newChecker(r.checks),
+		suppliers: &suppliers{mergeIndex: r.checks.mergeIndex, found: map[string][]int{}}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
 	}
 }
 
@@ -45,6 +64,16 @@ func (r *Result) Advisor() *Advisor {
 // reach share one, unless something is missing: why it is depends on the labels.
 func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 	snapshot, checks := a.result.Snapshots[number], a.result.checks
+	same := advised{snapshot: snapshot}
+	if declared := a.result.schemas[number]; len(declared) > 0 {
+		same.schemas = &declared[0]
+	}
+	if len(checks.own[assignment.Target.Name]) > 0 {
+		same.own = assignment.Target.Name
+	}
+	if known := a.made[same]; known != nil {
+		return known
+	}
 	var schemas []int
 	var names []string
 	checks.eachSchema(assignment, a.result.schemas[number], func(schema int, name string) {
@@ -52,11 +81,27 @@ func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 			schemas, names = append(schemas, schema), append(names, name)
 		}
 	})
-	same := fmt.Sprintf("%p %q", snapshot, names)
-	if known := a.made[same]; known != nil {
-		return known
+	advice := &Advice{Checked: len(schemas) > 0, Asked: map[string]Asked{}, Missing: map[string]string{}, snapshot: snapshot, leaves: snapshot.leaves()}
+	for i, schema := range schemas {
+		a.tree(schema).each("", func(pointer string) {
+			asked := advice.Asked[pointer]
+			asked.Schemas = append(asked.Schemas, names[i])
+			advice.Asked[pointer] = asked
+		})
 	}
-	advice := &Advice{Asked: map[string]Asked{}, Missing: map[string]string{}}
+	a.addMissing(advice, snapshot, assignment, schemas, names)
+	a.addGiven(advice, snapshot, schemas, names)
+	if len(advice.Missing) == 0 {
+		a.made[same] = advice
+	}
+	return advice
+}
+
+// addMissing fills in what is missing.
+func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *schedule.Assignment, schemas []int, names []string) {
+	if !a.lacks {
+		return
+	}
 	broken := a.checker.check(snapshot, schemas)
 	for i, schema := range schemas {
 		for _, one := range broken[schema] {
@@ -64,29 +109,38 @@ func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 				advice.Missing[one.pointer] = names[i] + ": it " + one.message + a.suppliers.explain(one.pointer, snapshot, assignment)
 			}
 		}
-		a.tree(schema).each("", func(pointer string) {
-			asked := advice.Asked[pointer]
-			asked.Schemas = append(asked.Schemas, names[i])
-			advice.Asked[pointer] = asked
-		})
 	}
-	a.addGiven(advice, snapshot, schemas)
-	if len(advice.Missing) == 0 {
-		a.made[same] = advice
-	}
-	return advice
 }
 
 // addGiven fills in who gives what, and what nobody asks for.
-func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int) {
-	from := map[string][]int{}
-	for pointer, leaf := range snapshot.leaves() {
+func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, names []string) {
+	if len(schemas) == 0 {
+		return
+	}
+	from := make(map[string][]int, len(advice.Asked))
+	advice.schemas = make(map[string][]string, len(advice.leaves))
+	asking := make([]string, 0, len(names))
+	for pointer, leaf := range advice.leaves {
 		for at := pointer; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
-			from[at] = append(from[at], leaf.from)
+			if _, asked := advice.Asked[at]; asked {
+				from[at] = append(from[at], leaf.from)
+			}
 		}
-		asks := func(schema int) bool { return a.trees[schema].asksFor(pointer) }
-		if snapshot.Known && len(schemas) > 0 && !slices.ContainsFunc(schemas, asks) {
-			advice.Unasked = append(advice.Unasked, pointer)
+		asking = asking[:0]
+		for i, schema := range schemas {
+			if a.tree(schema).asksFor(pointer) {
+				asking = append(asking, names[i])
+			}
+		}
+		switch len(asking) {
+		case 0:
+			if snapshot.Known {
+				advice.Unasked = append(advice.Unasked, pointer)
+			}
+		case len(names):
+			advice.schemas[pointer] = names
+		default:
+			advice.schemas[pointer] = slices.Clone(asking)
 		}
 	}
 	slices.Sort(advice.Unasked)

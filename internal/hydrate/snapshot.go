@@ -45,8 +45,12 @@ func (s *Snapshot) Provenance() map[string]Origin {
 	if !s.Known {
 		return nil
 	}
-	origins := map[string]Origin{}
-	for pointer, leaf := range s.leaves() {
+	return s.provenance(s.leaves())
+}
+
+func (s *Snapshot) provenance(leaves map[string]leaf) map[string]Origin {
+	origins := make(map[string]Origin, len(leaves))
+	for pointer, leaf := range leaves {
 		origins[pointer] = s.origin(leaf)
 	}
 	return origins

@@ -113,7 +113,7 @@ func (m *builder) setAssignments() {
 	scheduled := m.Result.Schedule.Assignments
 	wanted := make(map[rollout.Key]bool, len(scheduled))
 	all := make([]report.Assignment, 0, len(scheduled))
-	snapshots := shownSnapshots(m.Result.Snapshots.Snapshots, m.ShowValues)
+	snapshots := shownSnapshots(m.Result, m.ShowValues)
 	for i, assignment := range scheduled {
 		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		wanted[key] = true

@@ -251,20 +251,24 @@ func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
 	in := world(t, 200, 1)
 	for _, show := range []bool{false, true} {
 		in.ShowValues = show
-		values := 0
+		values, named := 0, 0
 		for i, a := range overview.Build(in).Page.Assignments {
 			if a.Snapshot == nil {
 				continue
 			}
 			for _, value := range a.Snapshot.Values {
 				values++
-				if (value.Text != "") != show || value.Pointer == "" || value.Container == "" {
+				given, asked := value.Container != "", len(value.Schemas) > 0
+				if (value.Text != "") != (show && given) || value.Pointer == "" || !given && !asked || asked && !a.Snapshot.Checked {
 					t.Fatalf("show_values = %v: assignment %d has %+v", show, i, value)
+				}
+				if asked {
+					named++
 				}
 			}
 		}
-		if values == 0 {
-			t.Error("there are no values")
+		if values == 0 || named == 0 {
+			t.Errorf("there are %d values, of which schemas ask for %d", values, named)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,43 +8,64 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
+// shown is what decides what is shown of an assignment's values.
+type shown struct {
+	snapshot *hydrate.Snapshot
+	advice   *hydrate.Advice
+}
+
 // shownSnapshots returns what is shown of the values of each assignment; nil where they are not known yet. Assignments
-// with the same snapshot share one. Without withValues they have no values, only the config container of each.
-func shownSnapshots(of []*hydrate.Snapshot, withValues bool) []*report.Snapshot {
-	number := make(map[*hydrate.Snapshot]int, len(of))
-	var distinct []*hydrate.Snapshot
-	for _, snapshot := range of {
-		if _, ok := number[snapshot]; !ok {
-			number[snapshot] = len(distinct)
-			distinct = append(distinct, snapshot)
+// with the same snapshot and the same schemas share one. Without withValues they have no values, only the config
+// container of each.
+func shownSnapshots(result *pipeline.Result, withValues bool) []*report.Snapshot {
+	assignments, advisor := result.Schedule.Assignments, result.Snapshots.Advisor()
+	number := map[shown]int{}
+	var distinct []shown
+	numbers := make([]int, len(assignments))
+	for i, assignment := range assignments {
+		one := shown{result.Snapshots.Snapshots[i], advisor.Of(i, assignment)}
+		if _, ok := number[one]; !ok {
+			number[one] = len(distinct)
+			distinct = append(distinct, one)
 		}
+		numbers[i] = number[one]
 	}
 	snapshots := make([]*report.Snapshot, len(distinct))
-	parallel.Each(len(distinct), func(i int) { snapshots[i] = shownSnapshot(distinct[i], withValues) })
-	all := make([]*report.Snapshot, len(of))
-	for i, snapshot := range of {
-		all[i] = snapshots[number[snapshot]]
+	parallel.Each(len(distinct), func(i int) { snapshots[i] = distinct[i].show(withValues) })
+	all := make([]*report.Snapshot, len(assignments))
+	for i, number := range numbers {
+		all[i] = snapshots[number]
 	}
 	return all
 }
 
-func shownSnapshot(of *hydrate.Snapshot, withValues bool) *report.Snapshot {
-	if !of.Known {
+// show lists the values, and the keys that schemas name and nobody gives, in the order of their JSON pointers.
+func (s shown) show(withValues bool) *report.Snapshot {
+	if !s.snapshot.Known {
 		return nil
 	}
-	origins := of.Provenance()
+	origins := s.advice.Provenance()
 	var values map[string]any
 	if withValues {
-		values = of.Values()
+		values = s.snapshot.Values()
 	}
-	snapshot := &report.Snapshot{Version: of.Version, Values: make([]report.Value, 0, len(origins))}
-	for _, pointer := range slices.Sorted(maps.Keys(origins)) {
-		snapshot.Values = append(snapshot.Values, shownValue(pointer, origins[pointer], values))
+	made := &report.Snapshot{Version: s.snapshot.Version, Checked: s.advice.Checked, Values: make([]report.Value, 0, len(origins))}
+	for pointer, origin := range origins {
+		value := shownValue(pointer, origin, values)
+		value.Schemas = s.advice.Schemas(pointer)
+		made.Values = append(made.Values, value)
 	}
-	return snapshot
+	for pointer, asked := range s.advice.Asked {
+		if len(asked.Containers) == 0 {
+			made.Values = append(made.Values, report.Value{Pointer: pointer, Schemas: asked.Schemas})
+		}
+	}
+	slices.SortFunc(made.Values, func(a, b report.Value) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return made
 }
 
 func shownValue(pointer string, origin hydrate.Origin, values map[string]any) report.Value {

@@ -85,6 +85,18 @@ func TestPageInABrowser(t *testing.T) {
 		tab.is("a commit says where its changes came from", `document.body.textContent.includes('from https://git.example.com/platform/control-plane@88f0e1d2c3b4')`)
 	})
 
+	t.Run("a value shows which schemas ask for it", func(t *testing.T) {
+		tab := openTab(t, browser, small, look{})
+		ask[bool](tab, `change({q: '77f0e1d2c3b4'}) || open(result.found[0]) || true`)
+		tab.until("the assignment", `!document.getElementById('detail').hidden`)
+		for _, text := range []string{
+			`2 values, version 1f0c9a7be2d34c58`, `from east, over defaults, prod; asked for by config schema "net"`,
+			`/LOCALEno config container gives it; asked for by config schema "net"`, `from defaults; no schema asks for it`,
+		} {
+			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+	})
+
 	t.Run("the address brings back what was looked at", func(t *testing.T) {
 		first := openTab(t, browser, middle, look{})
 		ask[bool](first, `change({q: 'app-0002', verdict: ['ready'], view: 'list'}) || open(result.found[1]) || true`)

@@ -26,8 +26,8 @@ type data struct {
 	Strings []string `json:"strings"`
 	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
 	Sets []column `json:"sets"`
-	// Values are the pointer, the container, the text and the set of overridden containers of a value.
-	Values [][4]int `json:"values"`
+	// Values are the pointer, the container, the text, the set of overridden containers and that of schemas of a value.
+	Values [][5]int `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
@@ -35,7 +35,8 @@ type data struct {
 	Trees       []string          `json:"trees"`
 	Counts      [][5]int          `json:"counts"`
 	Clusters    map[string]column `json:"clusters"`
-	// Snapshots are the index of their version, and those of their values. The first one is none.
+	// Snapshots are the index of their version, 1 where there is a schema for them, and the indexes of their values. The
+	// first one is none.
 	Snapshots []column `json:"snapshots"`
 }
 
@@ -66,7 +67,7 @@ const (
 func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
 		detail:  detail,
-		strings: index[string]{}, sets: index[string]{}, values: index[[4]int]{}, trees: index[string]{}, counts: index[[5]int]{},
+		strings: index[string]{}, sets: index[string]{}, values: index[[5]int]{}, trees: index[string]{}, counts: index[[5]int]{},
 		snapshots: index[*Snapshot]{},
 		epoch:     earliest(p),
 	}
@@ -94,7 +95,7 @@ type encoder struct {
 	detail    int
 	strings   index[string]
 	sets      index[string]
-	values    index[[4]int]
+	values    index[[5]int]
 	trees     index[string]
 	counts    index[[5]int]
 	snapshots index[*Snapshot]
@@ -302,7 +303,7 @@ func (e *encoder) assignments(p *Page) {
 }
 
 func (e *encoder) snapshot(s *Snapshot) {
-	written := append(make(column, 0, len(s.Values)+1), e.text(s.Version))
+	written := append(make(column, 0, len(s.Values)+2), e.text(s.Version), oneIf(s.Checked))
 	if e.detail > withoutValues {
 		for i := range s.Values {
 			v := &s.Values[i]
@@ -310,7 +311,7 @@ func (e *encoder) snapshot(s *Snapshot) {
 			if e.detail == everything {
 				text = e.text(v.Text)
 			}
-			written = append(written, e.values.of([4]int{e.text(v.Pointer), e.text(v.Container), text, e.set(v.Overridden)}))
+			written = append(written, e.values.of([5]int{e.text(v.Pointer), e.text(v.Container), text, e.set(v.Overridden), e.set(v.Schemas)}))
 		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)

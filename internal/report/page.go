@@ -129,9 +129,10 @@ type Assignment struct {
 // Counts are numbers of clusters by verdict.
 type Counts struct{ Failed, Behind, Progressing, Unknown, Ready int }
 
-// Snapshot is the values of assignments.
+// Snapshot is the values of assignments. Checked says that there is a schema for them.
 type Snapshot struct {
 	Version string
+	Checked bool
 	Values  []Value
 }
 
@@ -139,9 +140,12 @@ type Snapshot struct {
 type Value struct {
 	// Pointer is its JSON pointer.
 	Pointer string
-	// Container is the config container that it comes from, Overridden are those whose value it replaced.
+	// Container is the config container that it comes from, "" for a key that a schema names and nobody gives; Overridden
+	// are those whose value it replaced.
 	Container  string
 	Overridden []string
+	// Schemas are those that ask for it.
+	Schemas []string
 	// Text is the value as JSON; "" where values are not to be shown.
 	Text string
 }

@@ -11,8 +11,12 @@ import (
 
 // smallPage has one of each thing that a page can hold.
 func smallPage() *report.Page {
-	values := &report.Snapshot{Version: "1f0c9a7be2d34c58", Values: []report.Value{
-		{Pointer: "/DATABASE_URL", Container: "east", Overridden: []string{"defaults", "prod"}, Text: `"postgres://east.example.com/app"`},
+	values := &report.Snapshot{Version: "1f0c9a7be2d34c58", Checked: true, Values: []report.Value{
+		{
+			Pointer: "/DATABASE_URL", Container: "east", Overridden: []string{"defaults", "prod"}, Text: `"postgres://east.example.com/app"`,
+			Schemas: []string{`config schema "net"`},
+		},
+		{Pointer: "/LOCALE", Schemas: []string{`config schema "net"`}},
 		{Pointer: "/REPLICAS", Container: "defaults", Text: "3"},
 	}}
 	hidden := &report.Snapshot{Version: "8d21f7cc90ab1e34", Values: []report.Value{{Pointer: "/REPLICAS", Container: "defaults"}}}

@@ -40,6 +40,6 @@ output "to_be_given" {
   value = { for key, advice in data.flotilla_config_snapshots.drone.advice : key => advice.missing }
 }
 
-output "no_schema_names" {
+output "no_schema_asks_for" {
   value = { for key, advice in data.flotilla_config_snapshots.drone.advice : key => advice.unasked }
 }

@@ -72,7 +72,7 @@ var advice = table.Object[*hydrate.Advice]{
 		func(a *hydrate.Advice) map[string]hydrate.Asked { return a.Asked }),
 	table.ObjectsByName("missing", "The keys that a schema requires and that have no value, by their JSON pointers.", missingKeys,
 		func(a *hydrate.Advice) map[string]string { return a.Missing }),
-	table.Texts("unasked", "JSON pointers of the values that no schema names; empty where the assignment has no schema.",
+	table.Texts("unasked", "JSON pointers of the values that no schema asks for; empty where the assignment has no schema.",
 		func(a *hydrate.Advice) []string { return a.Unasked }),
 }
 

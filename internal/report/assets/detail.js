@@ -85,7 +85,7 @@ function valuesOf(snapshot) {
   if (!snapshot) {
     return [];
   }
-  const [version, ...values] = data.snapshots[snapshot];
+  const [version, checked, ...values] = data.snapshots[snapshot];
   const made = [heading('Configuration')];
   if (!values.length) {
     made.push(element('p', { class: 'quiet' }, data.detail ? 'No config container gives it a value.' :
@@ -95,15 +95,17 @@ function valuesOf(snapshot) {
   const shown = values.some((value) => data.values[value][2]);
   const list = element('ul', { class: 'values-list' });
   for (const value of values) {
-    const [pointer, container, text, overridden] = data.values[value];
+    const [pointer, container, text, overridden, schemas] = data.values[value];
     const lost = set(overridden);
+    const asked = set(schemas);
     list.append(element('li', {},
       element('bdi', { class: 'mono pointer' }, texts[pointer] || '(all)'),
       text ? element('bdi', { class: 'mono' }, texts[text]) : '',
-      element('small', {}, 'from ', element('bdi', {}, texts[container]), lost.length ? ', over ' : '',
-        lost.length ? element('bdi', {}, lost.join(', ')) : '')));
+      element('small', {}, ...(container ? ['from ', element('bdi', {}, texts[container])] : ['no config container gives it']),
+        ...(lost.length ? [', over ', element('bdi', {}, lost.join(', '))] : []),
+        ...(asked.length ? ['; asked for by ', element('bdi', {}, asked.join(', '))] : checked ? ['; no schema asks for it'] : []))));
   }
-  made.push(element('p', { class: 'quiet' }, counted(values.length, 'value') + (texts[version] ? ', version ' + texts[version] : '') +
+  made.push(element('p', { class: 'quiet' }, counted(values.filter((value) => data.values[value][1]).length, 'value') + (texts[version] ? ', version ' + texts[version] : '') +
     (shown ? '' : '. The values themselves are not in this page.')), list);
   return made;
 }
