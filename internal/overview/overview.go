@@ -40,6 +40,7 @@ type Input struct {
 	Bounds health.Bounds
 	// ShowValues shows the values of the configuration, and not only their config containers.
 	ShowValues bool
+	Links      report.Links
 	// RegionLabel is the label by whose value hosts and clusters are grouped.
 	RegionLabel string
 }
@@ -80,7 +81,7 @@ func Build(in Input) *Result {
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
 		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
-		Promotions: in.Promotions, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
+		Promotions: in.Promotions, Links: in.Links, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
 	}
 	if in.Seen != nil {
 		m.out.Page.Commit = in.Seen.Written.Tip

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -94,6 +95,29 @@ func TestPageInABrowser(t *testing.T) {
 			`/LOCALEno config container gives it; asked for by config schema "net"`, `from defaults; no schema asks for it`,
 		} {
 			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+	})
+
+	t.Run("links lead to what knows more, with all that they stand for escaped", func(t *testing.T) {
+		tab := openTab(t, browser, small, look{})
+		const links = `[...document.querySelectorAll('#detail .links a')].map((a) => a.textContent + ' ' + a.getAttribute('href') + ' ' + a.rel).join('\n')`
+		shown := func(found int) string {
+			ask[bool](tab, `change({q: ''}) || open(result.found[`+strconv.Itoa(found)+`]) || true`)
+			tab.until("the assignment", `!document.getElementById('detail').hidden`)
+			return ask[string](tab, links)
+		}
+		for i, want := range []string{
+			"Argo CD https://argocd.example.com/prod-large/payments-app-live?n=payments&w=payments-app&t=payments&h=large noopener noreferrer\n" +
+				"Files https://git.example.com/1234567890/clusters/large/payments-app-live noopener noreferrer\n" +
+				"<Logs> https://logs.example.com/large/large-01?at=0011223344 noopener noreferrer",
+			"Argo CD https://argocd.example.com/prod-small/payments-app-live?n=payments&w=payments-app&t=payments&h=clusters%2Ffactory-7 noopener noreferrer\n" +
+				"Files https://git.example.com/fedcba0987/clusters/clusters/factory-7/payments-app-live noopener noreferrer\n" +
+				"Shell https://shell.example.com/factory-7 noopener noreferrer\n" +
+				"<Logs> https://logs.example.com/small/factory-7?at=4c1ff0a96d noopener noreferrer",
+		} {
+			if got := shown(i); got != want {
+				t.Errorf("assignment %d has the links\n%s\nwant\n%s", i, got, want)
+			}
 		}
 	})
 

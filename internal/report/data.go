@@ -35,6 +35,8 @@ type data struct {
 	Trees       []string          `json:"trees"`
 	Counts      [][5]int          `json:"counts"`
 	Clusters    map[string]column `json:"clusters"`
+	// Links are the patterns of addresses.
+	Links *linkData `json:"links,omitempty"`
 	// Snapshots are the index of their version, 1 where there is a schema for them, and the indexes of their values. The
 	// first one is none.
 	Snapshots []column `json:"snapshots"`
@@ -80,6 +82,7 @@ func encode(p *Page, detail int) ([]byte, error) {
 	e.d.Good, e.d.Poor = p.bounds()
 	e.d.Title = clean(p.Title)
 	e.d.Detail = detail
+	e.d.Links = linksOf(p)
 	e.objects(p)
 	e.assignments(p)
 	e.d.Snapshots = append(e.d.Snapshots, column{})

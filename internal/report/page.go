@@ -42,6 +42,9 @@ type Page struct {
 
 	Rules []Rule
 
+	// Links lead from assignments and clusters to what knows more of them.
+	Links Links
+
 	// Health is that of the whole fleet; nil where nothing is known of it.
 	Health *Score
 	// Regions have the health of each region, by name.

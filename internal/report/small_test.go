@@ -31,6 +31,14 @@ func smallPage() *report.Page {
 				Value: 96, Parts: []report.Part{{Name: "ready", Value: 100, Weight: 92}, {Name: "behind", Value: 60, Weight: 8}}}},
 			{Name: "small", Kind: report.ClusterType, Clusters: 0},
 		},
+		Links: report.Links{
+			Assignments: map[string]string{
+				"Argo CD": "https://argocd.example.com/{environment}-{cluster_type}/{deployment_target}?n={namespace}&w={workload}&t={workspace}&h={host}",
+				"Files":   "https://git.example.com/{commit}/{folder}",
+				"Shell":   "https://shell.example.com/{cluster}",
+			},
+			Clusters: map[string]string{"<Logs>": "https://logs.example.com/{cluster_type}/{cluster}?at={commit}"},
+		},
 		Targets: []report.Target{
 			{Name: "payments-app-live", Workload: "payments-app", Workspace: "payments", Labels: map[string]string{"ring": "outer"}, Version: "v2.4.1"},
 			{Name: "telemetry-agent", Workload: "telemetry", Workspace: "observability"},

@@ -40,6 +40,15 @@ data "flotilla_overview" "dev" {
   gitops_repo = local.gitops_repo
   evidence    = data.flotilla_compliance.dev.evidence
   health      = { good = 80, poor = 50 }
+
+  # Where one looks next. What is between braces is escaped; a link that lacks it is left out.
+  links = {
+    assignments = {
+      "Argo CD" = "https://argocd.example.com/applications?search={deployment_target}"
+      "Files"   = "https://git.example.com/platform/gitops/src/commit/{commit}/{folder}"
+    }
+    clusters = { "Logs" = "https://grafana.example.com/explore?cluster={cluster}" }
+  }
 }
 
 # A check warns, and never fails a plan or an apply. There is no score as long as no cluster was asked or nothing is deployed.

@@ -4,6 +4,7 @@ package overview
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -21,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
 // New returns the data source.
@@ -60,6 +62,12 @@ func definition() schema.Schema {
 				Optional: true,
 				MarkdownDescription: "`{good, poor}`: bounds of the health score. What reaches `good` (75) is `good`, what is below `poor` (40) is `poor`, and what is " +
 					"between is `fair`.",
+			},
+			"links": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "`{assignments, clusters}`: links of the page to an agent's UI, to logs or to the Git host, by their titles. Each is an https URL with " +
+					"placeholders: of an assignment `{" + strings.Join(report.OfAssignment, "}`, `{") + "}`; of a cluster `{" + strings.Join(report.OfCluster, "}`, `{") +
+					"}`. Values are escaped. A link of which a placeholder has no value, as `{cluster}` of an assignment to a cluster type, is left out.",
 			},
 			"region_label": schema.StringAttribute{
 				Optional:            true,

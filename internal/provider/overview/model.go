@@ -35,6 +35,7 @@ type model struct {
 	Promotions    types.Dynamic `tfsdk:"promotions"`
 	ShowValues    types.Bool    `tfsdk:"show_values"`
 	Health        types.Dynamic `tfsdk:"health"`
+	Links         types.Dynamic `tfsdk:"links"`
 	RegionLabel   types.String  `tfsdk:"region_label"`
 	History       types.Int64   `tfsdk:"history"`
 	MarkdownLimit types.Int64   `tfsdk:"markdown_limit"`
@@ -124,6 +125,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 // decodeNumbers reads the part of the configuration that is checked before all of it is known.
 func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 	q.in.Bounds, q.in.Promotions = decodeBounds(m.Health, diagnostics), decodePromotions(m.Promotions, diagnostics)
+	q.in.Links = decodeLinks(m.Links, diagnostics)
 	q.history = wholeWithin("history", m.History, defaultOverviewHistory, 0, maxOverviewHistory, diagnostics)
 	q.markdownLimit = wholeWithin("markdown_limit", m.MarkdownLimit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, diagnostics)
 	return q
@@ -141,6 +143,28 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 		}
 	})
 	return bounds
+}
+
+// decodeLinks reads patterns of addresses.
+func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
+	tfvalue.ReadStrictly("links", value, diagnostics, func(o *fleet.Object) {
+		patterns := func(name string, placeholders []string) map[string]string {
+			given := o.TextMap(name)
+			if len(given) > report.MaxLinks {
+				o.Report(name, "has %d links; the most is %d", len(given), report.MaxLinks)
+			}
+			entries, _ := o.Value(name)
+			all, _ := entries.(map[string]any)
+			for _, title := range slices.Sorted(maps.Keys(given)) {
+				if err := report.CheckLink(given[title], placeholders); err != nil && fleet.IsKnown(all[title]) {
+					o.Report(name, "link %q %s", title, err)
+				}
+			}
+			return given
+		}
+		links = report.Links{Assignments: patterns("assignments", report.OfAssignment), Clusters: patterns("clusters", report.OfCluster)}
+	})
+	return links
 }
 
 // decodePromotions reads promotions: resources, or objects with the same attributes.

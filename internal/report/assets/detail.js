@@ -33,6 +33,47 @@ function names(list) {
   return made;
 }
 
+// linksOf leads to what knows more, by the patterns whose placeholders all have a value.
+function linksOf(patterns, values) {
+  const list = element('ul', { class: 'names links' });
+  for (const [title, pattern] of patterns) {
+    let whole = true;
+    const address = pattern.replace(/\{([a-z_]+)\}/g, (_, name) => {
+      whole = whole && Boolean(values[name]);
+      return (name === 'folder' ? values[name].split('/') : [values[name] || '']).map(encodeURIComponent).join('/');
+    });
+    if (whole && address.startsWith('https://')) {
+      list.append(element('li', {}, element('a', { href: address, target: '_blank', rel: 'noopener noreferrer' }, element('bdi', {}, title))));
+    }
+  }
+  return list.children.length ? [list] : [];
+}
+
+function linksOfAssignment(i) {
+  if (!data.links) {
+    return [];
+  }
+  const a = assignments, h = a.host[i], t = a.target[i], host = hostName(h), own = host.replace(/^clusters\//, ''), c = clusterOf(h);
+  return linksOf(data.links.assignments, {
+    environment: data.links.environment, host, deployment_target: targetName(t),
+    cluster: hosts.cluster[h] ? own : '', cluster_type: hosts.cluster[h] ? texts[clusters.type[c] || 0] : own,
+    workload: texts[targets.workload[t] || 0], workspace: texts[targets.workspace[t] || 0], namespace: texts[a.namespace[i]],
+    commit: data.trees[a.commit[i]], folder: [data.links.path, host, targetName(t)].filter(Boolean).join('/'),
+  });
+}
+
+// clusterOf is the cluster that a host is; -1 for a cluster type.
+function clusterOf(h) {
+  const own = hostName(h).replace(/^clusters\//, '');
+  return hosts.cluster[h] ? Array.from(clusters.name).findIndex((name) => texts[name] === own) : -1;
+}
+
+function linksOfCluster(c) {
+  return data.links && c >= 0 ? linksOf(data.links.clusters, {
+    environment: data.links.environment, cluster: texts[clusters.name[c]], cluster_type: texts[clusters.type[c]], commit: data.trees[clusters.commit[c]],
+  }) : [];
+}
+
 function detailHead(title, below, close) {
   const closer = element('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '×');
   closer.addEventListener('click', close);
@@ -52,7 +93,7 @@ function detailOf(i, close) {
   if (a.waits[i]) {
     made.push(element('p', { class: 'waits' }, element('b', {}, 'Waits for '), element('bdi', {}, texts[a.waits[i]])));
   }
-  made.push(heading('Why it is there'));
+  made.push(...linksOfAssignment(i), heading('Why it is there'));
   const policies = set(a.policies[i]);
   made.push(policies.length ? element('p', {}, policies.length === 1 ? 'By target policy' : 'By target policies') :
     element('p', {}, 'It is assigned by name, by no target policy.'));
@@ -141,7 +182,7 @@ function clustersNotReady(host) {
       more++;
       continue;
     }
-    rows.append(element('tr', {}, element('th', { scope: 'row' }, element('bdi', {}, texts[clusters.name[c]])),
+    rows.append(element('tr', {}, element('th', { scope: 'row' }, element('bdi', {}, texts[clusters.name[c]]), ...linksOfCluster(c)),
       element('td', {}, verdictOf(clusters.verdict[c])), element('td', { class: 'mono' }, data.trees[clusters.commit[c]]),
       element('td', { class: 'num' }, clusters.behind[c] > 1 ? number(clusters.behind[c] - 1) + ' behind' : '')));
   }
@@ -170,7 +211,7 @@ function hostOf(h, close) {
     }
   });
   const made = [detailHead(hostName(h), element('p', { class: 'quiet' }, hosts.cluster[h] ? 'One cluster' : 'Cluster type' +
-    (hosts.clusters[h] ? ', ' + counted(hosts.clusters[h], 'cluster') : '')), close)];
+    (hosts.clusters[h] ? ', ' + counted(hosts.clusters[h], 'cluster') : '')), close), ...linksOfCluster(clusterOf(h))];
   if (score >= 0) {
     made.push(heading('Health'), element('p', {}, element('b', { class: 'grade ' + gradeOf(score) }, score + ', ' + gradeOf(score))),
       ...set(hosts.parts[h]).map((part) => element('p', { class: 'quiet' }, element('bdi', {}, part))));
