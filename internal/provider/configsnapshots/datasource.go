@@ -78,7 +78,7 @@ var advice = table.Object[*hydrate.Advice]{
 
 var askedKeys = table.Object[hydrate.Asked]{
 	table.Texts("schemas", "The schemas that name it, such as `config schema \"net\"`.", func(a hydrate.Asked) []string { return a.Schemas }),
-	table.Texts("containers", "Names of the config containers that its value comes from, in the order of merging; empty where nobody gives it a value.",
+	table.Texts("containers", "Names of the config containers that its value comes from, in the order of merging; empty where it has no value.",
 		func(a hydrate.Asked) []string { return a.Containers }),
 }
 
