@@ -195,3 +195,27 @@ func (c *Client) Files(
 		return content, ok
 	})
 }
+
+// FilesNamed reads those files of folders whose names are wanted, by the trees of the folders. No other file is fetched.
+//
+// Errors: as of Files.
+func (c *Client) FilesNamed(
+	ctx context.Context, owner Owner, folders rollout.Trees, wanted func(name string) bool,
+) (map[rollout.Key][]git.File, error) {
+	view, err := c.view(ctx, owner, owner.Location.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return view.FilesNamed(ctx, folders, wanted)
+}
+
+// OwnersAt are the names of the owners that have records at a location's path; none where there is no branch.
+//
+// Errors: as of a look.
+func (c *Client) OwnersAt(ctx context.Context, owner Owner) ([]string, error) {
+	view, err := c.view(ctx, owner, owner.Location.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return view.Owners(), nil
+}

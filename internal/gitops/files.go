@@ -22,7 +22,12 @@ import (
 func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, known) })
+	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, nil, known) })
+}
+
+// FilesNamed is Files for those files whose names are wanted. No other file is fetched.
+func (v *OwnerView) FilesNamed(ctx context.Context, folders folder.Trees, wanted func(name string) bool) (map[folder.Key][]git.File, error) {
+	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, nil) })
 }
 
 // entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.
@@ -33,7 +38,7 @@ type entryOf struct {
 }
 
 func (v *OwnerView) files(
-	ctx context.Context, folders folder.Trees, known func(git.Hash) ([]byte, bool),
+	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) ([]byte, bool),
 ) (map[folder.Key][]git.File, error) {
 	files := map[folder.Key][]git.File{}
 	var level, all []entryOf
@@ -54,6 +59,9 @@ func (v *OwnerView) files(
 			return nil, err
 		}
 		level, all = next, append(all, found...)
+	}
+	if wanted != nil {
+		all = slices.DeleteFunc(all, func(p entryOf) bool { return !wanted(p.name) })
 	}
 	isKnown := func(p entryOf) (content []byte, ok bool) {
 		if p.Kind() == git.KindSubmodule || known == nil {

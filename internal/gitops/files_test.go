@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,5 +110,47 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	cancel()
 	if _, err := inspect(t, r, dev).Files(ended, folders, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
+	}
+}
+
+// A commit of the past, whatever the server can give: its records, and of its folders the files that were asked for.
+func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}))
+		past := r.git("rev-parse", "main")
+		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "3", "other", "new")}))
+		w := r.clone()
+		w.write(dev.Path+"/.flotilla/"+dev.Name+"/torn.json", "{")
+		w.push()
+		view := inspect(t, r, dev)
+		written, err := view.Records(t.Context(), past)
+		if err != nil || len(written.Records) != 2 || len(written.Unreadable) > 0 || written.Tip != past {
+			t.Fatalf("%+v, %v", written, err)
+		}
+		files, err := view.FilesNamed(t.Context(), written.Trees, func(name string) bool { return name == "config" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := printed(files), map[string]string{"drone/app": "config 1", "large/app": "config 2"}; sprint(got) != sprint(want) {
+			t.Errorf("files = %v", got)
+		}
+		if now, err := view.Records(t.Context(), ""); err != nil || !slices.Equal(now.Unreadable, []string{dev.Path + "/.flotilla/" + dev.Name + "/torn.json"}) {
+			t.Errorf("unreadable are %v, %v", now.Unreadable, err)
+		}
+		if got := view.Owners(); !slices.Equal(got, []string{dev.Name}) {
+			t.Errorf("owners are %v", got)
+		}
+	})
+}
+
+func TestOnlyFilesThatAreAskedForAreFetched(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+	folders := deployedTrees{"drone": {"app": rendered(t, "a", "one", "b", "two").Tree}}
+	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "one", "b", "two")}))
+	view := inspect(t, r, dev)
+	if _, err := view.FilesNamed(t.Context(), folders, func(name string) bool { return name == "b" }); err != nil || view.Blobs() != 1 {
+		t.Errorf("%d blobs were fetched, %v", view.Blobs(), err)
 	}
 }

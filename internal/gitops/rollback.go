@@ -79,7 +79,8 @@ type past struct {
 	*layout
 	owner   Owner
 	commit  string
-	records map[string]hostRecord
+	entries map[string]git.Hash   // host to the blob of the owner's record
+	records map[string]hostRecord // those that can be read
 }
 
 // at is a commit that the branch contains.
@@ -102,11 +103,11 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 		return nil, err
 	}
 	at := &past{layout: work, owner: owner, commit: commit}
-	entries, err := at.openOwner(ctx, owner, nil)
+	at.entries, err = at.openOwner(ctx, owner, nil)
 	if err != nil {
 		return nil, err
 	}
-	at.records, err = at.readRecords(ctx, entries)
+	at.records, err = at.readRecords(ctx, at.entries)
 	return at, err
 }
 

@@ -65,6 +65,9 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 	return records, w.Open(ctx, directories)
 }
 
+// Owners are the names of the owners that have records at the owner's path, in order.
+func (v *OwnerView) Owners() []string { return v.work.ownersAt(v.owner.Path) }
+
 // Deployed returns the tree ids that the given folders have at the tip, whatever
 // marker and record there are. A folder that is gone is absent, and so is one with
 // something else than a folder at its path. It reads nothing but the trees of
@@ -142,6 +145,8 @@ type Written struct {
 	// Trees are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
 	// absent, its host is not.
 	Trees folder.Trees
+	// Unreadable are the paths of records that cannot be read, in order.
+	Unreadable []string
 }
 
 // Label is the owner's name in the labels of what is rendered, where that is another one than its own; else "".
@@ -159,7 +164,7 @@ func (w Written) Label() string {
 // Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
 func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error) {
 	return using(ctx, v.look, func() (Written, error) {
-		at := &past{layout: v.work, owner: v.owner, commit: v.Commit}
+		at := &past{layout: v.work, owner: v.owner, commit: v.Commit, entries: v.records}
 		var err error
 		if commit == "" {
 			at.records, err = v.work.readRecords(ctx, v.records)
@@ -170,6 +175,11 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 			return Written{}, err
 		}
 		written := Written{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
+		for _, host := range slices.Sorted(maps.Keys(at.entries)) {
+			if _, ok := at.records[host]; !ok {
+				written.Unreadable = append(written.Unreadable, at.owner.record(host))
+			}
+		}
 		for host, record := range at.records {
 			written.Holder = max(written.Holder, record.Holder)
 			written.Trees[host] = make(map[string]string, len(record.DeploymentTargets))
