@@ -121,6 +121,16 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("a comparison shows both sides, and which values differ", func(t *testing.T) {
+		tab := openTab(t, browser, small, look{})
+		tab.click(`#comparisons summary`)
+		tab.until("the keys", `document.querySelector('#comparisons details').open`)
+		for _, text := range []string{"5 deployment targets differ, 12 are the same: stage at 1234567890 beside prod", "v2.4.0 on 2 hosts, v2.4.1 on 1 host", "DATABASE_URL postgres://stage → postgres://east, postgres://west", "2 more"} {
+			tab.is(text+" is told", `document.getElementById('comparisons').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+		tab.screenshot("3-comparison", true)
+	})
+
 	t.Run("the address brings back what was looked at", func(t *testing.T) {
 		first := openTab(t, browser, middle, look{})
 		ask[bool](first, `change({q: 'app-0002', verdict: ['ready'], view: 'list'}) || open(result.found[1]) || true`)

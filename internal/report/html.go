@@ -35,7 +35,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(functions).Parse(pag
 func HTML(p *Page) ([]byte, error) {
 	rows := listing(p)
 	encoded, err := encode(p, everything)
-	for detail := withoutTexts; err == nil && detail >= withoutValues && len(encoded)+len(rows) > dataBytes; detail-- {
+	for detail := withoutTexts; err == nil && detail >= withoutValues && len(encoded)+len(rows)+comparisonBytes(p) > dataBytes; detail-- {
 		encoded, err = encode(p, detail)
 	}
 	if err != nil {

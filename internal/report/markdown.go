@@ -28,6 +28,7 @@ func Markdown(p *Page, limit int) string {
 	m.assignments(verdict.Failed)
 	m.rollouts()
 	m.promotions()
+	m.comparisons()
 	m.assignments(verdict.Behind)
 	m.clusters()
 	m.unscheduled()

@@ -31,6 +31,8 @@ type Page struct {
 
 	Rollouts   []Rollout
 	Promotions []Promotion
+	// Comparisons are shown in this order; what of values they have is shown, too.
+	Comparisons []Comparison
 	// History is of the newest commits, newest first; HistoryCut says that there are older ones.
 	History    []Commit
 	HistoryCut bool

@@ -3,6 +3,7 @@ package report_test
 import (
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -71,6 +72,7 @@ func smallPage() *report.Page {
 			{Name: "to-prod", Candidate: "9f8e7d6c", Promoted: "1a2b3c4d", WaitsFor: "the gate to open", Since: hour(8)},
 			{Name: "chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: hour(50)},
 		},
+		Comparisons: []report.Comparison{{Name: "stage and prod", Result: smallComparison()}},
 		History: []report.Commit{
 			{ID: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Author: "Ada Example", Subject: "platform: change 2 assignments", Time: hour(3), Count: 2,
 				Source: "https://git.example.com/platform/control-plane@88f0e1d2c3b4", Changes: []report.Change{
@@ -94,5 +96,39 @@ func smallPage() *report.Page {
 		Regions: []report.Region{
 			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 15}}, {Name: "", Hosts: 1},
 		},
+	}
+}
+
+// smallComparison has one of each thing that a comparison can hold.
+func smallComparison() *comparison.Result {
+	version := func(tag string, hosts ...string) comparison.Version {
+		return comparison.Version{Manifests: &folder.Manifests{Storage: "git", Repo: "https://git.example.com/payments", Tag: tag}, Hosts: hosts}
+	}
+	return &comparison.Result{
+		Left:   comparison.Seen{Name: "stage", Branch: "stage", Commit: "1234567890abcdef1234567890abcdef12345678", Written: true, Hosts: 2, Assignments: 6},
+		Right:  comparison.Seen{Name: "prod", Branch: "main", Path: "clusters", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Written: true, Hosts: 3, Assignments: 9},
+		Counts: comparison.Counts{OnlyLeft: 1, OnlyRight: 1, Different: 3, Same: 12, Unread: 1},
+		Targets: []comparison.Target{
+			{
+				Name: "payments-app-live", Workload: "payments-app", Workspace: "payments", State: comparison.Different,
+				Differs: []comparison.Aspect{comparison.ByHosts, comparison.ByVersion, comparison.ByValues, comparison.ByPolicies},
+				Left:    comparison.Part{Versions: []comparison.Version{version("v2.4.1", "large", "small")}, OnlyHosts: []string{"small"}, OnlyPolicies: []string{"everywhere"}},
+				Right: comparison.Part{
+					Versions: []comparison.Version{version("v2.4.0", "clusters/factory-7", "large"), version("v2.4.1", "canary")}, OnlyHosts: []string{"canary", "clusters/factory-7"}, MoreHosts: 3,
+				},
+				Keys: []comparison.Key{
+					{Key: "DATABASE_URL", State: comparison.Different, Left: []string{"postgres://stage"}, Right: []string{"postgres://east", "postgres://west"}},
+					{Key: "DEBUG", State: comparison.OnlyLeft, Left: []string{""}}, {Key: "REPLICAS", State: comparison.OnlyRight, Right: []string{"3"}},
+				},
+				MoreKeys: 2,
+			},
+			{Name: "reports-live", RightName: "reports-prod", Workload: "reports", State: comparison.Different, Differs: []comparison.Aspect{comparison.ByValues}, Left: comparison.Part{Versions: []comparison.Version{version("v1", "large")}},
+				Right: comparison.Part{Versions: []comparison.Version{version("v1", "large")}}, KeysUnknown: true},
+			{Name: "search-live", Workload: "search", State: comparison.Different, Differs: []comparison.Aspect{comparison.ByVersion, comparison.ByPolicies}, Left: comparison.Part{Versions: []comparison.Version{version("v7", "large")}},
+				Right: comparison.Part{Versions: []comparison.Version{{Manifests: &folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "search", Version: "v7"}, Hosts: []string{"large"}}}}},
+			{Name: "telemetry-agent", Workload: "telemetry", State: comparison.OnlyRight, Right: comparison.Part{Versions: []comparison.Version{{Hosts: []string{"large"}}}}},
+			{Name: "trial-live", Workload: "trial", State: comparison.OnlyLeft, Left: comparison.Part{Versions: []comparison.Version{version("", "large")}}},
+		},
+		Notes: []string{"Of 1 deployment target it is not known which values differ."},
 	}
 }
