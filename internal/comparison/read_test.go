@@ -38,7 +38,9 @@ func (r *repository) WrittenAt(_ context.Context, owner delivery.Owner, commit s
 	return r.written[owner.Location.Branch+commit], nil
 }
 
-func (r *repository) OwnersAt(context.Context, delivery.Owner) ([]string, error) { return r.owners, nil }
+func (r *repository) OwnersAt(context.Context, delivery.Owner) ([]string, error) {
+	return r.owners, nil
+}
 
 func (r *repository) FilesNamed(_ context.Context, _ delivery.Owner, folders rollout.Trees, wanted func(string) bool) (map[rollout.Key][]folder.File, error) {
 	files := map[rollout.Key][]folder.File{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	strict "sigs.k8s.io/json"
@@ -64,6 +65,11 @@ func (r *Result) Within(b Bounds) *Result {
 		}
 	}
 	return &bounded
+}
+
+// WithoutValues returns the result without values of keys.
+func (r *Result) WithoutValues() *Result {
+	return r.Within(Bounds{Targets: math.MaxInt, Hosts: math.MaxInt, Keys: math.MaxInt})
 }
 
 func (p Part) within(b Bounds) Part {

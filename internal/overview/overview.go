@@ -33,6 +33,8 @@ type Input struct {
 	Progress []rollout.Progress
 	// Promotions are shown as they are.
 	Promotions []report.Promotion
+	// Comparisons are shown as they are, too.
+	Comparisons []report.Comparison
 	// Rules are the results of the constraints, and Expressions their CEL, by name.
 	Rules       []constraint.Result
 	Expressions map[string]string
@@ -81,7 +83,7 @@ func Build(in Input) *Result {
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
 		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
-		Promotions: in.Promotions, Links: in.Links, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
+		Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
 	}
 	if in.Seen != nil {
 		m.out.Page.Commit = in.Seen.Written.Tip

@@ -186,6 +186,16 @@ data "flotilla_overview" "dev" {
   promotions   = { dev = { candidate = "2", promoted = "1", waiting_for = "", promoted_at = "2026-01-01T00:00:00Z" } }
 }
 
+data "flotilla_comparison" "dev" {
+  left           = { gitops_repo = local.gitops_repo, name = "dev" }
+  right          = { gitops_repo = merge(local.gitops_repo, { branch = "next" }), name = "next", commit = null }
+  pairs          = { deployment_targets = { "app-live" = "app-next" }, hosts = { edge = "next" } }
+  show_values    = true
+  limit          = 10
+  markdown_limit = 2048
+  timeouts       = { read = "1m" }
+}
+
 output "manifests" {
   value     = local.manifests
   sensitive = true

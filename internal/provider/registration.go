@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/configsnapshots"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/diff"
@@ -47,6 +48,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 // DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		comparison.New,
 		compliance.New,
 		configsnapshots.New,
 		diff.New,

@@ -129,7 +129,7 @@ var assignments = table.Object[assignment]{
 	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.", func(a assignment) string { return a.Workspace }),
 	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
 	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.", func(a assignment) string { return a.ConfigVersion }),
-	table.ObjectOrNull("manifests", "What its manifests are, in the words of the deployment target; null where the record does not say.", manifests,
+	table.ObjectOrNull("manifests", "What its manifests are, in the words of the deployment target; null where the record does not say.", repository.Manifests,
 		func(a assignment) *folder.Manifests { return a.Manifests }),
 	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
 	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.", func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
@@ -138,17 +138,6 @@ var assignments = table.Object[assignment]{
 	table.ObjectOrNull("source", "Where that change came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
 		func(a assignment) folder.Source { return a.Source }),
 	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.Object { return a.Objects }),
-}
-
-var manifests = table.Object[*folder.Manifests]{
-	table.Text("storage", "`git`, `helm` or `oci`.", func(m *folder.Manifests) string { return m.Storage }),
-	table.Text("repo", "URL of the repository.", func(m *folder.Manifests) string { return m.Repo }),
-	table.TextOrNull("branch", "The branch.", func(m *folder.Manifests) string { return m.Branch }),
-	table.TextOrNull("tag", "The tag.", func(m *folder.Manifests) string { return m.Tag }),
-	table.TextOrNull("commit", "The commit.", func(m *folder.Manifests) string { return m.Commit }),
-	table.TextOrNull("path", "Path in the repository or artifact.", func(m *folder.Manifests) string { return m.Path }),
-	table.TextOrNull("chart", "Name of the chart.", func(m *folder.Manifests) string { return m.Chart }),
-	table.TextOrNull("version", "Version of the chart or artifact.", func(m *folder.Manifests) string { return m.Version }),
 }
 
 // clusterHosts is what the names of hosts begin with that are clusters.

@@ -53,6 +53,11 @@ func definition() schema.Schema {
 				MarkdownDescription: "Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes " +
 					"`{candidate, promoted, waiting_for, opened_at, promoted_at}`. Their values are shown, whatever `show_values` says.",
 			},
+			"comparisons": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: fmt.Sprintf("Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values are shown "+
+					"where `show_values` is `true` here and there. The state keeps their hashes.", report.MaxComparisons),
+			},
 			"show_values": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Whether the page shows the values of the configuration (default `false`). Without it the page says which config containers each " +
@@ -78,14 +83,10 @@ func definition() schema.Schema {
 				MarkdownDescription: fmt.Sprintf("How many commits of the history are shown, at most %d. Default %d; 0 reads none, and asks the repository "+
 					"once less.", maxOverviewHistory, defaultOverviewHistory),
 			},
-			"markdown_limit": schema.Int64Attribute{
-				Optional: true,
-				MarkdownDescription: fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
-					"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
-			},
-			"timeouts": timeouts.ReadAttribute(),
-			"html":     schemas.ComputedText("The page: one file that makes no request."),
-			"markdown": schemas.ComputedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
+			"markdown_limit": schemas.MarkdownLimitAttribute(),
+			"timeouts":       timeouts.ReadAttribute(),
+			"html":           schemas.ComputedText("The page: one file that makes no request."),
+			"markdown":       schemas.ComputedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
 			"health_score": schema.Int64Attribute{
 				Computed: true,
 				MarkdownDescription: "Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
@@ -113,9 +114,6 @@ func overviewFleetAttribute() schema.SingleNestedAttribute {
 const (
 	defaultOverviewHistory = 20
 	maxOverviewHistory     = 1000
-	defaultMarkdownLimit   = 65536
-	minMarkdownLimit       = 1024
-	maxMarkdownLimit       = 16 << 20
 	defaultRegionLabel     = "region"
 )
 

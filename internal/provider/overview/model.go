@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
+	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -19,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
@@ -33,6 +35,7 @@ type model struct {
 	Evidence      types.String  `tfsdk:"evidence"`
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
 	Promotions    types.Dynamic `tfsdk:"promotions"`
+	Comparisons   types.Map     `tfsdk:"comparisons"`
 	ShowValues    types.Bool    `tfsdk:"show_values"`
 	Health        types.Dynamic `tfsdk:"health"`
 	Links         types.Dynamic `tfsdk:"links"`
@@ -112,6 +115,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 		}
 		q.in.Progress = append(q.in.Progress, progress)
 	}
+	q.in.Comparisons = m.decodeComparisons(diagnostics)
 	if !m.Evidence.IsNull() {
 		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))
 		if err != nil {
@@ -122,12 +126,34 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 	return q
 }
 
+// decodeComparisons reads comparisons, without their values where those are not to be shown.
+func (m *model) decodeComparisons(diagnostics *diag.Diagnostics) []report.Comparison {
+	var comparisons []report.Comparison
+	given := tfvalue.PlainMap(m.Comparisons.Elements())
+	if len(given) > report.MaxComparisons {
+		diagnostics.AddAttributeError(path.Root("comparisons"), "Too many comparisons", fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		text, _ := given[name].(string)
+		result, err := comparison.Parse([]byte(text))
+		if err != nil {
+			diagnostics.AddAttributeError(path.Root("comparisons").AtMapKey(name), "Invalid comparison", tfvalue.Sentence(err.Error())+" Set it to json of a flotilla_comparison.")
+			continue
+		}
+		if !m.ShowValues.ValueBool() {
+			result = result.WithoutValues()
+		}
+		comparisons = append(comparisons, report.Comparison{Name: name, Result: result})
+	}
+	return comparisons
+}
+
 // decodeNumbers reads the part of the configuration that is checked before all of it is known.
 func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 	q.in.Bounds, q.in.Promotions = decodeBounds(m.Health, diagnostics), decodePromotions(m.Promotions, diagnostics)
 	q.in.Links = decodeLinks(m.Links, diagnostics)
-	q.history = wholeWithin("history", m.History, defaultOverviewHistory, 0, maxOverviewHistory, diagnostics)
-	q.markdownLimit = wholeWithin("markdown_limit", m.MarkdownLimit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, diagnostics)
+	q.history = tfvalue.WholeWithin("history", m.History, defaultOverviewHistory, 0, maxOverviewHistory, diagnostics)
+	q.markdownLimit = schemas.MarkdownLimit(m.MarkdownLimit, diagnostics)
 	return q
 }
 
@@ -214,18 +240,6 @@ func promotedText(o *fleet.Object, name string) string {
 	return text
 }
 
-// wholeWithin reads a whole number within bounds.
-func wholeWithin(attribute string, value types.Int64, instead, least, most int, diagnostics *diag.Diagnostics) int {
-	if value.IsNull() || value.IsUnknown() {
-		return instead
-	}
-	if number := value.ValueInt64(); number < int64(least) || number > int64(most) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf("It must be a whole number from %d to %d, not %d.", least, most, number))
-		return instead
-	}
-	return int(value.ValueInt64())
-}
-
 // set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
 func (m *model) set(result *overview.Result, q *question) error {
 	html, err := report.HTML(result.Page)
@@ -254,6 +268,13 @@ func (m *model) set(result *overview.Result, q *question) error {
 	m.HealthScores = types.MapValueMust(types.Int64Type, scores)
 	m.Summary = summary.Value(numbers{result.Counts, rules.Summary})
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
+	if !m.Comparisons.IsNull() {
+		hashes := make(map[string]attr.Value, len(m.Comparisons.Elements()))
+		for name, text := range m.Comparisons.Elements() {
+			hashes[name] = types.StringValue(tfvalue.Hash(text.(types.String).ValueString()))
+		}
+		m.Comparisons = types.MapValueMust(types.StringType, hashes)
+	}
 	if !m.Evidence.IsNull() {
 		m.Evidence = types.StringValue(tfvalue.Hash(m.Evidence.ValueString()))
 	}

@@ -29,6 +29,23 @@ func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 	return repo, known && len(findings) == 0
 }
 
+// ReadLocation reads the attribute gitops_repo of an object.
+func ReadLocation(o *fleet.Object) delivery.Location {
+	if !o.Has("gitops_repo") {
+		o.Report("gitops_repo", "is required")
+		return delivery.Location{}
+	}
+	value, _ := o.Value("gitops_repo")
+	at, _, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = CheckGitopsRepo("", value)
+	}
+	for _, finding := range findings {
+		o.Report(strings.TrimSuffix("gitops_repo."+finding.Path, "."), "%s", finding.Message)
+	}
+	return at
+}
+
 // CheckGitopsRepo checks what package fleet does not: URL and branch by the rules of Git. attribute is the prefix of paths.
 func CheckGitopsRepo(attribute string, value any) fleet.Findings {
 	repo, ok := value.(map[string]any)

@@ -1,10 +1,37 @@
 package schemas
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // ComputedText is a computed text attribute of a data source.
 func ComputedText(what string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+}
+
+// The length of Markdown, in bytes.
+const (
+	defaultMarkdownLimit = 65536
+	minMarkdownLimit     = 1024
+	maxMarkdownLimit     = 16 << 20
+)
+
+// MarkdownLimitAttribute is the attribute markdown_limit of a data source that has markdown.
+func MarkdownLimitAttribute() schema.Int64Attribute {
+	return schema.Int64Attribute{
+		Optional: true,
+		MarkdownDescription: fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
+			"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
+	}
+}
+
+// MarkdownLimit reads it.
+func MarkdownLimit(value types.Int64, diagnostics *diag.Diagnostics) int {
+	return tfvalue.WholeWithin("markdown_limit", value, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, diagnostics)
 }

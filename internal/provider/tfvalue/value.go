@@ -218,3 +218,15 @@ func CheckLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
 	}
 }
+
+// WholeWithin reads a whole number within bounds. It returns the default for one that is not set, not known or outside of them.
+func WholeWithin(attribute string, value types.Int64, byDefault, least, most int, diagnostics *diag.Diagnostics) int {
+	if value.IsNull() || value.IsUnknown() {
+		return byDefault
+	}
+	if number := value.ValueInt64(); number < int64(least) || number > int64(most) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf("It must be a whole number from %d to %d, not %d.", least, most, number))
+		return byDefault
+	}
+	return int(value.ValueInt64())
+}

@@ -1,0 +1,132 @@
+// Package comparison is flotilla_comparison: two owners, or two commits, side by side.
+package comparison
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+)
+
+// New returns the data source.
+func New() datasource.DataSource {
+	return frame.DataSource[model]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
+}
+
+// defaultLimit is how many deployment targets are listed: more than the reference fleet has.
+const defaultLimit = 2_500
+
+// maxLimit is how many can be listed.
+const maxLimit = 100_000
+
+func definition() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and last Tuesday, two commits " +
+			"of a rollout. It says by deployment target what only one side has, and where versions, values, hosts or target policies differ: as data, as Markdown for a " +
+			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values the files of folders that " +
+			fmt.Sprintf("may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.", comparison.MaxFolders),
+		Attributes: map[string]schema.Attribute{
+			"left": schema.DynamicAttribute{
+				Required: true,
+				MarkdownDescription: "The one side: `{gitops_repo = {url, branch, path}, name, commit}`. `gitops_repo` and `name` are those of the assignment; `commit` is the " +
+					"full id of a commit in the history of the branch, as `flotilla_history` lists them, and unset for now.",
+			},
+			"right": schema.DynamicAttribute{Required: true, MarkdownDescription: "The other side, likewise. It may be in another repository."},
+			"pairs": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "What is the same under two names: `{deployment_targets = {<left> = <right>}, hosts = {<left> = <right>}}`, by full names of deployment " +
+					"targets, and names of cluster types or `clusters/<cluster>`. Other names are the same on both sides.",
+			},
+			"show_values": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
+					"holds no value.",
+			},
+			"limit": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit),
+			},
+			"markdown_limit":     schemas.MarkdownLimitAttribute(),
+			"timeouts":           timeouts.ReadAttribute(),
+			"summary":            summary.Attribute("The comparison in numbers, and what was looked at."),
+			"notes":              schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "What the comparison lacks, in sentences; empty where it lacks nothing."},
+			"complete":           schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `deployment_targets` is complete, or was cut at `limit`."},
+			"deployment_targets": targets.ListAttribute("Deployment targets that are not the same on both sides, in the order of their names."),
+			"markdown":           schemas.ComputedText("The comparison as Markdown, for a comment on a pull request."),
+			"json":               schemas.ComputedText("The comparison as JSON, for `comparisons` of `flotilla_overview`, of 128 KiB at most."),
+		},
+	}
+}
+
+// validate checks what needs no server.
+func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+
+// read reads both sides.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	q := m.decode(diagnostics)
+	if q.left == q.right && !diagnostics.HasError() {
+		diagnostics.AddAttributeError(path.Root("right"), "Both sides are the same", fmt.Sprintf(
+			"Both are the assignment %q on branch %q. Give one of them another commit, name or gitops_repo.", q.left.Owner.Name, q.left.Owner.Location.Branch))
+	}
+	if diagnostics.HasError() {
+		return
+	}
+	result, err := comparison.Read(ctx, c.Delivery, q.left, q.right, q.pairs)
+	if err != nil {
+		addError(ctx, diagnostics, err)
+		return
+	}
+	document, err := result.Marshal(q.showValues)
+	if err != nil {
+		diagnostics.AddError("Cannot write the comparison", tfvalue.Sentence(err.Error()))
+		return
+	}
+	shown := result.Within(comparison.Bounds{Targets: q.limit, Hosts: maxHosts, Keys: maxKeys, Values: maxValues, Runes: maxRunes, ShowValues: q.showValues})
+	m.Summary = summary.Value(result)
+	m.Notes, m.Complete = tfvalue.Texts(result.Notes), types.BoolValue(shown.MoreTargets == 0)
+	m.DeploymentTargets = targets.List(pointers(shown.Targets))
+	m.Markdown = types.StringValue(report.ComparisonMarkdown(shown, q.markdownLimit))
+	m.JSON = types.StringValue(string(document))
+}
+
+// Bounds of what is listed of a deployment target.
+const (
+	maxHosts  = 10_000
+	maxKeys   = 200
+	maxValues = 10
+	maxRunes  = 1_000
+)
+
+// addError reports what is wrong with a side at its attribute.
+func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
+	var side *comparison.SideError
+	if timeouts.AddEnded(ctx, diagnostics, err) || !errors.As(err, &side) {
+		return
+	}
+	at := path.Root("left")
+	if side.Right {
+		at = path.Root("right")
+	}
+	kind := repository.KindOf(err, "Repository cannot be used")
+	switch {
+	case errors.Is(err, comparison.ErrOwner):
+		kind.Summary = "No such assignment"
+	case errors.Is(err, git.ErrCommit):
+		kind.Summary, kind.Advice = "No such commit", " The data source flotilla_history lists the commits of a branch."
+	}
+	diagnostics.AddAttributeError(at, kind.Summary, tfvalue.Sentence(err.Error())+kind.Advice)
+}

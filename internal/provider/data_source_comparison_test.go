@@ -1,0 +1,357 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// comparedFleet is a fleet whose edge target has a tag, and whose containers are others.
+func comparedFleet(tag string, containers ...any) providertest.Call {
+	target := func(labels map[string]any, manifests map[string]any) map[string]any {
+		return map[string]any{"environment": "dev", "labels": labels, "manifests": manifests}
+	}
+	return fleetOf(map[string]any{
+		"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{
+			"edge": target(map[string]any{"edge": "true"}, map[string]any{"repo": "https://git.example.com/app", "tag": tag}),
+			"core": target(nil, map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": "core"}),
+		}}},
+		"config_containers": containers,
+	})
+}
+
+func container(name string, labels, data map[string]any) map[string]any {
+	return map[string]any{"name": name, "labels": labels, "data": data}
+}
+
+// compared is a repository with two environments on two branches: other version and values, and no core on large in prod.
+func compared(t *testing.T) string {
+	t.Helper()
+	url := bare(t)
+	at := func(name string) map[string]any {
+		return map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": name}}
+	}
+	apply(t, providertest.New(startProvider), assigned(url, comparedFleet("v2",
+		container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), at("stage")))
+	prod := comparedFleet("v1", container("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}), container("edge", map[string]any{"edge": "true"}, map[string]any{"CACHE": "canary-on"}))
+	prod.Arguments[0].(map[string]any)["target_policies"] = []any{
+		policy("edge", map[string]any{"match_labels": map[string]any{"edge": "true"}}, map[string]any{"match_labels": map[string]any{"edge": "true"}}),
+		policy("prod-core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
+	}
+	apply(t, providertest.New(startProvider), assigned(url, prod, at("prod")))
+	return url
+}
+
+func sideAt(url, name, commit string) map[string]any {
+	side := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": name}, "name": name}
+	if commit != "" {
+		side["commit"] = commit
+	}
+	return side
+}
+
+func readComparison(t *testing.T, attributes map[string]any) (map[string]any, providertest.Diagnostics) {
+	t.Helper()
+	return providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_comparison", attributes)
+}
+
+func mustReadComparison(t *testing.T, attributes map[string]any) map[string]any {
+	t.Helper()
+	read, said := readComparison(t, attributes)
+	if len(said) > 0 {
+		t.Fatal(said)
+	}
+	return read
+}
+
+// printedTargets are the deployment targets of a comparison, a line for each.
+func printedTargets(read map[string]any) string {
+	var lines []string
+	for _, entry := range read["deployment_targets"].([]any) {
+		target := entry.(map[string]any)
+		line := fmt.Sprintf("%s %s %v", target["name"], target["state"], target["differs"])
+		for _, side := range []string{"left", "right"} {
+			part := target[side].(map[string]any)
+			for _, version := range part["versions"].([]any) {
+				v := version.(map[string]any)
+				m := v["manifests"].(map[string]any)
+				line += fmt.Sprintf(" %s:%v%v%v", side, m["tag"], m["branch"], v["hosts"])
+			}
+			line += fmt.Sprintf(" only:%v%v", part["only_hosts"], part["only_policies"])
+		}
+		for _, entry := range target["keys"].([]any) {
+			key := entry.(map[string]any)
+			line += fmt.Sprintf(" %s:%s%v%v", key["key"], key["state"], key["left"], key["right"])
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	sides := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", "")}
+	read := mustReadComparison(t, sides)
+	want := strings.Join([]string{
+		"app-core different [hosts values policies] left:<nil>main[drone large] only:[large][core core-on-large] right:<nil>main[drone] only:[][prod-core] CACHE:only_right[][] LOG_LEVEL:only_left[][] URL:different[][]",
+		"app-edge different [version values] left:v2<nil>[drone] only:[][] right:v1<nil>[drone] only:[][] CACHE:only_right[][] LOG_LEVEL:only_left[][] URL:different[][]",
+	}, "\n")
+	if got := printedTargets(read); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	summary := map[string]any{
+		"different": 2, "only_left": 0, "only_right": 0, "same": 0,
+		"left":  map[string]any{"written": true, "commit": git(t, url, "rev-parse", "stage"), "hosts": 2, "assignments": 3},
+		"right": map[string]any{"written": true, "commit": git(t, url, "rev-parse", "prod"), "hosts": 1, "assignments": 2},
+	}
+	if got := fmt.Sprint(read["summary"]); got != fmt.Sprint(summary) || fmt.Sprint(read["notes"], read["complete"]) != "[] true" {
+		t.Errorf("summary is %s, want %v; notes are %v, complete %v", got, summary, read["notes"], read["complete"])
+	}
+	// Values are shown where somebody asks for them.
+	if strings.Contains(fmt.Sprint(read), "canary") {
+		t.Errorf("values are shown: %v", read)
+	}
+	shown := maps.Clone(sides)
+	shown["show_values"] = true
+	read = mustReadComparison(t, shown)
+	if got := printedTargets(read); !strings.Contains(got, "URL:different[canary-stage][canary-prod]") || !strings.Contains(got, "CACHE:only_right[][canary-on]") {
+		t.Errorf("got %s", got)
+	}
+	for _, form := range []string{"markdown", "json"} {
+		if text := read[form].(string); !strings.Contains(text, "canary-stage") || !strings.Contains(text, "app-core") {
+			t.Errorf("%s is %s", form, text)
+		}
+	}
+	limited := maps.Clone(sides)
+	maps.Copy(limited, map[string]any{"limit": 1, "markdown_limit": 1024})
+	read = mustReadComparison(t, limited)
+	if len(read["deployment_targets"].([]any)) != 1 || read["complete"] != false || len(read["markdown"].(string)) > 1024 {
+		t.Errorf("limited it is %v", read)
+	}
+	framework, said := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_comparison", shown)
+	if said.Err() != nil || framework["markdown"] == nil {
+		t.Errorf("by the framework alone: %s", said)
+	}
+}
+
+func TestAComparisonOfTwoCommitsSaysWhatARolloutChanges(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	apply(t, w, assigned(url, fleetOf(nil), at))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, fleetOf(changedContainers()), at))
+	second := git(t, url, "rev-parse", "dev")
+	// Somebody changes a file that is none of configuration.
+	folder := repository{url: url, cloneURL: url}.clone(t, "dev")
+	writeFile(t, filepath.Join(folder, "drone", "app-edge", "namespace.yaml"), "# by hand\n")
+	git(t, folder, "commit", "-qam", "by hand")
+	git(t, folder, "push", "-q", "origin", "dev")
+	for name, test := range map[string]struct {
+		left, right, want string
+	}{
+		"two commits":      {first, second, "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"},
+		"then and now":     {second, "", "app-edge different [files] left:<nil>main[drone] only:[][] right:<nil>main[drone] only:[][]"},
+		"twice, by chance": {git(t, folder, "rev-parse", "dev"), "", ""},
+	} {
+		read := mustReadComparison(t, map[string]any{"left": sideAt(url, "dev", test.left), "right": sideAt(url, "dev", test.right)})
+		if got := printedTargets(read); got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
+		}
+	}
+}
+
+// A mirror of a repository, whose environments have other names of hosts and deployment targets.
+func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	other := bare(t)
+	fleet := comparedFleet("v2", container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"}))
+	argument := fleet.Arguments[0].(map[string]any)
+	argument["cluster_types"] = []any{map[string]any{"name": "prod-drone", "labels": map[string]any{"edge": "true"}}, map[string]any{"name": "prod-large", "labels": map[string]any{"size": "large"}}}
+	targets := argument["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)
+	targets["prod-edge"] = targets["edge"]
+	delete(targets, "edge")
+	apply(t, providertest.New(startProvider), assigned(other, fleet, map[string]any{"name": "prod", "gitops_repo": map[string]any{"url": other, "branch": "prod"}}))
+	sides := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(other, "prod", "")}
+	read := mustReadComparison(t, sides)
+	if got := fmt.Sprint(read["summary"].(map[string]any)["only_left"], read["summary"].(map[string]any)["only_right"], read["summary"].(map[string]any)["different"]); got != "111" {
+		t.Errorf("without pairs: %s\n%s", got, printedTargets(read))
+	}
+	sides["pairs"] = map[string]any{"deployment_targets": map[string]any{"app-edge": "app-prod-edge"}, "hosts": map[string]any{"drone": "prod-drone", "large": "prod-large"}}
+	if read = mustReadComparison(t, sides); len(read["deployment_targets"].([]any)) > 0 || !strings.Contains(read["markdown"].(string), "Nothing differs: 2 deployment targets.") {
+		t.Errorf("with pairs:\n%s\n%s", printedTargets(read), read["markdown"])
+	}
+}
+
+func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "next", "")})
+	summary := read["summary"].(map[string]any)
+	if got := fmt.Sprint(read["notes"], summary["only_left"], summary["right"]); got != `[The right side is not written yet: branch "next" does not exist.]2`+fmt.Sprint(map[string]any{"written": false, "commit": nil, "hosts": 0, "assignments": 0}) {
+		t.Errorf("got %s", got)
+	}
+	if !strings.Contains(read["markdown"].(string), `The right side is not written yet: branch "next" does not exist.`) {
+		t.Error(read["markdown"])
+	}
+	// No repository yet, as before the first apply; and a path of a branch with nothing yet.
+	nowhere := sideAt(bare(t), "prod", "")
+	elsewhere := sideAt(url, "prod", "")
+	elsewhere["gitops_repo"].(map[string]any)["path"] = "clusters/prod"
+	for _, side := range []map[string]any{nowhere, elsewhere} {
+		if read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": side}); len(read["notes"].([]any)) != 1 {
+			t.Errorf("notes are %v", read["notes"])
+		}
+	}
+}
+
+func TestAComparisonIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	foreign := git(t, url, "rev-parse", "stage")
+	with := func(attribute string, value any) map[string]any {
+		side := sideAt(url, "prod", "")
+		side[attribute] = value
+		return side
+	}
+	for name, test := range map[string]struct {
+		attribute string
+		value     any
+		at, says  string
+	}{
+		"an owner that the branch does not have": {"right", with("name", "prd"), "right", `branch "prod" has no "prd" at path "", but "prod"`},
+		"a commit of another branch":             {"right", with("commit", foreign), "right", "is not in the history of the branch"},
+		"a commit of a branch that is not there": {"right", sideAt(url, "next", foreign), "right", "is not in the history of the branch"},
+		"a short commit":                         {"right", with("commit", foreign[:10]), "right", "commit: must be the full id of a commit"},
+		"the same side twice":                    {"right", sideAt(url, "stage", ""), "right", `Both are the assignment "stage" on branch "stage"`},
+		"no repository":                          {"right", map[string]any{"name": "prod"}, "right", "gitops_repo: is required"},
+		"no branch":                              {"left", with("gitops_repo", map[string]any{"url": url}), "left", "gitops_repo.branch: is required"},
+		"another scheme":                         {"left", with("gitops_repo", map[string]any{"url": "ftp://x", "branch": "x"}), "left", `gitops_repo.url: the URL's scheme "ftp"`},
+		"a misspelt key":                         {"left", with("comit", foreign), "left", `did you mean "commit"`},
+		"a misspelt key of the repository":       {"left", with("gitops_repo", map[string]any{"url": url, "branch": "x", "pth": "x"}), "left", "pth"},
+		"no name":                                {"left", with("name", nil), "left", "name: is required"},
+		"another name":                           {"left", with("name", "Stage_"), "left", "Stage_"},
+		"a text":                                 {"left", "stage", "left", "Must be an object"},
+		"another pair":                           {"pairs", map[string]any{"targets": map[string]any{}}, "pairs", "targets"},
+		"two pairs of one":                       {"pairs", map[string]any{"hosts": map[string]any{"a": "c", "b": "c"}}, "pairs", `pairs "c" with both "a" and "b"`},
+		"no limit":                               {"limit", 0, "limit", "from 1 to 100000"},
+		"too little Markdown":                    {"markdown_limit", 10, "markdown_limit", "from 1024"},
+		"another timeout":                        {"timeouts", map[string]any{"create": "1m"}, "timeouts", "create"},
+		"a repository that cannot be reached":    {"left", sideAt("http://127.0.0.1:1/x.git", "stage", ""), "left", "127.0.0.1:1"},
+		"another one that cannot be reached":     {"right", sideAt("http://127.0.0.1:1/x.git", "stage", ""), "right", "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", ""), test.attribute: test.value}
+			_, said := readComparison(t, attributes)
+			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("`+test.at+`")` || !strings.Contains(said[0].Detail, test.says) {
+				t.Errorf("said is %s", said)
+			}
+		})
+	}
+	_, said := readComparison(t, map[string]any{"left": map[string]any{"nme": "x"}, "right": "y", "limit": 0})
+	if len(said) < 4 {
+		t.Errorf("not all mistakes are told at once: %s", said)
+	}
+}
+
+// One look for each branch, and of files only those of configuration that differ.
+func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	git(t, url, "config", "uploadpack.allowAnySHA1InWant", "true")
+	git(t, url, "config", "uploadpack.allowFilter", "true")
+	path, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var looks, requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info/refs") {
+			looks.Add(1)
+		} else {
+			requests.Add(1)
+		}
+		(&cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(url), "GIT_HTTP_EXPORT_ALL=1"}}).ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	remote := server.URL + "/gitops.git"
+	over := mustReadComparison(t, map[string]any{"left": sideAt(remote, "stage", ""), "right": sideAt(remote, "prod", "")})
+	local := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", "")})
+	if !reflect.DeepEqual(over["deployment_targets"], local["deployment_targets"]) {
+		t.Errorf("over http it is %s", printedTargets(over))
+	}
+	if looks.Load() != 2 {
+		t.Errorf("%d looks at two branches", looks.Load())
+	}
+	// For each branch: the trees, the records, the trees of folders, and their files.
+	if requests.Load() > 10 {
+		t.Errorf("%d requests", requests.Load())
+	}
+	t.Logf("%d looks, %d requests", looks.Load(), requests.Load())
+}
+
+// A commit that is not known yet defers the reading, as of any data source.
+func TestAComparisonOfACommitThatIsNotKnownYetIsDeferred(t *testing.T) {
+	t.Parallel()
+	for _, tool := range tools(t) {
+		url := bare(t)
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: url}) + `
+data "flotilla_comparison" "test" {
+  left  = { gitops_repo = flotilla_assignment.test.gitops_repo, name = "dev", commit = flotilla_assignment.test.commit }
+  right = { gitops_repo = flotilla_assignment.test.gitops_repo, name = "dev" }
+}
+output "different" { value = data.flotilla_comparison.test.summary.different }
+`})
+		if planned := w.plan(); planned.OutputChanges["different"].AfterUnknown != true {
+			t.Errorf("the plan has %v", planned.OutputChanges["different"])
+		}
+		w.run("apply", "-input=false", "-auto-approve")
+		w.plan("-detailed-exitcode")
+	}
+}
+
+func TestThePageShowsComparisons(t *testing.T) {
+	t.Parallel()
+	url := compared(t)
+	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "prod", ""), "show_values": true})
+	comparisons := map[string]any{"stage and prod": read["json"]}
+	for show, isShown := range map[bool]bool{false: false, true: true} {
+		page := mustReadOverview(t, bare(t), map[string]any{"comparisons": comparisons, "show_values": show})
+		html := page["html"].(string)
+		if !strings.Contains(html, "2 deployment targets differ, 0 are the same") || !strings.Contains(html, "LOG_LEVEL") || strings.Contains(html, "canary-stage") != isShown {
+			t.Errorf("show_values = %v: values are shown: %v", show, strings.Contains(html, "canary-stage"))
+		}
+		if !strings.Contains(page["markdown"].(string), "| `stage and prod` | `stage` | `prod` | 2 | 0 | 0 | 0 |") {
+			t.Errorf("the Markdown is %s", page["markdown"])
+		}
+		kept := page["comparisons"].(map[string]any)["stage and prod"].(string)
+		if !strings.HasPrefix(kept, "sha256:") {
+			t.Errorf("the state keeps %s", kept)
+		}
+	}
+	_, said := readOverview(t, bare(t), map[string]any{"comparisons": map[string]any{"a": "{}", "b": read["json"]}})
+	if len(said) != 1 || said[0].At != `AttributeName("comparisons").ElementKeyString("a")` || !strings.Contains(said[0].Detail, "Set it to json of a flotilla_comparison.") {
+		t.Errorf("said is %s", said)
+	}
+	many := map[string]any{}
+	for i := range 9 {
+		many[fmt.Sprint(i)] = read["json"]
+	}
+	if _, said = readOverview(t, bare(t), map[string]any{"comparisons": many}); len(said) != 1 || !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool { return strings.Contains(d.Detail, "at most 8") }) {
+		t.Errorf("said is %s", said)
+	}
+}
