@@ -167,18 +167,15 @@ func wanted(scheduled *schedule.Result) rollout.Trees {
 
 // folders are what was written: those that the owner's records list.
 func folders(q *Question, written gitops.Written) []observe.Folder {
-	wanted := map[rollout.Key]*schedule.Assignment{}
+	namespaces := map[rollout.Key]string{}
 	for _, assignment := range q.Schedule.Assignments {
-		wanted[rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment
+		namespaces[rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
 	}
 	var all []observe.Folder
 	for key, record := range written.Records {
 		folder := observe.Folder{
-			Host: key.Host, DeploymentTarget: key.DeploymentTarget,
+			Host: key.Host, DeploymentTarget: key.DeploymentTarget, Namespace: namespaces[key], Wanted: record.Manifests.Revision(),
 			Tree: written.Trees[key.Host][key.DeploymentTarget], Recorded: record.Tree,
-		}
-		if assignment := wanted[key]; assignment != nil {
-			folder.Namespace, folder.Wanted = assignment.Namespace, assignment.Target.Target.Manifests.Revision()
 		}
 		if record.Tree == folder.Tree {
 			folder.Changed = record.Changed.UTC()

@@ -71,7 +71,8 @@ func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted rollo
 		}
 		written.Trees[key.Host][key.DeploymentTarget] = r.commits[r.tip]
 		written.Records[key] = gitops.FolderRecord{Tree: r.commits[r.tip], Record: folder.Record{
-			Objects: []folder.Object{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
+			Manifests: &folder.Manifests{Tag: "v2"},
+			Objects:   []folder.Object{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
 		}}
 	}
 	return written, nil
@@ -133,8 +134,7 @@ func question(types map[string]string) compliance.Question {
 	for _, host := range []string{"argo", "flux"} {
 		for _, target := range []string{"db-main", "web-main"} {
 			q.Schedule.Assignments = append(q.Schedule.Assignments, &schedule.Assignment{
-				Host:      &schedule.Host{Name: host, ClusterType: &fleet.ClusterType{Name: host}},
-				Target:    &schedule.Target{Name: target, Target: &fleet.DeploymentTarget{Manifests: fleet.Manifests{Manifests: folder.Manifests{Branch: "main"}}}},
+				Host: &schedule.Host{Name: host, ClusterType: &fleet.ClusterType{Name: host}}, Target: &schedule.Target{Name: target},
 				Namespace: "dev-" + host + "-" + target,
 			})
 		}
@@ -248,6 +248,25 @@ func mustAsk(t *testing.T, r *repository, q compliance.Question) *compliance.Ans
 		t.Fatal(err)
 	}
 	return answer
+}
+
+func TestWhatRunsIsReadFromClusters(t *testing.T) {
+	t.Parallel()
+	const revision = "70bd5d43ff21c6e481072379cf5574f77cbe4509"
+	q := question(map[string]string{"argo-1": "argo", "argo-2": "argo"})
+	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{"argo-1": api(t, "2-first-deploy-not-ready", nil), "argo-2": {Host: "https://127.0.0.1:1"}}}
+	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
+	var got []string
+	for _, run := range answer.Result.Runs() {
+		got = append(got, fmt.Sprint(run.Key(), run.Wanted, run.Version, run.Revision, run.Images, run.Clusters, run.Everywhere))
+	}
+	want := []string{
+		fmt.Sprint("argo/db-main", "v2", "main", revision, "example.com/db:1", []string{"argo-1"}, false),
+		fmt.Sprint("argo/web-main", "v2", "main", revision, "", []string{"argo-1"}, false),
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {

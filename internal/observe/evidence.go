@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -22,6 +23,9 @@ type Evidence struct {
 	// by the key of their assignment, whose tree is not the one that they have at Tip; "" where the commit
 	// does not have the folder. The tip's own entry may be left out.
 	Trees map[string]map[string]string
+	// Running is what most clusters run: of an assignment, by its key; of a deployment target, by its name, for those of its
+	// assignments that have no entry.
+	Running map[string]reconciler.Running
 }
 
 // About identifies the assignment that evidence is about. The repository is identified by commits and not by a
@@ -46,6 +50,9 @@ type Cluster struct {
 	verdict.Status
 	// Assignments are those whose status or commit differs from the cluster's, by key.
 	Assignments map[string]AssignmentStatus
+	// Running is what runs of the assignments of which that is not what most clusters run, by key; nil where it is not known
+	// of any assignment on the cluster.
+	Running map[string]reconciler.Running
 }
 
 // AssignmentStatus is what is known of one assignment on one cluster.
@@ -53,6 +60,31 @@ type AssignmentStatus struct {
 	// Commit is the one that the cluster has applied where it applies the folder.
 	Commit string
 	verdict.Status
+}
+
+// Evidence returns the result in the form that rollouts use.
+func (r *Result) Evidence() *Evidence {
+	e := &Evidence{About: r.About, Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
+	for i := range r.Clusters {
+		from := &r.Clusters[i]
+		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}
+		if !reconciler.IsID(c.Commit) {
+			c.Commit = ""
+		}
+		for k := range from.Assignments {
+			a := &from.Assignments[k]
+			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil && c.Commit != r.Tip // a commit that the branch does not have
+			if !same || a.Status != c.Status {
+				if c.Assignments == nil {
+					c.Assignments = map[string]AssignmentStatus{}
+				}
+				c.Assignments[a.Key] = AssignmentStatus{Commit: a.Commit, Status: a.Status}
+			}
+		}
+		e.Clusters[from.Name] = c
+	}
+	r.addRunning(e)
+	return e
 }
 
 // Content is what is known of one assignment on one cluster.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -24,10 +25,17 @@ const (
 	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 	asText = `{"format":"2","owner":"web","environment":"dev","branch":"main","path":"clusters/web","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
 		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{` +
-		`"drone/db-main":{"verdict":"ready","message":""},"drone/web-main":{"commit":"` + tip + `","since":""}}},` +
-		`"drone-2":{"type":"drone","commit":"","verdict":"unknown"},` +
+		`"drone/db-main":{"verdict":"ready","message":""},"drone/web-main":{"commit":"` + tip + `","since":""}},"running":{"drone/db-main":0,"drone/web-main":2}},` +
+		`"drone-2":{"type":"drone","commit":"","verdict":"unknown","running":{}},` +
 		`"large-1":{"type":"large","commit":"` + gone + `","verdict":"unknown"}},` +
-		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}}}`
+		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}},` +
+		`"runs":[{"version":"1.2.3","chart":"web","app_version":"v7"},{"version":"main","revision":"` + older + `","images":"a:1 b:2"}],` +
+		`"running":{"db-main":2,"drone/web-main":1}}`
+)
+
+var (
+	onMain  = reconciler.Running{Version: "main", Revision: older, Images: "a:1 b:2"}
+	ofChart = reconciler.Running{Version: "1.2.3", Chart: "web", AppVersion: "v7"}
 )
 
 func evidence() *observe.Evidence {
@@ -40,11 +48,12 @@ func evidence() *observe.Evidence {
 				Assignments: map[string]observe.AssignmentStatus{
 					"drone/db-main":  {Commit: older, Status: verdict.Status{Verdict: verdict.Ready, Since: at}},
 					"drone/web-main": {Commit: tip, Status: verdict.Status{Verdict: verdict.Failed, Message: "no space"}},
-				}},
-			"drone-2": {Type: "drone", Status: verdict.Status{Verdict: verdict.Unknown}},
+				}, Running: map[string]reconciler.Running{"drone/db-main": {}, "drone/web-main": onMain}},
+			"drone-2": {Type: "drone", Status: verdict.Status{Verdict: verdict.Unknown}, Running: map[string]reconciler.Running{}},
 			"large-1": {Type: "large", Commit: gone, Status: verdict.Status{Verdict: verdict.Unknown}},
 		},
-		Trees: map[string]map[string]string{older: {"drone/db-main": treeA, "drone/old-main": ""}},
+		Trees:   map[string]map[string]string{older: {"drone/db-main": treeA, "drone/old-main": ""}},
+		Running: map[string]reconciler.Running{"db-main": onMain, "drone/web-main": ofChart},
 	}
 }
 
@@ -115,6 +124,11 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"another format":         {replace(`"format":"2"`, `"format":"3"`), `it has the format "3", and this version of the provider reads "2"; use one version everywhere`},
 		"a newer format":         {`{"format":"3","clusters":[]}`, `it has the format "3"`},
 		"an older format":        {`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{},"trees":{}}`, `it has the format "1", and this version`},
+		"what nobody runs":       {replace(`"db-main":2`, `"db-main":3`), `"db-main" runs number 3 of 2`},
+		"less than nothing":      {replace(`"drone/db-main":0`, `"drone/db-main":-1`), `"drone-1": "drone/db-main" runs number -1 of 2`},
+		"half of what runs":      {replace(`"db-main":2`, `"db-main":1.5`), `is not what belongs there`},
+		"no key of what runs":    {replace(`"drone/web-main":1`, `"drone/":1`), `it is not the key of an assignment`},
+		"more of what runs":      {replace(`"chart":"web"`, `"charts":"web"`), `unknown field "runs[0].charts"`},
 		"no owner":               {replace(`"owner":"web",`, ``), `it has no "owner"`},
 		"no path":                {replace(`"path":"clusters/web",`, ``), `it has no "path"`},
 		"an owner twice":         {replace(`"owner":"web",`, `"owner":"web","owner":"web",`), `duplicate field "owner"`},
@@ -179,6 +193,23 @@ func TestEvidenceSaysWhatAClusterHasOfAnAssignment(t *testing.T) {
 		}
 		if got.Has(treeA, treeB) != test.has || got.Has(treeB, treeB) != test.hasOther || got.Has("", treeB) != test.hasNot {
 			t.Errorf("%s %s: %v %v %v", test.cluster, test.key, got.Has(treeA, treeB), got.Has(treeB, treeB), got.Has("", treeB))
+		}
+	}
+}
+
+func TestEvidenceSaysWhatRunsOfAnAssignmentOnACluster(t *testing.T) {
+	t.Parallel()
+	e := evidence()
+	for _, test := range []struct {
+		cluster, key string
+		want         reconciler.Running
+	}{
+		{"drone-1", "drone/web-main", onMain}, {"drone-1", "drone/db-main", reconciler.Running{}},
+		{"drone-2", "drone/web-main", ofChart}, {"drone-2", "drone/db-main", onMain}, {"drone-2", "clusters/drone-2/db-main", onMain}, {"drone-2", "drone/other", reconciler.Running{}},
+		{"large-1", "large/db-main", reconciler.Running{}}, {"nobody", "drone/db-main", reconciler.Running{}},
+	} {
+		if got := e.Runs(test.cluster, test.key); got != test.want {
+			t.Errorf("%s on %s runs %+v, want %+v", test.key, test.cluster, got, test.want)
 		}
 	}
 }

@@ -36,12 +36,14 @@ type document struct {
 	Tip         *string                      `json:"tip"`
 	Clusters    map[string]clusterDocument   `json:"clusters"`
 	Trees       map[string]map[string]string `json:"trees"`
+	runningDocument
 }
 
 type clusterDocument struct {
 	Type *string `json:"type"`
 	statusDocument
 	Assignments map[string]statusDocument `json:"assignments,omitempty"`
+	Running     map[string]int            `json:"running,omitzero"`
 }
 
 // statusDocument has what differs from what is read without it: an assignment has the rest from its cluster.
@@ -69,10 +71,12 @@ func (e *Evidence) Marshal() []byte {
 	if d.Trees == nil {
 		d.Trees = map[string]map[string]string{}
 	}
+	runs := runsOf(e)
+	d.runningDocument = runs.document(e)
 	for name, of := range e.Clusters {
 		own := AssignmentStatus{Commit: of.Commit, Status: of.Status}
 		c := clusterDocument{Type: &of.Type, statusDocument: differing(own, AssignmentStatus{})}
-		c.Commit, c.Verdict = &of.Commit, &of.Verdict
+		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
 		for key, other := range of.Assignments {
 			if other != own {
 				if c.Assignments == nil {
@@ -168,6 +172,8 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	if d.Clusters == nil || d.Trees == nil {
 		r.fail(`it has no "clusters", or no "trees"`)
 	}
+	r.runs = r.checkRuns(d.Runs)
+	e.Running = r.running(d.Running)
 	for name, one := range d.Clusters {
 		e.Clusters[name] = r.cluster(name, one)
 	}
@@ -189,6 +195,7 @@ type evidenceReader struct {
 	at, wrong [2]string // a cluster or a commit, and a key
 	err       error
 	times     map[string]time.Time // by what was read: most come many times
+	runs      []reconciler.Running
 }
 
 func (r *evidenceReader) fail(format string, arguments ...any) {
@@ -270,6 +277,8 @@ func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
 		r.key(key)
 		c.Assignments[key] = r.status(one, own)
 	}
+	r.at[1] = ""
+	c.Running = r.running(d.Running)
 	return c
 }
 

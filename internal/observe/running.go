@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -34,7 +35,8 @@ type Run struct {
 // one of an assignment's: in none where it is not known what it runs.
 func (r *Result) Runs() []Run {
 	followers := map[*Folder]int{}
-	clusters := map[*Folder]map[reconciler.Running][]string{}
+	found := map[*Folder][]int{} // numbers of runs
+	var runs []Run
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		for k := range c.Assignments {
@@ -43,21 +45,221 @@ func (r *Result) Runs() []Run {
 			if a.Running == (reconciler.Running{}) {
 				continue
 			}
-			if clusters[a.Folder] == nil {
-				clusters[a.Folder] = map[reconciler.Running][]string{}
+			at := slices.IndexFunc(found[a.Folder], func(n int) bool { return runs[n].Running == a.Running })
+			if at < 0 {
+				at = len(found[a.Folder])
+				found[a.Folder] = append(found[a.Folder], len(runs))
+				runs = append(runs, Run{Folder: a.Folder, Running: a.Running})
 			}
-			clusters[a.Folder][a.Running] = append(clusters[a.Folder][a.Running], c.Name)
+			run := &runs[found[a.Folder][at]]
+			run.Clusters = append(run.Clusters, c.Name)
 		}
 	}
-	var runs []Run
-	for folder, by := range clusters {
-		for running, names := range by {
-			runs = append(runs, Run{folder, running, names, len(names) == followers[folder]})
-		}
+	for i := range runs {
+		runs[i].Everywhere = len(runs[i].Clusters) == followers[runs[i].Folder]
 	}
 	slices.SortFunc(runs, func(a, b Run) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget),
 			cmp.Compare(len(b.Clusters), len(a.Clusters)), cmp.Compare(a.Clusters[0], b.Clusters[0]))
 	})
 	return runs
+}
+
+// TargetRun is what runs of a deployment target on some hosts.
+type TargetRun struct {
+	DeploymentTarget string
+	// Wanted is that of the folders.
+	Wanted string
+	reconciler.Running
+	// Clusters is how many run it.
+	Clusters int
+	// Hosts are those all of whose clusters run it, and Names the clusters of other hosts that do, both in order.
+	Hosts, Names []string
+}
+
+// ByTarget is what runs of each deployment target, in the order of their names; first what most clusters run.
+func (r *Result) ByTarget() []TargetRun {
+	type group struct {
+		target, wanted string
+		reconciler.Running
+	}
+	at := map[group]int{}
+	var all []TargetRun
+	for _, run := range r.Runs() {
+		of := group{run.DeploymentTarget, run.Wanted, run.Running}
+		n, known := at[of]
+		if !known {
+			n = len(all)
+			at[of] = n
+			all = append(all, TargetRun{DeploymentTarget: of.target, Wanted: of.wanted, Running: of.Running})
+		}
+		all[n].Clusters += len(run.Clusters)
+		if run.Everywhere {
+			all[n].Hosts = append(all[n].Hosts, run.Host)
+		} else {
+			all[n].Names = append(all[n].Names, run.Clusters...)
+		}
+	}
+	slices.SortFunc(all, func(a, b TargetRun) int {
+		return cmp.Or(cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(b.Clusters, a.Clusters), a.Running.Compare(&b.Running), cmp.Compare(a.Wanted, b.Wanted))
+	})
+	for i := range all {
+		slices.Sort(all[i].Names)
+	}
+	return all
+}
+
+// addRunning adds what runs to evidence: what most clusters run once, and what others run with each of them.
+func (r *Result) addRunning(e *Evidence) {
+	type most struct {
+		reconciler.Running
+		hosts int
+	}
+	byKey, byTarget := map[string]reconciler.Running{}, map[string]map[reconciler.Running]int{}
+	for _, run := range r.Runs() {
+		key := run.Key()
+		if _, known := byKey[key]; known {
+			continue
+		}
+		byKey[key] = run.Running
+		if byTarget[run.DeploymentTarget] == nil {
+			byTarget[run.DeploymentTarget] = map[reconciler.Running]int{}
+		}
+		byTarget[run.DeploymentTarget][run.Running]++
+	}
+	if len(byKey) == 0 {
+		return
+	}
+	e.Running = map[string]reconciler.Running{}
+	for target, found := range byTarget {
+		var of most
+		for running, hosts := range found {
+			if hosts > of.hosts || hosts == of.hosts && running.Compare(&of.Running) < 0 {
+				of = most{running, hosts}
+			}
+		}
+		e.Running[target] = of.Running
+	}
+	for key, running := range byKey {
+		if e.Running[key[strings.LastIndexByte(key, '/')+1:]] != running {
+			e.Running[key] = running
+		}
+	}
+	for i := range r.Clusters {
+		from := &r.Clusters[i]
+		if !slices.ContainsFunc(from.Assignments, func(a AssignmentResult) bool { return a.Running != reconciler.Running{} }) {
+			continue
+		}
+		c := e.Clusters[from.Name]
+		c.Running = map[string]reconciler.Running{}
+		for k := range from.Assignments {
+			if a := &from.Assignments[k]; a.Running != e.most(a.Key) {
+				c.Running[a.Key] = a.Running
+			}
+		}
+		e.Clusters[from.Name] = c
+	}
+}
+
+// most is what most clusters run of an assignment.
+func (e *Evidence) most(key string) reconciler.Running {
+	if running, ok := e.Running[key]; ok {
+		return running
+	}
+	return e.Running[key[strings.LastIndexByte(key, '/')+1:]]
+}
+
+// Runs is what runs of an assignment on a cluster; zero where that is not known.
+func (e *Evidence) Runs(cluster, key string) reconciler.Running {
+	of := e.Clusters[cluster].Running
+	if of == nil {
+		return reconciler.Running{}
+	}
+	if running, ok := of[key]; ok {
+		return running
+	}
+	return e.most(key)
+}
+
+// runningDocument is what runs as text: each thing that runs once, and the numbers of these, from 1 on, by what they are
+// of. 0 is not known.
+type runningDocument struct {
+	Runs    []reconciler.Running `json:"runs,omitempty"`
+	Running map[string]int       `json:"running,omitempty"`
+}
+
+// runs are the numbers of what runs.
+type runs map[reconciler.Running]int
+
+func runsOf(e *Evidence) runs {
+	found := runs{{}: 0}
+	add := func(of map[string]reconciler.Running) {
+		for _, running := range of {
+			found[running] = 0
+		}
+	}
+	add(e.Running)
+	for _, cluster := range e.Clusters {
+		add(cluster.Running)
+	}
+	for i, running := range found.ordered() {
+		found[running] = i + 1
+	}
+	return found
+}
+
+// ordered is what runs, in order, without what is not known.
+func (r runs) ordered() []reconciler.Running {
+	ordered := make([]reconciler.Running, 0, len(r))
+	for running := range r {
+		if running != (reconciler.Running{}) {
+			ordered = append(ordered, running)
+		}
+	}
+	slices.SortFunc(ordered, func(a, b reconciler.Running) int { return a.Compare(&b) })
+	return ordered
+}
+
+func (r runs) document(e *Evidence) runningDocument {
+	return runningDocument{Runs: r.ordered(), Running: r.numbers(e.Running)}
+}
+
+func (r runs) numbers(of map[string]reconciler.Running) map[string]int {
+	if of == nil {
+		return nil
+	}
+	numbers := make(map[string]int, len(of))
+	for key, running := range of {
+		numbers[key] = r[running]
+	}
+	return numbers
+}
+
+// checkRuns checks what runs.
+func (r *evidenceReader) checkRuns(runs []reconciler.Running) []reconciler.Running {
+	for i := range runs {
+		for _, text := range []string{runs[i].Version, runs[i].Revision, runs[i].Chart, runs[i].AppVersion, runs[i].Images} {
+			r.text(text)
+		}
+	}
+	return append([]reconciler.Running{{}}, runs...)
+}
+
+// running is what numbers are of, by the keys of assignments, or the names of deployment targets.
+func (r *evidenceReader) running(numbers map[string]int) map[string]reconciler.Running {
+	if numbers == nil {
+		return nil
+	}
+	found := make(map[string]reconciler.Running, len(numbers))
+	for key, number := range numbers {
+		if strings.Contains(r.text(key), "/") {
+			r.key(key)
+		}
+		if number < 0 || number >= len(r.runs) {
+			r.fail("%q runs number %d of %d", key, number, len(r.runs)-1)
+			continue
+		}
+		found[key] = r.runs[number]
+	}
+	return found
 }

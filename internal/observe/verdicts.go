@@ -33,8 +33,7 @@ type Folder struct {
 	Recorded string
 	// Changed is when that was committed; zero where that is not known.
 	Changed time.Time
-	// Wanted is the version, tag, commit or branch of the manifests that the fleet wants; "" where it names none, or does not
-	// want the assignment any more.
+	// Wanted is the version, tag, commit or branch of the manifests, as its owner wrote it last; "" where they name none.
 	Wanted string
 	// Namespace is what the workload has on the cluster; "" where that is not known.
 	Namespace string
@@ -138,7 +137,12 @@ type evaluation struct {
 
 func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Folder) ClusterResult {
 	c := ClusterResult{Name: name, Type: clusterType, Behind: -1}
-	for _, host := range Hosts(clusterType, name) {
+	hosts, count := Hosts(clusterType, name), 0
+	for _, host := range hosts {
+		count += len(byHost[host])
+	}
+	c.Assignments = make([]AssignmentResult, 0, count)
+	for _, host := range hosts {
 		applied, known := e.report.applied(host)
 		isFirst := c.Commit == ""
 		for _, one := range applied.All() {
@@ -443,30 +447,6 @@ func (e *evaluation) arrived(a *AssignmentResult, applied reconciler.Applied) ti
 		}
 	}
 	return at
-}
-
-// Evidence returns the result in the form that rollouts use.
-func (r *Result) Evidence() *Evidence {
-	e := &Evidence{About: r.About, Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
-	for i := range r.Clusters {
-		from := &r.Clusters[i]
-		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}
-		if !reconciler.IsID(c.Commit) {
-			c.Commit = ""
-		}
-		for k := range from.Assignments {
-			a := &from.Assignments[k]
-			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil && c.Commit != r.Tip // a commit that the branch does not have
-			if !same || a.Status != c.Status {
-				if c.Assignments == nil {
-					c.Assignments = map[string]AssignmentStatus{}
-				}
-				c.Assignments[a.Key] = AssignmentStatus{Commit: a.Commit, Status: a.Status}
-			}
-		}
-		e.Clusters[from.Name] = c
-	}
-	return e
 }
 
 // trees are the folders at each commit that the verdicts are about, as far as they are not those of the tip.

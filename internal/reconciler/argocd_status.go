@@ -212,7 +212,7 @@ func (o *Object) runningOf(revisions, sources entry) Running {
 		texts, list = []any{revisions["revision"]}, []any{sources["source"]}
 	}
 	var all []Running
-	for i, one := range texts[:min(len(texts), maxTogether)] {
+	for i, one := range texts {
 		revision, _ := one.(string)
 		if revision == "" {
 			continue
@@ -234,11 +234,12 @@ func (o *Object) runningOf(revisions, sources entry) Running {
 		return Running{}
 	}
 	images, _ := o.value("status", "summary", "images").([]any)
-	for _, one := range images[:min(len(images), maxImages)] {
+	var names []string
+	for _, one := range images {
 		image, _ := one.(string)
-		all = append(all, Running{Images: image})
+		names = append(names, image)
 	}
-	return Together(all...)
+	return Together(append(all, Running{Images: strings.Join(names, " ")})...)
 }
 
 // applicationRoot is an Application that follows a folder.

@@ -96,6 +96,12 @@ const maxSaid = 300
 
 // OneLine is what a server said, short enough for a diagnostic, and [Visible].
 func OneLine(said string) string {
+	isPlain := func(c byte) bool { return c > ' ' && c < 0x7f }
+	for i := 0; i < len(said) && isPlain(said[i]); i++ {
+		if i == len(said)-1 { // a word, as most names are
+			return Cut(said, maxSaid)
+		}
+	}
 	return Cut(Visible(strings.Join(strings.Fields(said), " ")), maxSaid)
 }
 

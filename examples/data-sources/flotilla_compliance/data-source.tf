@@ -33,6 +33,13 @@ data "flotilla_compliance" "dev" {
   }
 }
 
+# What runs, by deployment target: "3 of v1.2.0".
+output "versions" {
+  value = {
+    for run in data.flotilla_compliance.dev.running : run.deployment_target => "${run.count} of ${coalesce(run.version, run.revision, "?")}"...
+  }
+}
+
 output "what_runs_where" {
   value = {
     ready = "${data.flotilla_compliance.dev.summary.ready} of ${data.flotilla_compliance.dev.summary.clusters}"

@@ -91,6 +91,21 @@ func definition() schema.Schema {
 					"* `since`, `message`: since when, and why, on the first of these clusters.\n" +
 					"* `clusters`: names of the clusters on which it is not ready.",
 			},
+			"running": schema.ListAttribute{
+				Computed: true, ElementType: running.Type(),
+				MarkdownDescription: "What runs of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
+					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
+					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.\n\n" +
+					"* `deployment_target`: its full name.\n" +
+					"* `wanted`: version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.\n" +
+					"* `version`: version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.\n" +
+					"* `revision`: commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.\n" +
+					"* `chart`, `app_version`: name of the chart, and version of the application in it, which only Flux says.\n" +
+					"* `images`: images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.\n" +
+					"* `count`: how many clusters run it.\n" +
+					"* `hosts`: hosts that have the deployment target, and all of whose clusters run it.\n" +
+					"* `clusters`: names of the clusters of other hosts that run it.",
+			},
 			"drift": schema.ListAttribute{
 				Computed: true, ElementType: drift.Type(),
 				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. What an apply would change in a folder is in " +
@@ -158,7 +173,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	m.set(answer, question.Schedule)
 	if asksNoCluster(m.Feedback) { // such evidence has no clusters, and a rollout then counts only time
 		evidence := answer.Result.Evidence()
-		evidence.Clusters, evidence.Trees = nil, nil
+		evidence.Clusters, evidence.Trees, evidence.Running = nil, nil, nil
 		m.Evidence = types.StringValue(string(evidence.Marshal()))
 	}
 }

@@ -2,6 +2,7 @@ package compliance
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -26,6 +27,7 @@ type model struct {
 	Summary     types.Object  `tfsdk:"summary"`
 	Clusters    types.Map     `tfsdk:"clusters"`
 	Assignments types.Map     `tfsdk:"assignments"`
+	Running     types.List    `tfsdk:"running"`
 	Drift       types.List    `tfsdk:"drift"`
 	Evidence    types.String  `tfsdk:"evidence"`
 }
@@ -70,6 +72,19 @@ var assignments = table.Object[observe.Trouble]{
 	table.Texts("clusters", "", func(t observe.Trouble) []string { return t.Clusters }),
 }
 
+var running = table.Object[*observe.TargetRun]{
+	table.Text("deployment_target", "", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
+	table.TextOrNull("wanted", "", func(r *observe.TargetRun) string { return r.Wanted }),
+	table.TextOrNull("version", "", func(r *observe.TargetRun) string { return r.Version }),
+	table.TextOrNull("revision", "", func(r *observe.TargetRun) string { return r.Revision }),
+	table.TextOrNull("chart", "", func(r *observe.TargetRun) string { return r.Chart }),
+	table.TextOrNull("app_version", "", func(r *observe.TargetRun) string { return r.AppVersion }),
+	table.Texts("images", "", func(r *observe.TargetRun) []string { return strings.Fields(r.Images) }),
+	table.Number("count", "", func(r *observe.TargetRun) int { return r.Clusters }),
+	table.Texts("hosts", "", func(r *observe.TargetRun) []string { return r.Hosts }),
+	table.Texts("clusters", "", func(r *observe.TargetRun) []string { return r.Names }),
+}
+
 var drift = table.Object[observe.Difference]{
 	table.TextOrNull("assignment", "", func(d observe.Difference) string { return d.Assignment }),
 	table.Bool("wanted", "", func(d observe.Difference) *bool { return &d.Wanted }),
@@ -95,5 +110,11 @@ func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result) {
 	for _, assignment := range scheduled.Assignments {
 		wanted[assignment.Key()] = true
 	}
+	runs := result.ByTarget()
+	rows := make([]*observe.TargetRun, len(runs))
+	for i := range runs {
+		rows[i] = &runs[i]
+	}
+	m.Running = running.List(rows)
 	m.Drift = drift.List(result.Drift(wanted))
 }
