@@ -3,6 +3,7 @@
 package processtest
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -12,3 +13,7 @@ import (
 func attributes() *syscall.SysProcAttr { return nil }
 
 func kill(process *os.Process) { _ = process.Kill() }
+
+func runAs(*syscall.SysProcAttr, string) error {
+	return errors.New("a process runs as another user only on Unix")
+}

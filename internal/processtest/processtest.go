@@ -33,6 +33,10 @@ type Command struct {
 
 	// Environment is the whole of it; nil is that of the test.
 	Environment []string
+
+	// User is the name of the user of the system that it runs as, with that user's own group; "" is that of the test. Only
+	// root can name another one, and only on Unix.
+	User string
 }
 
 // Process is a server that was started.
@@ -62,6 +66,11 @@ func Start(ctx context.Context, command Command) (*Process, error) {
 	p.cmd.Stdout = output
 	p.cmd.Stderr = output
 	p.cmd.SysProcAttr = attributes()
+	if command.User != "" {
+		if err := runAs(p.cmd.SysProcAttr, command.User); err != nil {
+			return nil, fmt.Errorf("%s: %w", command.Name, err)
+		}
+	}
 	p.cmd.Cancel = func() error { kill(p.cmd.Process); return nil }
 
 	started := make(chan error)
