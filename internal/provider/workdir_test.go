@@ -97,6 +97,8 @@ type workdir struct {
 	t    *testing.T
 	tool string
 	path string
+	// environment is added to that of the test.
+	environment []string
 }
 
 func newWorkdir(t *testing.T, tool string, configuration map[string]string) workdir {
@@ -120,6 +122,7 @@ func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
 	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
 	command.Dir = w.path
 	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	command.Env = append(command.Env, w.environment...)
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
 	err = command.Run()
