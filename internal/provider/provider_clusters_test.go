@@ -1,8 +1,13 @@
 package provider_test
 
 import (
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -142,5 +147,56 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	want := `clusters["many-00"].tokn is an unknown attribute; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
 	if !strings.Contains(said.String(), want) {
 		t.Errorf("said is %s, want %q", said, want)
+	}
+}
+
+// One provider block serves all clusters: what is for one goes to it alone, with its own credentials, and each is asked what it runs.
+func TestOneProviderBlockServesAllClusters(t *testing.T) {
+	t.Parallel()
+	clusters, standIns := map[string]any{}, map[string]*standInCluster{}
+	configuration := providertest.Configuration{Provider: map[string]any{"clusters": clusters}, Resources: map[string]providertest.Resource{}}
+	for _, name := range []string{"drone-1", "drone-2"} {
+		standIn := &standInCluster{objects: map[string]map[string]any{}}
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Authorization"); got != "Bearer t0ken-of-"+name {
+				t.Errorf("%s is sent %q", name, got)
+			}
+			standIn.ServeHTTP(w, r)
+		}))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		standIns[name] = standIn
+		certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+		clusters[name] = map[string]any{"host": server.URL + "/api-of-" + name, "cluster_ca_certificate": certificate, "token": "t0ken-of-" + name}
+		configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: anAgent("flux-system", map[string]any{"cluster": name})}
+	}
+	w := providertest.New(startProvider)
+	if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan := planned(t, w, configuration); !plan.Empty() {
+		t.Error("the plan after it is not empty")
+	}
+	for name, standIn := range standIns {
+		standIn.mu.Lock()
+		root := standIn.objects["api-of-"+name+"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flotilla-cluster"]
+		if got := fmt.Sprint(root["spec"]); !strings.Contains(got, "clusters/"+name) {
+			t.Errorf("what follows the folder of %s is %s", name, got)
+		}
+		standIn.asked = 0
+		standIn.mu.Unlock()
+	}
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	if _, said := readCompliance(t, url, configuration.Provider, map[string]any{"feedback": map[string]any{"clusters": true}}); said.Err() != nil {
+		t.Fatal(said)
+	}
+	for name, standIn := range standIns {
+		standIn.mu.Lock()
+		if standIn.asked == 0 {
+			t.Errorf("%s was not asked what it runs", name)
+		}
+		standIn.mu.Unlock()
 	}
 }
