@@ -17,6 +17,9 @@ var (
 	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)">`)
 	codePattern    = regexp.MustCompile("(?ms)^```.*?^```$")
+	// objectPattern is a resource or data source, functionPattern a function.
+	objectPattern   = regexp.MustCompile(`\bflotilla_([a-z_]*[a-z])\b`)
+	functionPattern = regexp.MustCompile(`provider::flotilla::([a-z_]*[a-z])\b`)
 	// slugPattern is what GitHub and the registry leave out of the anchor of a heading.
 	slugPattern = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
@@ -88,6 +91,27 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 		for _, server := range kind.Servers {
 			if !strings.Contains(pages["docs/guides/delivery.md"], strings.TrimPrefix(server, "*.")) {
 				t.Errorf("the guide does not say that %s is known by %s", kind.Title, server)
+			}
+		}
+	}
+}
+
+// A page names only resources, data sources and functions that have a page of their own.
+func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	pages := documentation(t)
+	for name, text := range pages {
+		if !strings.HasPrefix(name, "docs/") {
+			continue
+		}
+		for _, match := range objectPattern.FindAllStringSubmatch(text, -1) {
+			if pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" {
+				t.Errorf("%s: there is no flotilla_%s", name, match[1])
+			}
+		}
+		for _, match := range functionPattern.FindAllStringSubmatch(text, -1) {
+			if pages["docs/functions/"+match[1]+".md"] == "" {
+				t.Errorf("%s: there is no function %s", name, match[1])
 			}
 		}
 	}
