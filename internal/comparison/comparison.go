@@ -54,7 +54,7 @@ const (
 // Aspect is what can differ of a deployment target that both sides have.
 type Aspect string
 
-// The aspects, in the order in which they are listed.
+// The aspects.
 const (
 	ByHosts    Aspect = "hosts"
 	ByVersion  Aspect = "version"
@@ -62,6 +62,9 @@ const (
 	ByPolicies Aspect = "policies"
 	ByFiles    Aspect = "files"
 )
+
+// Aspects are all of them, in this order.
+var Aspects = []Aspect{ByHosts, ByVersion, ByValues, ByPolicies, ByFiles}
 
 // Counts are numbers of deployment targets.
 type Counts struct {
@@ -250,16 +253,10 @@ func (p *pair) compare(in *Input) Target {
 		byFiles = byFiles || in.Files && left.Tree != right.Tree
 	})
 	byValues := p.compareValues(in.Values, &target)
-	for _, aspect := range []struct {
-		name Aspect
-		is   bool
-	}{
-		{ByHosts, len(target.Left.OnlyHosts)+len(target.Right.OnlyHosts) > 0},
-		{ByVersion, byVersion}, {ByValues, byValues}, {ByPolicies, byPolicies},
-		{ByFiles, byFiles && !byVersion && !byValues && !byPolicies},
-	} {
-		if aspect.is {
-			target.Differs = append(target.Differs, aspect.name)
+	byHosts := len(target.Left.OnlyHosts)+len(target.Right.OnlyHosts) > 0
+	for i, is := range []bool{byHosts, byVersion, byValues, byPolicies, byFiles && !byVersion && !byValues && !byPolicies} {
+		if is {
+			target.Differs = append(target.Differs, Aspects[i])
 		}
 	}
 	return target

@@ -355,3 +355,53 @@ func TestThePageShowsComparisons(t *testing.T) {
 		t.Errorf("said is %s", said)
 	}
 }
+
+// Where configuration is among the values of a chart, its folder has no file of configuration.
+func TestAComparisonSaysWhereKeysAreNotKnown(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	chart := func(level string) providertest.Call {
+		return fleetOf(map[string]any{
+			"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{"core": map[string]any{
+				"environment": "dev", "config_as": []any{"values"},
+				"manifests": map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app", "version": "1.0.0"},
+			}}}},
+			"target_policies":   []any{policy("all", nil, map[string]any{})},
+			"config_containers": []any{container("all", nil, map[string]any{"LOG_LEVEL": level})},
+		})
+	}
+	apply(t, w, assigned(url, chart("info"), at))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, chart("debug"), at))
+	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "dev", first), "right": sideAt(url, "dev", "")})
+	target := read["deployment_targets"].([]any)[0].(map[string]any)
+	if got := fmt.Sprint(target["differs"], target["keys"], target["keys_known"], read["notes"]); got != "[values] [] false [Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read.]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A real Git host, which gives single objects, and asks for a token.
+func TestAComparisonOnAGitHost(t *testing.T) {
+	t.Parallel()
+	repo, _, user := giteaWithUser(t)
+	w, settings := providertest.New(startProvider), map[string]any{"git": map[string]any{"token": user.Token}}
+	at := map[string]any{"gitops_repo": map[string]any{"url": repo.url, "branch": "dev"}}
+	var commits []string
+	for _, fleet := range []providertest.Call{fleetOf(nil), fleetOf(changedContainers())} {
+		configuration := assigned(repo.url, fleet, at)
+		configuration.Provider = settings
+		apply(t, w, configuration)
+		commits = append(commits, git(t, repo.folder, "rev-parse", "dev"))
+	}
+	for _, right := range []string{commits[1], ""} {
+		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: settings}, "flotilla_comparison",
+			map[string]any{"left": sideAt(repo.url, "dev", commits[0]), "right": sideAt(repo.url, "dev", right)})
+		if len(said) > 0 {
+			t.Fatal(said)
+		}
+		if got, want := printedTargets(read), "app-core different [values] left:<nil>main[drone large] only:[][] right:<nil>main[drone large] only:[][] DATABASE_URL:different[][]"; got != want {
+			t.Errorf("got %s", got)
+		}
+	}
+}

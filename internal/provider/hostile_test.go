@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -232,4 +233,66 @@ func port(address string) string { return address[strings.LastIndexByte(address,
 
 func pullRequest(forge, api string) string {
 	return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, api_url = %q }", forge, api)
+}
+
+// TestCanariesAppearInNoComparison has flotilla_comparison read from the servers that say the secrets.
+func TestCanariesAppearInNoComparison(t *testing.T) {
+	requireAcceptance(t)
+	c, _ := newCanaries(t)
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			var credentials, others strings.Builder
+			used, read := map[string]bool{}, map[string]string{} // by name of the data source, what its error begins with
+			for _, name := range slices.Sorted(maps.Keys(c.cells)) {
+				cell, to := c.cells[name], &others
+				switch {
+				case strings.HasPrefix(name, "url-"):
+					to = &credentials
+				case !strings.HasPrefix(name, "web-") && !strings.HasPrefix(name, "ssh-") && name != "named-401" && name != "password-401" && name != "hang" && name != "no-commit" && name != "fine":
+					continue
+				}
+				used[cell.provider], read[name] = true, cell.want
+				commit := "null"
+				if name == "no-commit" {
+					commit, read[name] = strconv.Quote(strings.Repeat("1", 40)), "No such commit"
+				}
+				fmt.Fprintf(to, "data \"flotilla_comparison\" %q {\n  provider = flotilla.%s\n  left     = { gitops_repo = { url = %s, branch = \"main\" }, name = \"a\", commit = %s }\n"+
+					"  right    = { gitops_repo = { url = %s, branch = \"main\" }, name = \"b\" }\n  timeouts = { read = \"5s\" }\n}\n", name, cell.provider, cell.url, commit, cell.url)
+			}
+			head := requiredProviders + "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\nvariable \"url\" {\n  type      = string\n  sensitive = true\n}\n"
+			for _, alias := range slices.Sorted(maps.Keys(used)) {
+				head += fmt.Sprintf("provider \"flotilla\" {\n  alias = %q\n  git   = %s\n}\n", alias, c.providers[alias])
+			}
+			variable, err := json.Marshal(c.secrets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TF_VAR_secret", string(variable))
+			t.Setenv("TF_VAR_url", "https://me:"+url.PathEscape(c.secrets["url"])+"@git.example.com/o/r.git")
+			w := newWorkdir(t, tool, map[string]string{"main.tf": head})
+			found := map[string]string{}
+			for try, part := range []string{credentials.String(), others.String()} {
+				writeFile(t, filepath.Join(w.path, "main.tf"), head+part)
+				printed, err := w.traced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color")
+				if err == nil {
+					t.Errorf("plan %d has no error", try)
+				}
+				for _, message := range strings.Split(printed, "Error: ")[1:] {
+					summary, rest, _ := strings.Cut(message, "\n")
+					_, rest, _ = strings.Cut(rest, "with data.flotilla_comparison.")
+					at, _, _ := strings.Cut(rest, ",")
+					found[at] = summary
+				}
+			}
+			for name, want := range read {
+				if name == "url-credentials" {
+					want = "Invalid left"
+				}
+				if (found[name] == "") != (want == "") || want != "Timeout" && found[name] != want && found[name] != "Invalid right" {
+					t.Errorf("%s: the error is %q, want %q", name, found[name], want)
+				}
+			}
+			showsNone(t, w.path, c.secrets)
+		})
+	}
 }

@@ -125,7 +125,7 @@ func ComparisonMarkdown(result *comparison.Result, limit int) string {
 	m.row([]string{"hosts", number(c.Left.Hosts), number(c.Right.Hosts)})
 	m.row([]string{"assignments", number(c.Left.Assignments), number(c.Right.Assignments)})
 	for _, note := range c.Notes {
-		m.add("", clean(note))
+		m.add("", codeOf(note, shownRunes))
 	}
 	m.different(c, left, right)
 	m.keys(c, left, right)
@@ -146,9 +146,11 @@ func (m *markdown) different(c Comparison, left, right string) {
 
 // aspects are what a target differs by.
 func aspects(t *comparison.Target) string {
-	words := make([]string, len(t.Differs))
-	for i, aspect := range t.Differs {
-		words[i] = clean(string(aspect))
+	var words []string
+	for _, aspect := range comparison.Aspects {
+		if t.Has(aspect) {
+			words = append(words, string(aspect))
+		}
 	}
 	return strings.Join(words, ", ")
 }

@@ -35,3 +35,42 @@ func TestMarkdownOfALargeComparisonIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Comparisons that are as large as can be are counted when values are left out of a page that would be too large.
+func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"short texts": "x", "quotes": strings.Repeat(`"`, 150), "marks": strings.Repeat("<", 150)} {
+		result := smallComparison()
+		for i := range 400 {
+			target := result.Targets[0]
+			target.Name, target.Keys = fmt.Sprintf("app-%04d", i), nil
+			for j := range 60 {
+				target.Keys = append(target.Keys, comparison.Key{Key: fmt.Sprint(j), State: comparison.Different, Left: []string{text}, Right: []string{text, text}})
+			}
+			result.Targets = append(result.Targets, target)
+		}
+		written, err := result.Marshal(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := comparison.Parse(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := smallPage()
+		p.Comparisons = nil
+		without := len(html(t, p))
+		for range report.MaxComparisons {
+			p.Comparisons = append(p.Comparisons, report.Comparison{Name: "stage and prod", Result: shown})
+		}
+		if size := len(html(t, p)) - without; size > 3*report.MaxComparisons*len(written) {
+			t.Errorf("%s: comparisons of %d bytes take %d", name, report.MaxComparisons*len(written), size)
+		}
+		for i := range 10_000 {
+			p.Assignments[0].Snapshot.Values = append(p.Assignments[0].Snapshot.Values, report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "a", Text: strings.Repeat("x", 600) + fmt.Sprint(i)})
+		}
+		if size := len(html(t, p)); size >= mostBytes {
+			t.Errorf("%s: %d bytes", name, size)
+		}
+	}
+}

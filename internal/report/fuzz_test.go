@@ -40,9 +40,14 @@ var harmless = sync.OnceValue(func() (structure struct{ scripted, unscripted, ma
 	}
 	structure.scripted, _ = elements(page, true)
 	structure.unscripted, _ = elements(page, false)
-	structure.markdown, _ = nodes(report.Markdown(p, 0))
+	structure.markdown, _ = nodes(bothMarkdowns(p))
 	return structure
 })
+
+// bothMarkdowns are the Markdown of a page, and that of its comparison.
+func bothMarkdowns(p *report.Page) string {
+	return report.Markdown(p, 0) + "\n" + report.ComparisonMarkdown(p.Comparisons[0].Result, 0)
+}
 
 func FuzzHostileTexts(f *testing.F) {
 	for _, value := range hostile {
@@ -69,7 +74,7 @@ func checkHostile(t *testing.T, value string) {
 	if r, ok := steering(string(text)); ok {
 		t.Fatalf("%q leaves %q in the HTML", value, r)
 	}
-	markdown := report.Markdown(page, 0)
+	markdown := bothMarkdowns(page)
 	got, err := nodes(markdown)
 	if err != nil {
 		t.Fatalf("%q: %v", value, err)

@@ -99,10 +99,13 @@ func Code(text string) string { return code(text) }
 // code writes any text as a code span. A pipe would end the cell of a table, and Git
 // hosts do not agree on how to escape it, so it is replaced by a character that
 // looks the same.
-func code(text string) string {
+func code(text string) string { return codeOf(text, markdownRunes) }
+
+// codeOf is code for at most so many characters.
+func codeOf(text string, most int) string {
 	text = clean(text)
-	if runes := []rune(text); len(runes) > markdownRunes {
-		text = string(runes[:markdownRunes]) + "…"
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
 	}
 	if text == "" {
 		return ""
