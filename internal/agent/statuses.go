@@ -30,7 +30,11 @@ func webhookService(f *Reporting, token string) map[string]any {
 
 // statusRequest is the path and the body of the request that sets a commit status.
 func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string) (path, body string) {
-	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, Success: notice.Success, Description: notice.Description})
+	state := forge.Failure
+	if notice.Success {
+		state = forge.Success
+	}
+	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
 	return hook.Path, jsonText(hook.Fields)
 }
 

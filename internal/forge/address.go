@@ -21,6 +21,9 @@ type address struct {
 	web    string
 }
 
+// ErrNoKind: the kind of a Git host follows neither from settings nor from its name.
+var ErrNoKind = errors.New("kind of Git host not known")
+
 // segmentPattern is what the Git hosts allow in names of accounts, groups and
 // repositories. Not every SDK escapes them.
 var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$|^\.[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
@@ -39,7 +42,7 @@ func locate(r Repository) (address, error) {
 	kind, ok := name.kind()
 	switch {
 	case name == "":
-		return address{}, fmt.Errorf("the kind of the Git host %q is not known; set forge to %s", clone.Hostname(), Listed(""))
+		return address{}, failf(ErrNoKind, "the kind of the Git host %q is not known; set forge to %s", clone.Hostname(), Listed(""))
 	case !ok:
 		return address{}, fmt.Errorf("set forge to %s, not %q", Listed(""), name)
 	}

@@ -40,7 +40,8 @@ func azureKind() Kind {
 		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
 		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
 		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
-		locate: locateAzure, web: azureWeb, hook: azureHook,
+		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
+		statuses: statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink}, paths: azurePaths,
 		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 			return &azureAPI{at: at, rest: rest{client, credentials.forAzure}, settling: settling}, nil
 		},

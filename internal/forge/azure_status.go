@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,9 @@ import (
 var azureStates = map[string]StatusState{
 	"succeeded": Success, "failed": Failure, "partiallySucceeded": Failure, "error": Error,
 }
+
+// azureWords are its states that are set.
+var azureWords = map[StatusState]string{Success: "succeeded", Failure: "failed", Error: "error", Pending: "pending"}
 
 // azureTime is a time, or none: the Git host writes 0001-01-01T00:00:00 for that,
 // which has no zone.
@@ -24,6 +28,9 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 	}
 	return nil
 }
+
+// agentGenre is that of statuses that agents set which Flotilla tells how.
+const agentGenre = "flotilla"
 
 // azureGenre is what Flux' notification controller puts before each context.
 const azureGenre = "fluxcd"
@@ -68,12 +75,29 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 	return found, len(listed.Value) < top, nil
 }
 
+func azurePaths(at address, commit string) (repository, ofCommit string) {
+	repository = "/" + url.PathEscape(at.owner) + "/_apis/git/repositories/" + url.PathEscape(at.name)
+	const version = "?api-version=" + azureVersion
+	return repository + version, repository + "/commits/" + commit + version
+}
+
 func azureHook(at address, r Report) Hook {
-	return Hook{
-		Path:     "/" + url.PathEscape(at.owner) + "/_apis/git/repositories/" + url.PathEscape(at.name) + "/commits/" + r.Commit + "/statuses?api-version=" + azureVersion,
-		Username: "flotilla",
-		Fields: map[string]any{
-			"context": map[string]any{"name": r.Context, "genre": "flotilla"}, "description": r.Description, "state": r.state("succeeded", "failed"),
-		},
+	_, commit := azurePaths(at, r.Commit+"/statuses")
+	context := map[string]any{"name": r.Context, "genre": r.genre}
+	if r.genre == "" {
+		context = azureContext(r.Context)
 	}
+	return Hook{
+		Path: commit, Username: "flotilla",
+		Fields: r.link("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
+	}
+}
+
+// azureContext is a context in the form from which statuses reads it: what is before the first slash is the genre.
+func azureContext(context string) map[string]any {
+	genre, name, ok := strings.Cut(context, "/")
+	if !ok || genre == "" || name == "" || genre == azureGenre {
+		return map[string]any{"name": context}
+	}
+	return map[string]any{"name": name, "genre": genre}
 }

@@ -33,7 +33,11 @@ func bitbucketKind() Kind {
 			maxBody: MaxBody, noLabels: true, noAutoMerge: true,
 			reviewer: bitbucketReviewerPattern.MatchString, reviewers: "an Atlassian account ID or a UUID in braces",
 		},
-		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason,
+		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
+		paths: func(at address, commit string) (repository, ofCommit string) {
+			repository = "/repositories/" + at.owner + "/" + at.name
+			return repository, repository + "/commit/" + commit
+		},
 		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 			return &bitbucketCloud{at: at, rest: rest{client, credentials.forBitbucket}, settling: settling}, nil
 		},
@@ -383,10 +387,16 @@ func bitbucketHook(at address, r Report) Hook {
 	}
 }
 
+// bitbucketStatuses are the rules of both Bitbuckets.
+var bitbucketStatuses = statusRules{
+	words:          map[StatusState]string{Success: "SUCCESSFUL", Failure: "FAILED", Error: "FAILED", Pending: "INPROGRESS"},
+	maxDescription: maxDescription, maxLink: 450, whole: true,
+}
+
 // bitbucketBuild is a build on both Bitbuckets, which must have a page.
 func bitbucketBuild(r Report) map[string]any {
 	return map[string]any{
-		"key": r.Key, "name": r.Context, "state": r.state("SUCCESSFUL", "FAILED"), "description": r.Description, "url": r.Page,
+		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
 	}
 }
 

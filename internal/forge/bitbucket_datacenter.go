@@ -33,7 +33,12 @@ func bitbucketDataCenterKind() Kind {
 	return Kind{
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
 		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: isDataCenterReviewer, reviewers: "a username"},
-		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason,
+		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
+		statuses: bitbucketStatuses,
+		paths: func(at address, commit string) (repository, ofCommit string) {
+			repository = "/api/latest/projects/" + at.owner + "/repos/" + at.name
+			return repository, repository + "/commits/" + commit
+		},
 		connect: func(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
 			return &bitbucketDataCenter{at: at, rest: rest{client, credentials.forDataCenter}}, nil
 		},
@@ -362,23 +367,39 @@ func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
 
 // statuses reads the only list of builds that there is, which has the newest hundred of a commit.
 func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
-	type build struct {
-		Key         string `json:"key"`
-		Name        string `json:"name"`
-		State       string `json:"state"`
-		Description string `json:"description"`
-		URL         string `json:"url"`
-		Created     int64  `json:"createdDate"` // in milliseconds
-		Updated     int64  `json:"updatedDate"`
-	}
-	err = dataCenterEach(ctx, b, joined(b.at.api, "build-status", "latest", "commits", commit), url.Values{"orderBy": {"NEWEST"}}, func(s build) bool {
-		found = append(found, status{Status: Status{
-			Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description,
-			Time: time.UnixMilli(cmp.Or(s.Updated, s.Created)).UTC(), URL: s.URL,
-		}})
+	err = dataCenterEach(ctx, b, joined(b.at.api, "build-status", "latest", "commits", commit), url.Values{"orderBy": {"NEWEST"}}, func(s dataCenterBuild) bool {
+		found = append(found, s.status())
 		return true
 	})
 	return found, true, err
+}
+
+// one reads the build with a key, which may be none of the newest hundred; nil where there is none.
+func (b *bitbucketDataCenter) one(ctx context.Context, commit, key string) (*status, error) {
+	var build dataCenterBuild
+	err := b.rest.call(ctx, http.MethodGet, b.repository("commits", commit, "builds"), url.Values{"key": {key}}, nil, &build)
+	if answered(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	found := build.status()
+	return &found, err
+}
+
+type dataCenterBuild struct {
+	Key         string `json:"key"`
+	Name        string `json:"name"`
+	State       string `json:"state"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+	Created     int64  `json:"createdDate"` // in milliseconds
+	Updated     int64  `json:"updatedDate"`
+}
+
+func (s dataCenterBuild) status() status {
+	return status{Status: Status{
+		Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description,
+		Time: time.UnixMilli(cmp.Or(s.Updated, s.Created)).UTC(), URL: s.URL,
+	}}
 }
 
 func dataCenterHook(at address, r Report) Hook {

@@ -22,6 +22,8 @@ var (
 	// ErrNotFound: the repository, the branch or the request does not exist, or
 	// is hidden from this credential.
 	ErrNotFound = errors.New("not found")
+	// ErrNoCommit: the repository does not have the commit, or no branch of it has where the Git host wants that.
+	ErrNoCommit = errors.New("no such commit")
 	// ErrUnauthorized: the Git host wants another credential, or one with more
 	// permissions (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
@@ -93,7 +95,7 @@ func failf(kind error, format string, args ...any) error {
 var kinds = []error{
 	context.Canceled, context.DeadlineExceeded,
 	ErrReviewer, ErrHeadMoved, ErrNotMergeable, ErrNotOwned,
-	ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
+	ErrNoCommit, ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
 }
 
 // classify returns the error above that err matches; nil when there is none.

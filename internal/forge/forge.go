@@ -1,5 +1,5 @@
 // Package forge opens, updates, merges and closes pull requests on Git hosts:
-// those of [Kinds]. GitLab's merge requests are called pull requests here too. It reads the statuses of commits
+// those of [Kinds]. GitLab's merge requests are called pull requests here too. It reads and sets the statuses of commits
 // there. It knows neither Terraform nor fleets, and nothing of Git but the names of
 // branches and commits.
 //
@@ -123,6 +123,15 @@ type GitHost interface {
 	// Statuses returns the statuses of a commit, which is given by its full id: the
 	// latest of each key, or of each context where there are no keys, ordered by context.
 	Statuses(ctx context.Context, commit string) ([]Status, error)
+
+	// Status returns the status of a commit with a context, in the words in which it is wanted as far as it is what
+	// SetStatus makes of that; nil where there is none. Of what is wanted the Context is needed.
+	Status(ctx context.Context, commit string, wanted Status) (*Status, error)
+
+	// SetStatus sets the status of a commit with a context, unless it is set already. The Context, the State, the
+	// Description and the URL are read. What of the description is longer than the Git host takes is left out. That
+	// the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
+	SetStatus(ctx context.Context, commit string, wanted Status) error
 }
 
 // Selector names the pull request of one owner.
@@ -244,7 +253,8 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
 	}}
 	h := &gitHost{
-		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience, bounds: at.kind.bounds,
+		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience, bounds: at.kind.bounds, at: at,
+		rest: rest{client, func(r *http.Request) { at.kind.sign(repository.Credentials, r) }},
 	}
 	if h.api, err = at.kind.connect(at, repository.Credentials, client, h.settling); err != nil {
 		return nil, h.describe(err)

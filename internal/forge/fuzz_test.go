@@ -100,6 +100,7 @@ func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 				t.Fatal(err)
 			}
 			every(t.Context(), host, func(string, error) {})
+			_, _ = host.Status(t.Context(), newHead, forge.Status{Context: "n"})
 			if got, err := host.Current(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
 				t.Errorf("%s, %q: %+v", kind, answer, got)
 			}

@@ -25,7 +25,12 @@ type giteaAPI struct {
 func giteaKind() Kind {
 	return Kind{
 		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"},
-		bounds: anyBounds, locate: locateGitea, connect: newGitea, hook: giteaHook,
+		bounds: anyBounds, locate: locateGitea, connect: newGitea, hook: giteaHook, sign: Credentials.forGitea,
+		statuses: statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
+		paths: func(at address, commit string) (repository, ofCommit string) {
+			repository = "/api/v1/repos/" + at.owner + "/" + at.name
+			return repository, repository + "/git/commits/" + commit
+		},
 	}
 }
 
@@ -360,7 +365,7 @@ func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found
 	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, "commits", commit, "status")
 	var combined gitea.CombinedStatus
 	query := url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}
-	err = rest{g.client, g.sign}.call(ctx, http.MethodGet, at, query, nil, &combined)
+	err = rest{g.client, g.credentials.forGitea}.call(ctx, http.MethodGet, at, query, nil, &combined)
 	if answered(err, http.StatusNotFound) { // the repository, or the commit
 		err = cmp.Or(g.exists(g.sdk(ctx)), err)
 	}
@@ -383,12 +388,12 @@ func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found
 	return found, len(combined.Statuses) == 0, nil
 }
 
-func (g *giteaAPI) sign(request *http.Request) {
+func (c Credentials) forGitea(request *http.Request) {
 	switch {
-	case g.credentials.Token != "":
-		request.Header.Set("Authorization", "token "+g.credentials.Token)
-	case g.credentials.Username != "":
-		request.SetBasicAuth(g.credentials.Username, g.credentials.Password)
+	case c.Token != "":
+		request.Header.Set("Authorization", "token "+c.Token)
+	case c.Username != "":
+		request.SetBasicAuth(c.Username, c.Password)
 	}
 }
 
@@ -396,6 +401,6 @@ func giteaHook(at address, r Report) Hook {
 	return Hook{
 		API: "/api/v1", Path: "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"Authorization", "token " + r.Token}},
-		Fields:  map[string]any{"context": r.Context, "state": r.state("success", "failure"), "description": r.Description},
+		Fields:  r.link("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

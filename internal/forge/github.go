@@ -24,7 +24,13 @@ func githubKind() Kind {
 	return Kind{
 		Forge: GitHub, Title: "GitHub", Flux: "github", GitHubApps: true,
 		Servers: []string{"github.com", "*.ghe.com"},
-		bounds:  anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook,
+		bounds:  anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
+		// "description is too long (maximum is 140 characters)"
+		statuses: statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
+		paths: func(at address, commit string) (repository, ofCommit string) {
+			repository = "/repos/" + at.owner + "/" + at.name
+			return repository, repository + "/git/commits/" + commit
+		},
 	}
 }
 
@@ -59,6 +65,13 @@ func newGitHub(at address, credentials Credentials, client *http.Client, _ time.
 	}
 	sdk, err := github.NewClient(options...)
 	return &githubAPI{at: at, client: sdk}, err
+}
+
+// asBearer signs for GitHub and GitLab.
+func (c Credentials) asBearer(request *http.Request) {
+	if token := c.asToken(); token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 }
 
 // asToken is for Git hosts that accept only tokens.
@@ -304,6 +317,6 @@ func githubHook(at address, r Report) Hook {
 	return Hook{
 		Path:    "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}, {"Accept", "application/vnd.github+json"}},
-		Fields:  map[string]any{"context": r.Context, "state": r.state("success", "failure"), "description": r.Description},
+		Fields:  r.link("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

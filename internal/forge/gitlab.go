@@ -29,9 +29,25 @@ const maxPipeline = 5 * time.Second
 func gitlabKind() Kind {
 	return Kind{
 		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"},
-		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook,
+		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
+		statuses: gitlabStatuses,
+		paths: func(at address, commit string) (repository, ofCommit string) {
+			repository = "/projects/" + url.PathEscape(at.owner+"/"+at.name)
+			return repository, repository + "/repository/commits/" + commit
+		},
 	}
 }
+
+// gitlabStatuses: a status that is pending or running keeps what the next one leaves out, and GitLab refuses to change
+// its text alone ("Cannot transition status"), so that it goes on as running, or ends before it begins again.
+var gitlabStatuses = statusRules{
+	words:          map[StatusState]string{Success: "success", Failure: "failed", Error: "failed", Pending: "pending"},
+	instead:        map[StatusState][]string{Pending: {"running", gitlabEnded, "pending"}},
+	maxDescription: maxDescription, maxLink: 255, whole: true,
+}
+
+// gitlabEnded is the state that ends a status.
+const gitlabEnded = "canceled"
 
 // locateGitLab finds out from the API's URL which segments are groups: GitLab may be installed below a path.
 func locateGitLab(clone, api *url.URL) (address, error) {
@@ -278,6 +294,6 @@ func gitlabHook(at address, r Report) Hook {
 	return Hook{
 		Path:    "/projects/" + url.PathEscape(at.owner+"/"+at.name) + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"PRIVATE-TOKEN", r.Token}},
-		Fields:  map[string]any{"name": r.Context, "state": r.state("success", "failed"), "description": r.Description},
+		Fields:  r.link("target_url", map[string]any{"name": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

@@ -83,6 +83,8 @@ type gitHost struct {
 	settling time.Duration
 	checking time.Duration
 	bounds   bounds
+	at       address
+	rest     rest // what is the same of each kind, but for paths and credentials
 }
 
 // MaxBody is as GitHost says.

@@ -42,7 +42,12 @@ type Kind struct {
 	// web is the https URL of a repository with this ssh URL; nil where only the scheme, the user and the port go.
 	web func(ssh *url.URL) string
 	// hook is how a status is set.
-	hook func(at address, r Report) Hook
+	hook     func(at address, r Report) Hook
+	statuses statusRules
+	// paths are where the API has a repository, and a commit of it, below its root and with a query.
+	paths func(at address, commit string) (repository, ofCommit string)
+	// sign adds the credentials, and headers that every request has.
+	sign func(Credentials, *http.Request)
 	// reason adds to the text of an answer other than success what only this kind of Git host writes there, and
 	// returns its name for the kind of the error; nil where there is none.
 	reason func(body []byte) (more []string, kindWord string)
@@ -154,14 +159,26 @@ func WebURL(kind Forge, address string) string {
 	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
 }
 
-// Report is a commit status that an agent sets.
+// Report is a commit status that is to be set.
 type Report struct {
-	// Commit, Context and Description may have what the agent fills in.
+	// Commit, Context and Description may have what an agent fills in.
 	Commit, Context, Description string
 	Key                          string // StatusKey of the context
-	Success                      bool   // else a failure
-	Token                        string
-	Page                         string // a URL for people
+	State                        StatusState
+	Token                        string // of an agent
+	Link                         string // a URL for people; "" for none
+	Page                         string // what stands for the link where a Git host must have one
+
+	word  string // the state, as the Git host calls it
+	genre string // of Azure Repos; "" for what is before the first slash of the context
+}
+
+// link is the field of a status with its link, where there is one.
+func (r Report) link(field string, fields map[string]any) map[string]any {
+	if r.Link != "" {
+		fields[field] = r.Link
+	}
+	return fields
 }
 
 // StatusKey is a name for a context of the forty characters that every Git host takes. Flux' notification controller
@@ -169,14 +186,6 @@ type Report struct {
 func StatusKey(context string) string {
 	sum := sha1.Sum([]byte(context))
 	return hex.EncodeToString(sum[:])
-}
-
-// state is one of two words.
-func (r Report) state(success, failure string) string {
-	if r.Success {
-		return success
-	}
-	return failure
 }
 
 // Hook is the request that sets a commit status.
@@ -188,12 +197,13 @@ type Hook struct {
 	Fields   map[string]any
 }
 
-// StatusHook is how a status is set on a repository's Git host, whose Credentials are not needed.
+// StatusHook is how an agent sets a status on a repository's Git host, whose Credentials are not needed.
 func StatusHook(repository Repository, r Report) (Hook, error) {
 	at, err := locate(repository)
 	if err != nil {
 		return Hook{}, err
 	}
+	r.word, r.genre = at.kind.statuses.words[r.State], agentGenre
 	hook := at.kind.hook(at, r)
 	hook.API = strings.TrimSuffix(at.api.String(), "/") + hook.API
 	hook.Headers = append([][2]string{{"Content-Type", "application/json"}}, hook.Headers...)

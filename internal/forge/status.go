@@ -51,8 +51,13 @@ const maxStatusPages = 200
 
 // Statuses is as GitHost says.
 func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
+	statuses, err := h.statuses(ctx, commit)
+	return statuses, h.describe(err)
+}
+
+func (h *gitHost) statuses(ctx context.Context, commit string) ([]Status, error) {
 	if !commitPattern.MatchString(commit) {
-		return nil, h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
+		return nil, fmt.Errorf("%q is not the full id of a commit", commit)
 	}
 	latest := map[string]status{}
 	err := pages(func(page int) (bool, error) {
@@ -66,18 +71,23 @@ func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 		return last, err
 	})
 	if err != nil {
-		return nil, h.describe(fmt.Errorf("the statuses of commit %s cannot be read: %w", commit, err))
+		return nil, fmt.Errorf("the statuses of commit %s cannot be read: %w", commit, err)
 	}
 	statuses := make([]Status, 0, len(latest))
 	for _, s := range latest {
-		s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), wording.Visible(h.secrets.Scrub(s.URL))
-		s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
-		statuses = append(statuses, s.Status)
+		statuses = append(statuses, h.shown(s.Status))
 	}
 	slices.SortFunc(statuses, func(a, b Status) int {
 		return cmp.Or(strings.Compare(a.Context, b.Context), strings.Compare(a.Key, b.Key))
 	})
 	return statuses, nil
+}
+
+// shown is a status as it leaves the package: what the Git host says does nothing to a terminal.
+func (h *gitHost) shown(s Status) Status {
+	s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), wording.Visible(h.secrets.Scrub(s.URL))
+	s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
+	return s
 }
 
 // status is a Status with the number that the Git host gave it.

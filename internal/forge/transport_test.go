@@ -356,6 +356,10 @@ func TestACanaryIsInNoError(t *testing.T) {
 						}
 						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 						every(ctx, host, func(_ string, err error) { wantNoCanary(t, err) })
+						wanted := forge.Status{Context: "flotilla/dev", State: forge.Success, Description: canary}
+						wantNoCanary(t, host.SetStatus(ctx, newHead, wanted))
+						_, err = host.Status(ctx, newHead, wanted)
+						wantNoCanary(t, err)
 						cancel()
 					}
 				}
