@@ -59,3 +59,22 @@ func (c *Client) Statuses(
 	}
 	return heard, nil
 }
+
+// Status returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
+// host and the URL of its API.
+func (c *Client) Status(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
+	host, err := c.forge(settings, Location{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	return host.Status(ctx, commit, wanted)
+}
+
+// SetStatus sets the status of a commit of any repository, unless it is set already.
+func (c *Client) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
+	host, err := c.forge(settings, Location{URL: url})
+	if err != nil {
+		return err
+	}
+	return host.SetStatus(ctx, commit, wanted)
+}

@@ -49,6 +49,12 @@ func TestExamplesApply(t *testing.T) {
 					config.WriteString(requiredProviders)
 				}
 				text := onTestClusters(t, strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository)))
+				inImport := strings.NewReplacer("https://git.example.com/platform/gitops.git", repository)
+				if strings.Contains(text, "flotilla_commit_status") {
+					host := (&standInStatuses{}).start(t)
+					text = strings.ReplaceAll(text, "https://git.example.com", host)
+					inImport = strings.NewReplacer("https://git.example.com", host)
+				}
 				if strings.Contains(text, `data "flotilla_repository_files"`) {
 					text = newSources(t).config(text)
 				}
@@ -71,7 +77,7 @@ func TestExamplesApply(t *testing.T) {
 						t.Fatal("import.sh has no command of the form: terraform import ADDRESS 'ID'")
 					}
 					steps = append(steps, resource.TestStep{
-						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: strings.ReplaceAll(match[2], "https://git.example.com/platform/gitops.git", repository),
+						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: inImport.Replace(match[2]),
 					})
 				}
 				resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})

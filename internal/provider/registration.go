@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/commitstatus"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/configsnapshots"
@@ -32,6 +33,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 		assignment.New,
 		promotion.New,
 		clusterclaim.New,
+		commitstatus.New,
 		stateonly.Cluster,
 		stateonly.ClusterType,
 		stateonly.ConfigContainer,

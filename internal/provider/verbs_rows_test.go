@@ -69,6 +69,17 @@ var rows = map[string]row{
 		},
 		namesake: "Two claims have the same name",
 	},
+	"flotilla_commit_status": { // what there is of it outside of the state is there for good
+		attributes: func(m *matrix, version int, twin string) map[string]any {
+			return map[string]any{
+				"url": m.statuses + "/team/app.git", "forge": "gitea", "commit": strings.Repeat("2", 40), "context": "flotilla/dev" + twin,
+				"state": "success", "description": fmt.Sprint("v", version), "link": "https://ci.example.com/",
+			}
+		},
+		id: func(m *matrix) string {
+			return m.statuses + "/team/app.git?forge=gitea#" + strings.Repeat("2", 40) + ":flotilla/dev"
+		},
+	},
 	"flotilla_agent": {
 		attributes: func(_ *matrix, version int, twin string) map[string]any {
 			return map[string]any{

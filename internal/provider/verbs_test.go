@@ -21,12 +21,14 @@ type matrix struct {
 	world   world
 	cluster *standInCluster
 	url     string // of the GitOps repository
-	version int
-	known   any // the provider's `clusters`
-	twins   bool
-	adopt   bool
-	first   bool // create_before_destroy
-	renamed bool
+	// statuses is the URL of a Git host whose commits have statuses.
+	statuses string
+	version  int
+	known    any // the provider's `clusters`
+	twins    bool
+	adopt    bool
+	first    bool // create_before_destroy
+	renamed  bool
 
 	isTofu    bool
 	others    int     // commits of somebody else
@@ -110,6 +112,7 @@ func newSimulatedMatrix(t *testing.T) *matrix {
 func newMatrix(t *testing.T, world world, runner providertest.Runner) *matrix {
 	m := &matrix{t: t, runner: runner, world: world, cluster: &standInCluster{}, url: world.spell(gitops, 0)}
 	server, certificate := m.cluster.start(t)
+	m.statuses = (&standInStatuses{}).start(t)
 	m.known = map[string]any{}
 	for _, name := range []string{"edge", "edge-2"} {
 		m.known.(map[string]any)[name] = map[string]any{"host": server + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}

@@ -58,6 +58,8 @@ type Call[M any] struct {
 	Diagnostics *diag.Diagnostics
 	// Store says that the state is set although there are errors.
 	Store bool
+	// Gone says, in Read, that there is nothing any more.
+	Gone bool
 }
 
 // Metadata names the resource.
@@ -110,7 +112,10 @@ func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateReque
 // Read refreshes the state.
 func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
-	if r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil) {
+	switch kept := r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil); {
+	case c.Gone:
+		resp.State.RemoveResource(ctx)
+	case kept:
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
 	}
 }

@@ -82,10 +82,15 @@ func (t Timeouts) During(ctx context.Context, operation string) (context.Context
 
 // AddEnded reports that the context ended, by a timeout or by the user; false where it has not.
 func AddEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) bool {
+	return AddEndedOf(ctx, diagnostics, err, "gitops_repo", mayHaveWritten(err))
+}
+
+// AddEndedOf is AddEnded of what is at an attribute; left is a sentence on what a write may have left behind.
+func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, attribute, left string) bool {
 	if ctx.Err() == nil {
 		return false
 	}
-	detail := tfvalue.Sentence(err.Error()) + " " + mayHaveWritten(err)
+	detail := tfvalue.Sentence(err.Error()) + " " + left
 	if over := (*Cause)(nil); errors.As(context.Cause(ctx), &over) {
 		if over.operation == Read {
 			detail = tfvalue.Sentence(err.Error()) + " Nothing was written."
@@ -95,7 +100,7 @@ func AddEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) boo
 			over.operation, short(over.after), detail, over.operation, short(2*over.after)))
 		return true
 	}
-	diagnostics.AddAttributeError(path.Root("gitops_repo"), "Interrupted", detail)
+	diagnostics.AddAttributeError(path.Root(attribute), "Interrupted", detail)
 	return true
 }
 

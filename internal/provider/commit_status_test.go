@@ -1,0 +1,509 @@
+package provider_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const (
+	statusAddress = "flotilla_commit_status.test"
+	aCommit       = "2222222222222222222222222222222222222222"
+)
+
+// statusGitea is a repository of a real Gitea with commits that have statuses.
+type statusGitea struct {
+	hosted
+	url     string
+	commits []string
+}
+
+func newStatusGitea(t *testing.T) *statusGitea {
+	t.Helper()
+	repo, server, user := giteaWithUser(t)
+	t.Parallel()
+	g := &statusGitea{hosted: hosted{t, server, user}, url: repo.url}
+	for i := range 2 {
+		var made struct{ Commit struct{ SHA string } }
+		g.api(http.MethodPost, fmt.Sprintf("/contents/file-%d", i), map[string]any{"message": "By hand", "content": "eA==", "branch": "main"}, &made)
+		g.commits = append(g.commits, made.Commit.SHA)
+	}
+	return g
+}
+
+// wanted are the attributes of a status.
+func (g *statusGitea) wanted(further ...any) map[string]any {
+	return with(map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"}, further...)
+}
+
+// configured is a configuration with statuses, and the credentials of a user.
+func configured(token string, all ...map[string]any) providertest.Configuration {
+	made := providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": token}}, Resources: map[string]providertest.Resource{}}
+	for i, attributes := range all {
+		made.Resources[statusAddress+strings.Repeat("x", i)] = providertest.Resource{Attributes: attributes}
+	}
+	return made
+}
+
+func (g *statusGitea) configured(all ...map[string]any) providertest.Configuration {
+	return configured(g.user.Token, all...)
+}
+
+// history is all that Gitea was told of a commit and a context, oldest first.
+func (g *statusGitea) history(commit int, context string) (told []string) {
+	g.t.Helper()
+	var all []struct {
+		ID                           int
+		Context, Status, Description string
+		TargetURL                    string `json:"target_url"`
+	}
+	g.api(http.MethodGet, "/commits/"+g.commits[commit]+"/statuses?limit=50", nil, &all)
+	slices.SortFunc(all, func(a, b struct {
+		ID                           int
+		Context, Status, Description string
+		TargetURL                    string `json:"target_url"`
+	},
+	) int {
+		return a.ID - b.ID
+	})
+	for _, one := range all {
+		if one.Context == context {
+			told = append(told, strings.TrimSpace(one.Status+" "+one.Description+" "+one.TargetURL))
+		}
+	}
+	return told
+}
+
+// statusPlan is what a plan does with the status.
+func statusPlan(t *testing.T, w providertest.Runner, configuration providertest.Configuration, options ...providertest.Option) (providertest.Action, providertest.Diagnostics) {
+	t.Helper()
+	plan, said := w.Plan(t.Context(), configuration, options...)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	if change := plan.Change(statusAddress); change != nil {
+		return change.Action, said
+	}
+	return providertest.NoOp, said
+}
+
+func TestACommitStatusThroughItsLife(t *testing.T) {
+	g := newStatusGitea(t)
+	w := providertest.New(startProvider)
+	step := func(what string, action providertest.Action, attributes map[string]any, history ...string) {
+		t.Helper()
+		configuration := g.configured(attributes)
+		if got, _ := statusPlan(t, w, configuration); got != action {
+			t.Errorf("%s: the plan is to %s, want %s", what, got, action)
+		}
+		for range 2 {
+			apply(t, w, configuration)
+		}
+		if got, said := statusPlan(t, w, configuration); got != providertest.NoOp || len(said) > 0 {
+			t.Errorf("%s: a second plan is to %s: %s", what, got, said)
+		}
+		if plan, said := w.Plan(t.Context(), configuration, providertest.RefreshOnly()); said.Err() != nil || len(plan.Drifted) > 0 {
+			t.Errorf("%s: a refresh finds %q: %s", what, plan.Drifted, said)
+		}
+		if got := g.history(0, "flotilla/dev"); !slices.Equal(got, history) {
+			t.Errorf("%s: Gitea was told %q, want %q", what, got, history)
+		}
+	}
+	by := func(state, description, link string) map[string]any {
+		return g.wanted("state", state, "description", description, "link", link)
+	}
+	const link = "https://ci.example.com/7"
+	told := []string{"pending"}
+	step("created", providertest.Create, g.wanted(), told...)
+	told = append(told, "pending 1 of 3 stages https://ci.example.com/7")
+	step("a text and a link", providertest.Update, by("pending", "1 of 3 stages", link), told...)
+	told = append(told, "error 1 of 3 stages https://ci.example.com/7")
+	step("another state", providertest.Update, by("error", "1 of 3 stages", link), told...)
+	told = append(told, "success rolled out https://ci.example.com/7")
+	step("success", providertest.Update, by("success", "rolled\nout", link), told...)
+	step("the same in other words", providertest.Update, by("success", "rolled out ", link), told...)
+	told = append(told, "success")
+	step("neither text nor link", providertest.Update, g.wanted("state", "success"), told...)
+
+	// What others make of it is seen, and set again.
+	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link}, nil)
+	plan, said := w.Plan(t.Context(), g.configured(g.wanted("state", "success")))
+	change := plan.Change(statusAddress)
+	if said.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" || change.Before["link"] != link || change.After["state"] != "success" {
+		t.Errorf("the plan is %+v: %s", change, said)
+	}
+	told = append(told, "failure by hand https://ci.example.com/7", "success")
+	step("changed by hand", providertest.Update, g.wanted("state", "success"), told...)
+	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "ci", "state": "failure"}, nil)
+	step("the status of others", providertest.NoOp, g.wanted("state", "success"), told...)
+
+	// A lost state: what is there is not set again, and can be imported.
+	w.Lose(statusAddress)
+	step("a lost state", providertest.Create, g.wanted("state", "success"), told...)
+	w.Lose(statusAddress)
+	id := g.url + "?forge=gitea#" + g.commits[0] + ":flotilla/dev"
+	if said := w.Import(t.Context(), g.configured(g.wanted("state", "success")), statusAddress, id); said.Err() != nil {
+		t.Error(said)
+	}
+	step("imported", providertest.NoOp, g.wanted("state", "success"), told...)
+
+	// Another commit and another context have statuses of their own, and the former ones stay.
+	step("another commit", providertest.Update, g.wanted("state", "success", "commit", g.commits[1]), told...)
+	step("another context", providertest.Update, g.wanted("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), told...)
+	// And so does that of a resource that is destroyed.
+	action, said := statusPlan(t, w, g.configured())
+	if action != providertest.Delete || !said.Has("Status stays on the commit") || !strings.Contains(said.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
+		t.Errorf("the plan of a destroy is to %s, and says %s", action, said)
+	}
+	apply(t, w, g.configured())
+	if len(w.State) > 0 {
+		t.Errorf("the state has %v", w.State)
+	}
+	for _, context := range []string{"flotilla/dev", "flotilla/prod"} {
+		if got := g.history(1, context); !slices.Equal(got, []string{"success"}) {
+			t.Errorf("the status %s is %q", context, got)
+		}
+	}
+	if got := g.history(0, "flotilla/dev"); !slices.Equal(got, told) {
+		t.Errorf("in the end Gitea was told %q", got)
+	}
+}
+
+// A commit and a state that a rollout of the same apply makes.
+func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
+	g := newStatusGitea(t)
+	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted(
+		"commit", later(g.commits[1]), "state", later("success"), "description", later("rolled out"), "link", later("https://ci.example.com/"), "context", later("late"),
+		"url", later(g.url), "forge", later("gitea"),
+	)))
+	if got := g.history(1, "late"); !slices.Equal(got, []string{"success rolled out https://ci.example.com/"}) {
+		t.Errorf("Gitea was told %q", got)
+	}
+	// What is wrong with it is said then, all at once, and nothing is set.
+	for attribute, value := range map[string]string{"commit": "main", "state": "done", "link": "javascript:alert(1)", "context": " ", "forge": "sourceforge", "url": "git@git.example.com:a/b"} {
+		_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("commit", later(g.commits[0]), attribute, later(value))))
+		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			return d.Error && d.Summary == "Invalid "+attribute && d.At == fmt.Sprintf("AttributeName(%q)", attribute)
+		}) {
+			t.Errorf("of %s %q it is said %s", attribute, value, said)
+		}
+	}
+	if got := g.history(0, "flotilla/dev"); len(got) > 0 {
+		t.Errorf("Gitea was told %q", got)
+	}
+}
+
+func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
+	t.Parallel()
+	right := map[string]any{"url": "https://github.com/team/app", "commit": aCommit, "context": "flotilla/dev", "state": "success"}
+	type mistake struct {
+		attributes map[string]any
+		at, says   string
+	}
+	long := "https://x.example.com/" + strings.Repeat("x", 2000)
+	for name, test := range map[string]mistake{
+		"an abbreviated commit":     {with(right, "commit", aCommit[:12]), "commit", "must be the full id of a commit"},
+		"a branch":                  {with(right, "commit", "main"), "commit", "must be the full id of a commit"},
+		"no state":                  {with(right, "state", "sucess"), "state", `did you mean "success"`},
+		"an empty context":          {with(right, "context", ""), "context", "one line that is not empty"},
+		"a context of lines":        {with(right, "context", "a\nb"), "context", "one line"},
+		"a long context":            {with(right, "context", strings.Repeat("x", 256)), "context", "at most 255 characters"},
+		"no link":                   {with(right, "link", "see above"), "link", "http or https URL"},
+		"a script":                  {with(right, "link", "javascript:alert(1)"), "link", "http or https URL"},
+		"a link with credentials":   {with(right, "link", "https://me:hidden@x.example.com"), "link", "has credentials in it"},
+		"a long link":               {with(right, "link", long), "link", "at most 2000 characters"},
+		"a long link on GitLab":     {with(right, "url", "https://gitlab.com/team/app", "link", long[:300]), "link", "at most 255 characters"},
+		"a long link on Bitbucket":  {with(right, "url", "https://git.example.com/scm/T/app", "forge", "bitbucket_datacenter", "link", long[:500]), "link", "at most 450 characters"},
+		"ssh":                       {with(right, "url", "ssh://git@github.com/team/app"), "url", "need an http or https URL"},
+		"a folder":                  {with(right, "url", "/srv/git/app.git"), "url", "need an http or https URL"},
+		"a URL with credentials":    {with(right, "url", "https://me:hidden@github.com/team/app"), "url", "has credentials in it"},
+		"a page":                    {with(right, "url", "https://github.com/team"), "url", "not that of a repository"},
+		"a Git host of no kind":     {with(right, "url", "https://git.example.com/team/app"), "forge", "set forge to gitea, forgejo, github"},
+		"a kind that there is none": {with(right, "forge", "githab"), "forge", `did you mean "github"`},
+		"another API":               {with(right, "api_url", "github.com/api"), "api_url", "need an http or https URL"},
+		"a timeout of no time":      {with(right, "timeouts", map[string]any{"create": "soon"}), "timeouts", "must be a duration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := providertest.New(startProvider).Plan(t.Context(), configured("a-token", test.attributes))
+			if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) || !words(test.says).MatchString(said[0].Detail) {
+				t.Errorf("said is %s", said)
+			}
+			if strings.Contains(said.String(), "hidden") {
+				t.Errorf("a password is shown: %s", said)
+			}
+		})
+	}
+	_, said := providertest.New(startProvider).Plan(t.Context(), configured("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
+	if len(said) != 5 {
+		t.Errorf("five mistakes are %d: %s", len(said), said)
+	}
+}
+
+// The three things that a Git host may lack have an error each.
+func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
+	g := newStatusGitea(t)
+	reader := g.server.User(t)
+	g.api(http.MethodPut, "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
+	for name, test := range map[string]struct {
+		configuration     providertest.Configuration
+		at, summary, says string
+	}{
+		"no such commit":     {g.configured(g.wanted("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
+		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "Set the provider's git.token"},
+		"no such token":      {configured(strings.Repeat("0", 40), g.wanted()), "url", "Git host refuses the credentials", "401"},
+		"no such repository": {g.configured(g.wanted("url", g.server.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
+		"nobody answers":     {g.configured(g.wanted("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
+	} {
+		w := providertest.New(startProvider)
+		_, said := w.Apply(t.Context(), test.configuration)
+		if len(said) != 1 || said[0].Summary != test.summary || said[0].At != fmt.Sprintf("AttributeName(%q)", test.at) || !words(test.says).MatchString(said[0].Detail) {
+			t.Errorf("%s: said is %s", name, said)
+		}
+		if len(w.State) > 0 {
+			t.Errorf("%s: the state has %v", name, w.State)
+		}
+	}
+	if got := g.history(0, "flotilla/dev"); len(got) > 0 {
+		t.Errorf("Gitea was told %q", got)
+	}
+}
+
+// A status of what is gone is created again, and a destroy needs nothing.
+func TestACommitStatusWhoseRepositoryIsGone(t *testing.T) {
+	g := newStatusGitea(t)
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted()))
+	g.api(http.MethodDelete, "", nil, nil)
+	if action, _ := statusPlan(t, w, g.configured(g.wanted())); action != providertest.Create {
+		t.Errorf("the plan is to %s", action)
+	}
+	if _, said := w.Apply(t.Context(), g.configured(g.wanted())); !said.Has("Repository does not exist") {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, w, g.configured())
+}
+
+// Two runs at once: each status is there in the end, once, and of one that both set it is that of one of them.
+func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
+	g := newStatusGitea(t)
+	const each = 8
+	configuration := func(run int) providertest.Configuration {
+		all := []map[string]any{g.wanted("context", "both", "state", "success", "description", fmt.Sprint("run ", run))}
+		for i := range each {
+			all = append(all, g.wanted("context", fmt.Sprintf("run-%d/%d", run, i), "state", "success"))
+		}
+		return g.configured(all...)
+	}
+	failed := make(chan error, 2)
+	for run := range 2 {
+		go func() {
+			_, said := providertest.New(startProvider).Apply(t.Context(), configuration(run))
+			failed <- said.Err()
+		}()
+	}
+	if err := errors.Join(<-failed, <-failed); err != nil {
+		t.Error(err)
+	}
+	for run := range 2 {
+		for i := range each {
+			if got := g.history(0, fmt.Sprintf("run-%d/%d", run, i)); !slices.Equal(got, []string{"success"}) {
+				t.Errorf("run %d, status %d: %q", run, i, got)
+			}
+		}
+	}
+	if got := g.history(0, "both"); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("that of both is %q", got)
+	}
+}
+
+// Credentials that may set statuses, and not read them.
+func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
+	t.Parallel()
+	host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet {
+			http.Error(w, `{"message": "token may not read"}`, http.StatusForbidden)
+		}
+		return r.Method == http.MethodGet
+	}}
+	g := &statusGitea{hosted: hosted{t, nil, giteatest.User{Token: "a-token"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit}}
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted()))
+	action, said := statusPlan(t, w, g.configured(g.wanted()))
+	if action != providertest.NoOp || !said.Has("Status cannot be read") || !strings.Contains(said.String(), "token may not read") {
+		t.Errorf("the plan is to %s: %s", action, said)
+	}
+	apply(t, w, g.configured(g.wanted("state", "success")))
+	if got := host.history("flotilla/dev"); !slices.Equal(got, []string{"pending", "success"}) {
+		t.Errorf("the Git host was told %q", got)
+	}
+}
+
+func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
+	t.Parallel()
+	host := &standInStatuses{refuse: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
+			<-r.Context().Done()
+		}
+		return r.Method == http.MethodPost
+	}}
+	g := &statusGitea{hosted: hosted{t, nil, giteatest.User{Token: "a-token"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit}}
+	_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("timeouts", map[string]any{"create": "1s"})))
+	if len(said) != 1 || said[0].Summary != "Timeout" || !words("The next apply sets the status unless it is set.").MatchString(said.String()) {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestImportsOfACommitStatus(t *testing.T) {
+	t.Parallel()
+	host := &standInStatuses{}
+	root := host.start(t)
+	configuration := configured("a-token", map[string]any{
+		"url": root + "/team/app.git", "forge": "gitea", "api_url": root, "commit": aCommit, "context": "a:b#c", "state": "error", "description": "it is\nbroken", "link": "https://x.example.com/",
+		"timeouts": map[string]any{"read": "1m"},
+	})
+	w := providertest.New(startProvider)
+	apply(t, w, configuration)
+	w.Lose(statusAddress)
+	id := root + "/team/app.git?forge=gitea&api_url=" + root + "#" + aCommit + ":a:b#c"
+	if said := w.Import(t.Context(), configuration, statusAddress, id); said.Err() != nil {
+		t.Fatal(said)
+	}
+	// Only the line break is not what was read.
+	if action, _ := statusPlan(t, w, configuration); action != providertest.Update || w.State.Values(statusAddress)["description"] != "it is broken" {
+		t.Errorf("the plan is to %s: %v", action, w.State.Values(statusAddress))
+	}
+	apply(t, w, configuration)
+	if got := host.history("a:b#c"); len(got) != 1 {
+		t.Errorf("the Git host was told %q", got)
+	}
+	for id, says := range map[string]string{
+		"": "must be", root: "must be", root + "#" + aCommit: "must be", "#" + aCommit + ":x": "must be", root + "/team/app.git#main:x": "full id of a commit",
+		root + "/team/app.git#" + aCommit + ":x": "set forge to", root + "/team/app.git?forge=gitea#" + aCommit + ":none": "", root + "?%zz#" + aCommit + ":x": "must be",
+	} {
+		said := providertest.New(startProvider).Import(t.Context(), configuration, statusAddress, id)
+		if said.Err() == nil || !strings.Contains(said.String(), says) {
+			t.Errorf("of %q it is said %s", id, said)
+		}
+	}
+}
+
+// Whatever a Git host says, no secret is in a state, a plan or a message.
+func TestACommitStatusShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	const token = "canary-5d0c/+ token"
+	for _, status := range []int{http.StatusOK, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity} {
+		var last string
+		host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {
+			said := fmt.Sprint(token, " ", r.Header.Get("Authorization"))
+			last = r.Method
+			switch {
+			case status != http.StatusOK:
+				http.Error(w, fmt.Sprintf(`{"message": %q}`, said), status)
+			case r.Method == http.MethodGet && r.URL.Query().Get("page") == "1":
+				fmt.Fprintf(w, `{"statuses": [{"id": 1, "context": "flotilla/dev", "status": "failure", "description": %q, "target_url": %q}]}`, said, "https://x.example.com/?"+said)
+			default:
+				return false
+			}
+			return true
+		}}
+		url := host.start(t) + "/team/app.git"
+		configuration := configured(token, map[string]any{
+			"url": url, "forge": "gitea", "commit": aCommit, "context": "flotilla/dev", "state": "success",
+		})
+		w := providertest.New(startProvider)
+		plan, said := w.Apply(t.Context(), configuration)
+		again, refreshed := w.Plan(t.Context(), configuration)
+		imported := w.Import(t.Context(), configured(token), statusAddress+"y", url+"?forge=gitea#"+aCommit+":flotilla/dev")
+		text := fmt.Sprint(said, refreshed, imported)
+		for _, p := range []*providertest.Plan{plan, again} {
+			if p != nil && p.Change(statusAddress) != nil {
+				text += fmt.Sprint(*p.Change(statusAddress))
+			}
+			if p != nil {
+				for _, instance := range p.Refreshed() {
+					text += string(instance.Current.Attributes) + string(instance.Current.Private)
+				}
+			}
+		}
+		for _, instance := range w.State {
+			text += string(instance.Current.Attributes) + string(instance.Current.Private)
+		}
+		for form, secret := range forms(token) {
+			if strings.Contains(text, secret) {
+				t.Errorf("%d shows it, %s: %s", status, form, text)
+			}
+		}
+		if last == "" {
+			t.Errorf("%d: the Git host was never asked", status)
+		}
+	}
+}
+
+// The example of the guide: the commit of the team and that of the control plane get a success once the clusters have what
+// they ask for, and a new version begins with its own commit.
+func TestACommitSaysWhetherItRuns(t *testing.T) {
+	t.Parallel()
+	for _, tool := range oneTool(t) {
+		host := &standInStatuses{}
+		url := bare(t)
+		const next = "89e6c98d92887913cadf06b2adb97f26cde4849b"
+		text := strings.NewReplacer("https://git.example.com", host.start(t), `"gitops.git"`, fmt.Sprintf("%q", url)).
+			Replace(readFile(t, filepath.Join("..", "..", "examples", "observing", "commit-status", "main.tf")))
+		app := regexp.MustCompile(`app = \{.*commit = "([0-9a-f]{40})"`).FindStringSubmatch(text)[1]
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders})
+		run := func(text, seen string) {
+			t.Helper()
+			reports := "reports = []"
+			if seen != "" {
+				reports = fmt.Sprintf(`reports = [for cluster in ["drone-1", "drone-2", "large-1"] : { cluster = cluster, commit = %q, ready = true, since = "2026-01-01T00:00:00Z" }]`, seen)
+			}
+			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Replace(text, "feedback    = { clusters = true }", "feedback    = { "+reports+" }", 1))
+			w.run("apply", "-input=false", "-auto-approve")
+		}
+		tip := func() string { return git(t, url, "rev-parse", "prod") }
+		last := func(context string) string {
+			all := host.history(context)
+			return all[len(all)-1]
+		}
+		run(text, "")
+		if got := host.history("flotilla/prod/app-main"); len(got) != 1 || !strings.HasPrefix(got[0], "pending Not on all clusters yet") {
+			t.Errorf("first it is %q", got)
+		}
+		for round := 0; round < 5 && !strings.HasPrefix(last("flotilla/prod/app-main"), "success"); round++ {
+			run(text, tip())
+		}
+		run(text, tip())
+		if got := host.history("flotilla/prod/app-main"); len(got) != 2 || !strings.HasPrefix(got[1], "success It runs on all clusters") {
+			t.Errorf("then it is %q", got)
+		}
+		if got := last("flotilla/prod"); got != "success Rolled out" {
+			t.Errorf("that of the control plane is %q", host.history("flotilla/prod"))
+		}
+		// A new version: its own commit waits, and the former one stays what it is.
+		run(strings.Replace(text, app, next, 1), tip())
+		if got := last("flotilla/prod/app-main"); !strings.HasPrefix(got, "pending") || host.told[len(host.told)-1].Commit == app {
+			t.Errorf("of a new version it is %v", host.told)
+		}
+		for _, one := range host.told {
+			if one.Commit == app && one.Context == "flotilla/prod/app-main" {
+				app = one.Status
+			}
+		}
+		if app != "success" {
+			t.Errorf("the former one is %q", app)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+// Package commitstatus is flotilla_commit_status: a status of a commit on a Git host.
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// New returns the resource, which sets a status of a commit, and leaves it there.
+func New() resource.Resource {
+	return frame.Resource[model]{
+		Name: "commit_status", Schema: definition, Validate: validate, Plan: func(context.Context, *frame.Call[model]) {}, PlanDestroy: planDestroy,
+		Create: set, Read: read, Update: set, Import: importState,
+	}.New()
+}
+
+var states = []string{string(forge.Pending), string(forge.Success), string(forge.Failure), string(forge.Error)}
+
+var definition = schema.Schema{
+	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is rolled out, that of a " +
+		"team whether its version runs. The provider's `git` has the credentials, which may set statuses.\n\n" +
+		"A status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which shows what others " +
+		"have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what was set.\n\n" +
+		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so does that of a " +
+		"resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the one that was applied last counts.",
+	Attributes: map[string]schema.Attribute{
+		"url": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Where the repository is, an http or https URL as one clones it.",
+		},
+		"commit": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has.",
+		},
+		"context": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
+				"what is before the first slash is the genre.",
+		},
+		"state": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
+				"show one that is pending as running.",
+		},
+		"description": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
+				"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state.",
+		},
+		"link": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
+				"GitLab and Bitbucket link to the repository.",
+		},
+		"forge": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "The kind of the Git host: " + forge.Listed("`") + ". Default: by the server's name.",
+		},
+		"api_url": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Where the Git host's API is, when that does not follow from `url`.",
+		},
+		"timeouts": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "How long operations may take: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`, and " +
+				"`5m` for `read`.",
+		},
+	},
+}
+
+// titles are the kinds of Git hosts as people name them.
+func titles() string {
+	var names []string
+	for _, kind := range forge.Kinds() {
+		names = append(names, kind.Title)
+	}
+	return wording.Either(names, "")
+}
+
+type model struct {
+	URL         types.String  `tfsdk:"url"`
+	Commit      types.String  `tfsdk:"commit"`
+	Context     types.String  `tfsdk:"context"`
+	State       types.String  `tfsdk:"state"`
+	Description types.String  `tfsdk:"description"`
+	Link        types.String  `tfsdk:"link"`
+	Forge       types.String  `tfsdk:"forge"`
+	APIURL      types.String  `tfsdk:"api_url"`
+	Timeouts    types.Dynamic `tfsdk:"timeouts"`
+}
+
+// validate checks what is known, without any request.
+func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+	report := func(attribute string, err error) {
+		if err != nil {
+			diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(err.Error()))
+		}
+	}
+	known := func(value types.String) bool { return !value.IsNull() && !value.IsUnknown() }
+	tfvalue.CheckOneOf("state", m.State, diagnostics, states...)
+	tfvalue.CheckOneOf("forge", m.Forge, diagnostics, forge.Names()...)
+	kind := forge.Forge(m.Forge.ValueString())
+	if known(m.URL) && !m.Forge.IsUnknown() && (kind == "" || kind.Kind().Forge == kind) {
+		at := forge.Repository{URL: m.URL.ValueString(), Forge: kind}
+		_, err := forge.NewGitHost(at)
+		switch {
+		case errors.Is(err, forge.ErrNoKind):
+			report("forge", err)
+		case err != nil:
+			report("url", err)
+		case known(m.APIURL):
+			at.APIURL = m.APIURL.ValueString()
+			_, err = forge.NewGitHost(at)
+			report("api_url", err)
+		}
+		if parsed, err := url.Parse(at.URL); err == nil && kind == "" {
+			kind = forge.KindOf(parsed.Hostname())
+		}
+	}
+	if known(m.Commit) && !folder.IsCommit(m.Commit.ValueString()) {
+		report("commit", errors.New("must be the full id of a commit, 40 or 64 digits in lower-case hex"))
+	}
+	if known(m.Context) {
+		report("context", forge.CheckContext(m.Context.ValueString()))
+	}
+	if known(m.Link) {
+		report("link", forge.CheckLink(m.Link.ValueString(), kind))
+	}
+}
+
+// planDestroy says what a destroy does not do.
+func planDestroy(_ context.Context, c *frame.Call[model]) {
+	c.Diagnostics.AddAttributeWarning(path.Root("state"), "Status stays on the commit", fmt.Sprintf(
+		"No Git host removes a status of a commit: the status %q of commit %s stays %s. To leave another state, apply that first.",
+		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString()))
+}
+
+// set sets the status, where it is not set already.
+func set(ctx context.Context, c *frame.Call[model]) {
+	m := c.Model
+	if validate(ctx, m, c.Diagnostics); c.Diagnostics.HasError() { // what was not known when it was planned
+		return
+	}
+	addError(ctx, c.Diagnostics, c.Connection.Delivery.SetStatus(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), m.status()))
+}
+
+// read compares the status with the one that was set.
+func read(ctx context.Context, c *frame.Call[model]) {
+	if !c.Connection.CanAsk() {
+		return
+	}
+	m := c.Model
+	wanted := m.status()
+	found, err := c.Connection.Delivery.Status(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), wanted)
+	switch {
+	case errors.Is(err, forge.ErrUnauthorized):
+		c.Diagnostics.AddAttributeWarning(path.Root("url"), "Status cannot be read", tfvalue.Sentence(err.Error())+
+			" The state keeps what was set; what others have made of it is not seen.")
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrNoCommit), err == nil && found == nil:
+		c.Gone = true
+	case err != nil:
+		addError(ctx, c.Diagnostics, err)
+	case *found != wanted:
+		m.State, m.Description = types.StringValue(string(found.State)), types.StringPointerValue(wording.OrNil(found.Description))
+		m.Link = types.StringPointerValue(wording.OrNil(found.URL))
+	}
+}
+
+func (m *model) settings() delivery.Settings {
+	return delivery.Settings{Forge: forge.Forge(m.Forge.ValueString()), APIURL: m.APIURL.ValueString()}
+}
+
+func (m *model) status() forge.Status {
+	return forge.Status{
+		Context: m.Context.ValueString(), State: forge.StatusState(m.State.ValueString()), Description: m.Description.ValueString(), URL: m.Link.ValueString(),
+	}
+}
+
+// addError reports an error of the Git host, if it is one.
+func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
+	if err == nil || timeouts.AddEndedOf(ctx, diagnostics, err, "url", "The next apply sets the status unless it is set.") {
+		return
+	}
+	attribute, kind, advice := "url", repository.KindOf(err, "Status cannot be set").Summary, ""
+	switch {
+	case errors.Is(err, forge.ErrNoCommit):
+		attribute, kind = "commit", "Commit is not in the repository"
+	case errors.Is(err, forge.ErrNotFound):
+		kind, advice = "Repository does not exist", " It may also be hidden from these credentials."
+	case errors.Is(err, forge.ErrRefused):
+		kind = "Git host refuses the status"
+	case errors.Is(err, forge.ErrUnauthorized):
+		advice = repository.KindOf(git.ErrUnauthorized, "").Advice
+	}
+	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
+}
+
+// importState takes "<url>#<commit>:<context>", where the URL may have a query with forge and api_url, and leaves the rest
+// to the refresh that follows.
+func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	before, after, _ := strings.Cut(req.ID, "#")
+	commit, context, ok := strings.Cut(after, ":")
+	at, query, _ := strings.Cut(before, "?")
+	settings, err := url.ParseQuery(query)
+	if !ok || err != nil || at == "" {
+		resp.Diagnostics.AddError("Invalid import ID",
+			`The import ID must be "<url>#<commit>:<context>", where the URL may end with "?forge=<kind>" and "&api_url=<url>".`)
+		return
+	}
+	imported := model{
+		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(context),
+		Forge: types.StringPointerValue(wording.OrNil(settings.Get("forge"))), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
+	}
+	if validate(ctx, &imported, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
+}
