@@ -200,6 +200,7 @@ func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool)
 		return
 	}
 	a.Verdict, a.Since, a.Message, a.Clusters = worst.Verdict, worst.Since, worst.Message, found.counts
+	a.Running = found.runs
 	if !counts {
 		return
 	}

@@ -2,6 +2,7 @@ package overview_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -96,7 +98,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 }
 
 func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
-	e := &observe.Evidence{Time: asked, Tip: id(1), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{id(7): {}}}
+	e := &observe.Evidence{Running: map[string]reconciler.Running{}, Time: asked, Tip: id(1), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{id(7): {}}}
 	status := func() verdict.Status {
 		is := verdict.Ready
 		if random.IntN(2) == 0 {
@@ -116,9 +118,18 @@ func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
 				c.Assignments[assignment.Key()] = observe.AssignmentStatus{Commit: commits[random.IntN(4)], Status: status()}
 			}
 		}
+		if random.IntN(10) > 0 {
+			c.Running = map[string]reconciler.Running{}
+			for _, key := range slices.Sorted(maps.Keys(c.Assignments)) {
+				if random.IntN(2) == 0 {
+					c.Running[key] = reconciler.Running{Version: fmt.Sprint("v", random.IntN(3))[:random.IntN(3)]}
+				}
+			}
+		}
 		e.Clusters[of.Name] = c
 	}
 	for _, assignment := range result.Schedule.Assignments {
+		e.Running[assignment.Target.Name] = reconciler.Running{Version: "v1"}
 		if random.IntN(4) == 0 {
 			e.Trees[id(7)][assignment.Key()] = id(1000 + random.IntN(3))
 		}
@@ -169,11 +180,13 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 			}
 			counts[state]++
 			worst, number := verdict.Verdict(""), 0
+			runs := map[reconciler.Running]int{}
 			for c := range in.Result.Fleet.Clusters {
 				cluster := &in.Result.Fleet.Clusters[c]
 				if !written || cluster.ClusterType != host && "clusters/"+cluster.Name != host {
 					continue
 				}
+				runs[in.Evidence.Runs(cluster.Name, assignment.Key())]++
 				is, age := naive(&in, cluster.Name, host, target)
 				if byHost[host] == nil {
 					byHost[host] = &health.Tally{}
@@ -189,8 +202,17 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 					worst = is
 				}
 			}
+			delete(runs, reconciler.Running{})
+			for n, run := range a.Running {
+				if runs[run.Running] != run.Clusters || n > 0 && a.Running[n-1].Clusters < run.Clusters {
+					t.Fatalf("seed %d: %s runs %+v, want %v", seed, assignment.Key(), a.Running, runs)
+				}
+			}
 			verdicts[worst]++
 			of := a.Clusters
+			if len(a.Running) != len(runs) && number > 0 {
+				t.Fatalf("seed %d: %s runs %+v, want %v", seed, assignment.Key(), a.Running, runs)
+			}
 			if a.State != state || a.Verdict != worst || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
 				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
 			}

@@ -1,12 +1,14 @@
 package overview
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -54,6 +56,7 @@ func newVerdicts(in *Input) *verdicts {
 // assignmentVerdicts are the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
 	any    bool
+	runs   []report.Run
 	counts report.Counts
 	tally  health.Tally
 }
@@ -77,11 +80,15 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 			worst.Since = status.Since
 		}
 		found.add(status.Verdict)
+		found.addRun(s.Evidence.Runs(cluster, key.String()))
 		var one health.Tally
 		one.Add(status.Verdict, ageOf(s.Evidence, status))
 		found.tally.Join(one)
 		s.note(cluster, status, one, counts)
 	}
+	slices.SortFunc(found.runs, func(a, b report.Run) int {
+		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), a.Running.Compare(&b.Running))
+	})
 	return worst, found
 }
 
@@ -146,6 +153,19 @@ func (f *assignmentVerdicts) add(of verdict.Verdict) {
 	default:
 		f.counts.Unknown++
 	}
+}
+
+// addRun adds what one cluster runs.
+func (f *assignmentVerdicts) addRun(running reconciler.Running) {
+	if running == (reconciler.Running{}) {
+		return
+	}
+	at := slices.IndexFunc(f.runs, func(run report.Run) bool { return run.Running == running })
+	if at < 0 {
+		at = len(f.runs)
+		f.runs = append(f.runs, report.Run{Running: running})
+	}
+	f.runs[at].Clusters++
 }
 
 // ofCluster returns the verdict of a cluster: that of the evidence, or the worst of its assignments where the branch

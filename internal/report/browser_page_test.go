@@ -80,7 +80,7 @@ func TestPageInABrowser(t *testing.T) {
 		tab := openTab(t, browser, small, look{})
 		ask[bool](tab, `change({q: '77f0e1d2c3b4'}) || open(result.found[0]) || true`)
 		tab.until("the assignment", `!document.getElementById('detail').hidden`)
-		for _, text := range []string{"Versionv2.4.1", "Deployed versionv2.4.0", "Came fromhttps://git.example.com/platform/control-plane@77f0e1d2c3b4"} {
+		for _, text := range []string{"Wanted versionv2.4.1", "Version on the branchv2.4.0", "Came fromhttps://git.example.com/platform/control-plane@77f0e1d2c3b4"} {
 			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
 		}
 		tab.is("a commit says where its changes came from", `document.body.textContent.includes('from https://git.example.com/platform/control-plane@88f0e1d2c3b4')`)
@@ -129,6 +129,33 @@ func TestPageInABrowser(t *testing.T) {
 			tab.is(text+" is told", `document.getElementById('comparisons').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
 		}
 		tab.screenshot("3-comparison", true)
+	})
+
+	t.Run("an assignment shows what runs beside what is wanted, and either is a filter", func(t *testing.T) {
+		tab := openTab(t, browser, small, look{})
+		ask[bool](tab, `open(0) || true`)
+		tab.until("the assignment", `!document.getElementById('detail').hidden`)
+		for _, text := range []string{
+			"Running versionv2.4.0Revision0a1b2c3d4e5f60718293a4b5c6d7e8f901234567On9 clusters", "Running version2.3.9ChartpaymentsApplicationr7Imagesexample.com/api:7 example.com/web:7On2 clusters",
+		} {
+			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+		ask[bool](tab, `change({view: 'list'}) || true`)
+		tab.until("the list", `document.querySelector('.grid').textContent.includes('v2.4.1v2.4.0 (0a1b2c3), 2.3.9')`)
+		for filter, want := range map[string]int{
+			`{wanted: 'v2.4.1'}`: 2, `{wanted: 'v2.4'}`: 2, `{wanted: 'v2.4.0'}`: 0, `{running: 'v2.4.0'}`: 1, `{running: '2.3.9'}`: 1, `{running: '0a1b'}`: 1, `{running: '2'}`: 1,
+			`{running: 'v2.4.1'}`: 0, `{running: 'example.com/web:7'}`: 1, `{running: 'PAYMENTS'}`: 1, `{wanted: 'v2.4.1', running: 'v2.4.0'}`: 1, `{q: '2.3.9'}`: 1, `{q: 'web:7'}`: 1,
+		} {
+			if got := ask[int](tab, `(change({...unset, ...`+filter+`}), result.found.length)`); got != want {
+				t.Errorf("%s finds %d assignments, want %d", filter, got, want)
+			}
+		}
+		ask[bool](tab, `change(unset) || true`)
+		ask[bool](tab, `((input) => { input.value = 'v2.4.0'; input.dispatchEvent(new Event('input')); return true; })(document.getElementById('running'))`)
+		tab.until("the address holds what is to run", `new URLSearchParams(location.hash.slice(1)).get('running') === 'v2.4.0' && document.getElementById('hits').textContent.startsWith('1 of 3')`)
+		tab.is("versions are offered", `[...document.querySelectorAll('#running-list option')].some((one) => one.value === 'v2.4.0') && [...document.querySelectorAll('#wanted-list option')].some((one) => one.value === 'v2.4.1')`)
+		tab.click(`#clear`)
+		tab.until("all assignments", `document.getElementById('hits').textContent.startsWith('3 assignments')`)
 	})
 
 	t.Run("the address brings back what was looked at", func(t *testing.T) {

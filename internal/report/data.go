@@ -33,8 +33,13 @@ type data struct {
 	Targets     map[string]column `json:"targets"`
 	Assignments map[string]column `json:"assignments"`
 	Trees       []string          `json:"trees"`
-	Counts      [][5]int          `json:"counts"`
-	Clusters    map[string]column `json:"clusters"`
+	// Runs are the version, revision, chart, version of the application and images of what runs, and Running are lists of
+	// their numbers, each with the number of clusters. The first one is empty. A number at the end of a list is that of the
+	// clusters that run what is not in it.
+	Runs     [][5]int          `json:"runs,omitempty"`
+	Running  []column          `json:"running"`
+	Counts   [][5]int          `json:"counts"`
+	Clusters map[string]column `json:"clusters"`
 	// Links are the patterns of addresses.
 	Links *linkData `json:"links,omitempty"`
 	// Snapshots are the index of their version, 1 where there is a schema for them, and the indexes of their values. The
@@ -70,12 +75,13 @@ func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
 		detail:  detail,
 		strings: index[string]{}, sets: index[string]{}, values: index[[5]int]{}, trees: index[string]{}, counts: index[[5]int]{},
-		snapshots: index[*Snapshot]{},
-		epoch:     earliest(p),
+		snapshots: index[*Snapshot]{}, runs: index[[5]int]{}, running: index[string]{},
+		epoch: earliest(p),
 	}
 	e.text("")
 	e.set(nil)
 	e.trees.of("")
+	e.run(nil)
 	e.snapshots.of(nil)
 	e.d.Epoch = e.epoch.Unix()
 	e.d.Time = e.time(p.Time)
@@ -89,6 +95,7 @@ func encode(p *Page, detail int) ([]byte, error) {
 	for _, s := range e.snapshots.ordered()[1:] {
 		e.snapshot(s)
 	}
+	e.d.Runs = e.runs.ordered()
 	e.d.Strings, e.d.Values, e.d.Trees, e.d.Counts = e.strings.ordered(), e.values.ordered(), e.trees.ordered(), e.counts.ordered()
 	return json.Marshal(&e.d)
 }
@@ -102,6 +109,8 @@ type encoder struct {
 	trees     index[string]
 	counts    index[[5]int]
 	snapshots index[*Snapshot]
+	runs      index[[5]int]
+	running   index[string]
 	epoch     time.Time
 }
 
@@ -136,6 +145,31 @@ func (e *encoder) set(texts []string) int {
 	at := e.sets.of(string(key))
 	if at == len(e.d.Sets) {
 		e.d.Sets = append(e.d.Sets, set)
+	}
+	return at
+}
+
+// maxRuns is how many things that run of one assignment a page shows.
+const maxRuns = 20
+
+func (e *encoder) run(runs []Run) int {
+	list, rest := make(column, 0, 2*len(runs)), 0
+	for i := range runs {
+		r := &runs[i]
+		if i >= maxRuns {
+			rest += r.Clusters
+			continue
+		}
+		of := e.runs.of([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
+		list = append(list, of, r.Clusters)
+	}
+	if rest > 0 {
+		list = append(list, rest)
+	}
+	key, _ := list.MarshalJSON()
+	at := e.running.of(string(key))
+	if at == len(e.d.Running) {
+		e.d.Running = append(e.d.Running, list)
 	}
 	return at
 }
@@ -299,6 +333,7 @@ func (e *encoder) assignments(p *Page) {
 		all.add("changed", e.time(a.Changed))
 		all.add("version", e.text(a.Version))
 		all.add("source", e.text(a.Source))
+		all.add("running", e.run(a.Running))
 		all.add("waits", e.text(a.WaitsFor))
 		all.add("snapshot", e.snapshots.of(a.Snapshot))
 	}

@@ -33,6 +33,12 @@ func listing(p *Page) template.HTML {
 			verdictName(verdicts[worst]) + "</summary><table>")
 		for _, a := range assignments {
 			b.WriteString("<tr><td>" + verdictName(a.Verdict) + "<th>" + escape(a.Target) + "<td>" + escape(versions[a.Target]))
+			if len(a.Running) > 0 {
+				b.WriteString("<td>runs")
+				for k := range a.Running[:min(len(a.Running), maxRuns)] {
+					b.WriteString(" " + escape(a.Running[k].Name()) + " (" + number(a.Running[k].Clusters) + ")")
+				}
+			}
 			if a.Message != "" || a.WaitsFor != "" {
 				b.WriteString("<td>" + escape(a.Message))
 			}

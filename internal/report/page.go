@@ -3,9 +3,11 @@
 package report
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -123,6 +125,8 @@ type Assignment struct {
 	Changed time.Time
 	// Version is that of the manifests that are deployed, as Target has the one that is wanted; "" where that is not known.
 	Version string
+	// Running is what its clusters run, first what most of them do; none where they do not say.
+	Running []Run
 	// Source is where that change came from: a URL and a commit.
 	Source string
 	// WaitsFor is what a change of it waits for; "" for nothing.
@@ -130,6 +134,16 @@ type Assignment struct {
 	// Snapshot has its values. Assignments with the same values share one; nil where they are not known.
 	Snapshot *Snapshot
 }
+
+// Run is what some clusters run of an assignment.
+type Run struct {
+	reconciler.Running
+	// Clusters is how many run it.
+	Clusters int
+}
+
+// Name is the version, or else the revision, in short.
+func (r *Run) Name() string { return cmp.Or(r.Version, short(r.Revision)) }
 
 // Counts are numbers of clusters by verdict.
 type Counts struct{ Failed, Behind, Progressing, Unknown, Ready int }

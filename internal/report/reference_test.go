@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -144,6 +145,12 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 			verdict.Failed: &assignment.Clusters.Failed, verdict.Behind: &assignment.Clusters.Behind,
 			verdict.Progressing: &assignment.Clusters.Progressing, verdict.Unknown: &assignment.Clusters.Unknown,
 		}[assignment.Verdict] = 1
+	}
+	for n, left := g.random.IntN(3), clusters; left > 0; n, left = n+1, left-4 { // of a few, new versions are on their way
+		of := fmt.Sprint(len(a.Target.Name), ".", n)
+		assignment.Running = append(assignment.Running, report.Run{
+			Running: reconciler.Running{Version: "v1." + of, Revision: fmt.Sprintf("%040x", len(a.Target.Name)*7+n), Images: "example.com/" + a.Target.Name + ":" + of}, Clusters: min(4, left),
+		})
 	}
 	switch g.random.IntN(100) {
 	case 0:

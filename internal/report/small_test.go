@@ -5,6 +5,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -49,6 +50,10 @@ func smallPage() *report.Page {
 				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: verdict.Ready,
 				Since: hour(30), Clusters: report.Counts{Ready: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
+				Running: []report.Run{
+					{Running: reconciler.Running{Version: "v2.4.0", Revision: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Clusters: 9},
+					{Running: reconciler.Running{Version: "2.3.9", Chart: "payments", AppVersion: "r7", Images: "example.com/api:7 example.com/web:7"}, Clusters: 2},
+				},
 				Version: "v2.4.0", Source: "https://git.example.com/platform/control-plane@77f0e1d2c3b4",
 			},
 			{

@@ -31,7 +31,7 @@ const assignments = (() => {
   const size = Math.max(0, ...Object.values(all).map((numbers) => numbers.length));
   const made = { size };
   for (const attribute of ['host', 'target', 'namespace', 'policies', 'verdict', 'since', 'message', 'counts', 'state',
-    'tree', 'deployed', 'commit', 'changed', 'waits', 'snapshot', 'version', 'source']) {
+    'tree', 'deployed', 'commit', 'changed', 'waits', 'snapshot', 'version', 'source', 'running']) {
     made[attribute] = column(all, attribute, size);
   }
   return made;
@@ -73,6 +73,41 @@ function span(at) {
   return number(Math.floor(seconds / 86400)) + ' days';
 }
 
+// runsOf lists what clusters run of an assignment: what it is, and on how many clusters. Of the last it may not be known.
+function runsOf(list) {
+  const numbers = data.running[list || 0], found = [];
+  for (let at = 0; at < numbers.length; at += 2) {
+    if (at + 1 === numbers.length) {
+      found.push({ clusters: numbers[at] });
+      continue;
+    }
+    const [version, revision, chart, app, images] = data.runs[numbers[at]].map((text) => texts[text]);
+    found.push({ version, revision, chart, app, images, clusters: numbers[at + 1] });
+  }
+  return found;
+}
+
+// runName is what runs, in short: its version, and the revision where a version alone does not say it.
+function runName(run) {
+  const revision = run.revision && run.revision.replace(/^(sha256:)?(.{7}).*$/, '$1$2');
+  return run.chart || !revision ? run.version || '' : run.version ? run.version + ' (' + revision + ')' : revision;
+}
+
+// runNames names all that runs of an assignment.
+function runNames(i) {
+  return runsOf(assignments.running[i]).map((run) => run.version === undefined ? 'others' : runName(run)).join(', ');
+}
+
+// choosing returns a test for texts: the one that is chosen, or those that hold what is typed.
+function choosing(typed, all) {
+  const wanted = typed.trim().toLowerCase();
+  const exact = all.some((text) => text.toLowerCase() === wanted);
+  return (text) => exact ? text.toLowerCase() === wanted : text.toLowerCase().includes(wanted);
+}
+
+const wantedVersions = () => Array.from(targets.version, (text) => texts[text]).filter(Boolean);
+const runningTexts = () => (data.runs || []).flatMap((run) => run.slice(0, 4).map((text) => texts[text]).concat(texts[run[4]].split(' '))).filter(Boolean);
+
 let lower = null; // the texts in small letters, once somebody searches
 
 // holding marks the texts that hold a word.
@@ -112,6 +147,18 @@ function passing(filter) {
   if (filter.workload) {
     exactly(targetFits, targets.workload, filter.workload);
   }
+  if (filter.wanted) {
+    const fits = choosing(filter.wanted, wantedVersions());
+    for (let t = 0; t < targets.size; t++) {
+      targetFits[t] &= texts[targets.version[t]] && fits(texts[targets.version[t]]) ? 1 : 0;
+    }
+  }
+  let running = null;
+  if (filter.running) {
+    const fits = choosing(filter.running, runningTexts());
+    running = data.running.map((_, list) => runsOf(list).some((run) =>
+      [run.version, run.revision, run.chart, run.app, ...(run.images || '').split(' ')].some((text) => text && fits(text))));
+  }
   const either = []; // of host or target, one has to fit
   for (const wanted of filter.label.split(',').map((text) => text.trim()).filter(Boolean)) {
     const fitting = setsHolding((text) => text === wanted || (!wanted.includes('=') && text.startsWith(wanted + '=')));
@@ -126,6 +173,7 @@ function passing(filter) {
     return {
       found,
       sets,
+      running: data.running.map((list) => list.some((run, at) => at % 2 === 0 && at + 1 < list.length && data.runs[run].some((text) => found[text]))),
       host: Array.from({ length: hosts.size }, (_, h) => found[hosts.name[h]] | found[hosts.region[h]]),
       target: Array.from({ length: targets.size }, (_, t) =>
         found[targets.name[t]] | found[targets.workspace[t]] | found[targets.workload[t]] | found[targets.version[t]]),
@@ -142,9 +190,9 @@ function passing(filter) {
   };
   return (i) => {
     const h = a.host[i], t = a.target[i];
-    return hostFits[h] && targetFits[t] && inState(i) &&
+    return hostFits[h] && targetFits[t] && inState(i) && (!running || running[a.running[i]]) &&
       either.every((label) => label.host[h] || label.target[t]) &&
-      words.every((word) => word.host[h] || word.target[t] || word.found[a.namespace[i]] || word.found[a.message[i]] ||
+      words.every((word) => word.running[a.running[i]] || word.host[h] || word.target[t] || word.found[a.namespace[i]] || word.found[a.message[i]] ||
         word.found[a.waits[i]] || word.found[a.version[i]] || word.found[a.source[i]] || word.sets[a.policies[i]]);
   };
 }

@@ -101,8 +101,8 @@ function detailOf(i, close) {
     made.push(names(policies));
   }
   made.push(heading('What is there'), facts(
-    ['Version', texts[targets.version[t] || 0], 'mono'],
-    ['Deployed version', a.version[i] !== targets.version[t] ? texts[a.version[i]] : '', 'mono'],
+    ['Wanted version', texts[targets.version[t] || 0], 'mono'],
+    ['Version on the branch', a.version[i] !== targets.version[t] ? texts[a.version[i]] : '', 'mono'],
     ['Workload', texts[targets.workload[t] || 0]],
     ['Workspace', texts[targets.workspace[t] || 0]],
     ['Namespace', texts[a.namespace[i]], 'mono'],
@@ -112,13 +112,27 @@ function detailOf(i, close) {
     ['Wanted tree', data.trees[a.tree[i]], 'mono'],
     ['Deployed tree', a.state[i] > 1 ? data.trees[a.deployed[i]] : '', 'mono'],
   ));
-  made.push(...valuesOf(a.snapshot[i]), ...clustersOf(i));
+  made.push(...runningOf(a.running[i]), ...valuesOf(a.snapshot[i]), ...clustersOf(i));
   for (const [title, labels] of [['Labels of the host', hosts.labels[h]], ['Labels of the deployment target', targets.labels[t]]]) {
     if (set(labels).length) {
       made.push(heading(title), names(set(labels)));
     }
   }
   return made;
+}
+
+// runningOf is what clusters run of an assignment.
+function runningOf(list) {
+  const runs = runsOf(list);
+  return runs.length ? [heading('What runs'), ...runs.map((run) => run.version === undefined ?
+    element('p', { class: 'quiet' }, 'Others on ' + counted(run.clusters, 'cluster')) : facts(
+      ['Running version', run.version, 'mono'],
+      ['Revision', run.revision, 'mono'],
+      ['Chart', run.chart, 'mono'],
+      ['Application', run.app, 'mono'],
+      ['Images', run.images, 'mono'],
+      ['On', counted(run.clusters, 'cluster')],
+    ))] : [];
 }
 
 // valuesOf is the snapshot: each value with the container that it comes from.

@@ -4,7 +4,7 @@ const byId = (id) => document.getElementById(id);
 const printedRows = 1000;
 const narrow = matchMedia('(max-width: 640px)');
 
-const unset = { q: '', workspace: '', workload: '', region: '', host: '', label: '', state: '', verdict: [], rows: 'auto', cols: 'auto', view: '', open: '' };
+const unset = { q: '', workspace: '', workload: '', region: '', host: '', label: '', wanted: '', running: '', state: '', verdict: [], rows: 'auto', cols: 'auto', view: '', open: '' };
 let filter = { ...unset };
 let result = { found: [], byVerdict: [] };
 let cells = null;
@@ -67,7 +67,7 @@ function change(parts) {
 function show() {
   result = find(filter);
   syncControls();
-  const filtered = ['q', 'workspace', 'workload', 'region', 'host', 'label', 'state'].some((key) => filter[key]) || filter.verdict.length > 0;
+  const filtered = ['q', 'workspace', 'workload', 'region', 'host', 'label', 'wanted', 'running', 'state'].some((key) => filter[key]) || filter.verdict.length > 0;
   const on = new Set();
   for (const i of result.found) {
     on.add(assignments.host[i]);
@@ -150,7 +150,7 @@ function matrixModel() {
         const version = texts[targets.version[assignments.target[i]] || 0];
         return {
           class: 'one ' + verdicts[cell.worst],
-          label: [where + ': ' + (cell.worst === none ? 'not reported' : verdicts[cell.worst]), version, state > 1 ? states[state] : '', assignments.waits[i] ? 'waiting' : ''].filter(Boolean).join(', '),
+          label: [where + ': ' + (cell.worst === none ? 'not reported' : verdicts[cell.worst]), version, runNames(i) && 'running ' + runNames(i), state > 1 ? states[state] : '', assignments.waits[i] ? 'waiting' : ''].filter(Boolean).join(', '),
           nodes: [icon(verdicts[cell.worst]), element('span', {}, version), state > 1 ? element('span', { class: 'mark' }, ['', '', '+', '~', '−'][state]) : ''],
         };
       }
@@ -199,7 +199,8 @@ function listModel() {
   const columns = [
     ['Verdict', 148, (i) => [verdictOf(a.verdict[i])]],
     ['Host', 200, (i) => [element('bdi', {}, hostName(a.host[i]))]],
-    ['Version', 112, (i) => [element('bdi', {}, texts[targets.version[a.target[i]] || 0])]],
+    ['Wanted', 112, (i) => [element('bdi', {}, texts[targets.version[a.target[i]] || 0])]],
+    ['Running', 148, (i) => [element('bdi', {}, runNames(i))]],
     ['Message', 400, (i) => [element('bdi', {}, texts[a.message[i]])]],
     ['Since', 184, (i) => [moment(a.since[i])]],
     ['State', 128, (i) => [states[a.state[i]]]],
@@ -303,7 +304,12 @@ function buildControls() {
   for (const key of ['workspace', 'workload', 'region', 'state', 'rows', 'cols']) {
     byId(key).addEventListener('change', (event) => change({ [key]: event.target.value }));
   }
-  for (const key of ['q', 'label']) {
+  for (const [id, list] of [['wanted-list', wantedVersions()], ['running-list', runningTexts()]]) {
+    for (const text of [...new Set(list)].sort(compare).slice(0, 500)) {
+      byId(id).append(element('option', { value: text }));
+    }
+  }
+  for (const key of ['q', 'label', 'wanted', 'running']) {
     byId(key).addEventListener('input', (event) => change({ [key]: event.target.value }));
   }
   verdicts.forEach((name, verdict) => {
@@ -322,7 +328,7 @@ function buildControls() {
 }
 
 function syncControls() {
-  for (const key of ['q', 'label', 'workspace', 'workload', 'state', 'rows', 'cols']) {
+  for (const key of ['q', 'label', 'wanted', 'running', 'workspace', 'workload', 'state', 'rows', 'cols']) {
     if (byId(key).value !== filter[key]) {
       byId(key).value = filter[key];
     }
@@ -363,10 +369,10 @@ function print() {
   const body = element('tbody');
   for (const i of found.slice(0, printedRows)) {
     body.append(element('tr', {}, element('td', {}, verdictOf(a.verdict[i])), element('th', { scope: 'row' }, targetName(a.target[i])),
-      element('td', {}, hostName(a.host[i])), element('td', {}, texts[targets.version[a.target[i]] || 0]), element('td', {}, states[a.state[i]]),
+      element('td', {}, hostName(a.host[i])), element('td', {}, texts[targets.version[a.target[i]] || 0]), element('td', {}, runNames(i)), element('td', {}, states[a.state[i]]),
       element('td', {}, [texts[a.message[i]], a.waits[i] && 'waits for ' + texts[a.waits[i]]].filter(Boolean).join('; '))));
   }
-  const head = element('tr', {}, ...['Verdict', 'Deployment target', 'Host', 'Version', 'State', 'Message'].map((name) => element('th', { scope: 'col' }, name)));
+  const head = element('tr', {}, ...['Verdict', 'Deployment target', 'Host', 'Wanted', 'Running', 'State', 'Message'].map((name) => element('th', { scope: 'col' }, name)));
   byId('print').replaceChildren(element('p', {}, byId('hits').textContent + (found.length > printedRows ? ', the first ' + number(printedRows) + ' of them:' : ':')),
     element('table', {}, element('thead', {}, head), body));
 }
