@@ -144,6 +144,9 @@ data "flotilla_compliance" "test" {
 output "evidence" {
   value = data.flotilla_compliance.test.evidence
 }
+output "metrics" {
+  value = data.flotilla_compliance.test.metrics
+}
 `
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
 			for _, arguments := range [][]string{

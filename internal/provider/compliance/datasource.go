@@ -69,6 +69,11 @@ func definition() schema.Schema {
 				MarkdownDescription: "`{ready_percent, timeout}`: repeat until this share of the clusters is ready (100), for this time at most (`\"15m\"`). Running out is an error " +
 					"that names what is not ready. It is for pipelines that have to wait; rollouts do not need it.",
 			},
+			"rolling_out": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
+					"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it.",
+			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
@@ -119,6 +124,8 @@ func definition() schema.Schema {
 					"* `reason`: what differs.",
 			},
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
+			"metrics": schemas.ComputedText("All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
+				"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the metrics, a dashboard and alert rules."),
 		},
 	}
 }
@@ -126,6 +133,7 @@ func definition() schema.Schema {
 // validate checks the attributes that Terraform does not check.
 func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
+	repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	from := decodeFeedback(m.Feedback, diagnostics)
 	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.isEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
 		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
@@ -155,6 +163,7 @@ func holdsUnknown(value any) bool {
 // read asks the clusters, looks up their commits, and computes the verdicts.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
+	rollouts := repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
@@ -170,7 +179,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		diagnostics.AddAttributeError(path.Root("wait"), "Clusters are not ready", tfvalue.Sentence(err.Error()))
 		return
 	}
-	m.set(answer, question.Schedule)
+	m.set(answer, question.Schedule, rollouts)
 	if asksNoCluster(m.Feedback) { // such evidence has no clusters, and a rollout then counts only time
 		evidence := answer.Result.Evidence()
 		evidence.Clusters, evidence.Trees, evidence.Running = nil, nil, nil

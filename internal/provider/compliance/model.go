@@ -7,10 +7,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/metrics"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -22,6 +24,7 @@ type model struct {
 	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`
 	Feedback    types.Dynamic `tfsdk:"feedback"`
 	Wait        types.Dynamic `tfsdk:"wait"`
+	RollingOut  types.Map     `tfsdk:"rolling_out"`
 	Timeouts    types.Dynamic `tfsdk:"timeouts"`
 	Time        types.String  `tfsdk:"time"`
 	Summary     types.Object  `tfsdk:"summary"`
@@ -30,6 +33,7 @@ type model struct {
 	Running     types.List    `tfsdk:"running"`
 	Drift       types.List    `tfsdk:"drift"`
 	Evidence    types.String  `tfsdk:"evidence"`
+	Metrics     types.String  `tfsdk:"metrics"`
 }
 
 var summary = table.Object[observe.Summary]{
@@ -96,7 +100,7 @@ var drift = table.Object[observe.Difference]{
 }
 
 // set sets the computed attributes.
-func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result) {
+func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result, rollouts []rollout.Progress) {
 	result := answer.Result
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(result.Time)), types.StringValue(string(result.Evidence().Marshal()))
@@ -117,4 +121,11 @@ func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result) {
 	}
 	m.Running = running.List(rows)
 	m.Drift = drift.List(result.Drift(wanted))
+	versions := make(map[string]string, len(answer.Written.Records))
+	for key, record := range answer.Written.Records {
+		versions[key.String()] = record.Manifests.Revision()
+	}
+	m.Metrics = types.StringValue(metrics.Text(metrics.Input{
+		Result: result, Asked: !asksNoCluster(m.Feedback), Wants: wanted, Versions: versions, Rollouts: rollouts,
+	}))
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -105,16 +104,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 	q.in.Owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	q.in.ShowValues = m.ShowValues.ValueBool()
 	q.in.RegionLabel = cmp.Or(m.RegionLabel.ValueString(), defaultRegionLabel)
-	rollingOut := tfvalue.PlainMap(m.RollingOut.Elements())
-	for _, name := range slices.Sorted(maps.Keys(rollingOut)) {
-		text, _ := rollingOut[name].(string)
-		progress, err := rollout.ParseProgress(name, text)
-		if err != nil {
-			diagnostics.AddAttributeError(path.Root("rolling_out").AtMapKey(name), "Invalid rolling_out",
-				tfvalue.Sentence(err.Error())+" Set it to rolling_out of the assignment.")
-		}
-		q.in.Progress = append(q.in.Progress, progress)
-	}
+	q.in.Progress = repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	q.in.Comparisons = m.decodeComparisons(diagnostics)
 	if !m.Evidence.IsNull() {
 		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))

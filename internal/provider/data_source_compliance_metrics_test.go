@@ -1,0 +1,208 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/prometheustest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// metricsOf are the lines of metrics without comments, and without the labels of every metric.
+func metricsOf(t *testing.T, values map[string]any) map[string]string {
+	t.Helper()
+	text, _ := values["metrics"].(string)
+	if !strings.HasSuffix(text, "\n# EOF\n") {
+		t.Errorf("the metrics are %q", text)
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		const common = `environment="dev",owner="dev"`
+		if !strings.Contains(name, common) {
+			t.Errorf("the line %q has no labels %s", line, common)
+		}
+		lines[strings.Replace(strings.Replace(name, common+",", "", 1), common, "", 1)+"}"] = value
+	}
+	return lines
+}
+
+// The metrics say what the other attributes say, and the health score is that of the overview.
+func TestComplianceGivesMetrics(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, clustered(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
+	}}), nil))
+	since := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	values := mustReadCompliance(t, url, map[string]any{
+		"feedback": map[string]any{"reports": []any{
+			report("drone-1", first, nil), report("large-1", first, nil),
+			report("drone-2", first, map[string]any{"ready": nil, "verdict": "failed"}),
+		}},
+		"rolling_out": map[string]any{"app-core": fmt.Sprintf(`stage 1 of 2 "canary", 1 of 2 hosts, since %s, waits for an approval (app-core@0123abcd)`, since.Format(time.RFC3339))},
+	})
+	asked, err := time.Parse(time.RFC3339, values["time"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := metricsOf(t, values)
+	overview := mustReadOverview(t, url, map[string]any{"evidence": values["evidence"]})
+	for name, want := range map[string]any{
+		"flotilla_evidence_timestamp_seconds{}": asked.Unix(),
+		`flotilla_clusters{verdict="ready"}`:    1,
+		`flotilla_clusters{verdict="behind"}`:   1,
+		`flotilla_clusters{verdict="failed"}`:   1,
+		`flotilla_clusters{verdict="unknown"}`:  0,
+		"flotilla_commits_behind{}":             1,
+		"flotilla_health_score{}":               overview["health_score"],
+		`flotilla_rollouts{stage="1",stage_name="canary",state="waiting",waits_for="an approval"}`:                                                     1,
+		`flotilla_rollout_since_timestamp_seconds{deployment_target="app-core",stage="1",stage_name="canary",state="waiting",waits_for="an approval"}`: since.Unix(),
+		`flotilla_assignment_clusters{host="large",deployment_target="app-core",wanted_version="main",verdict="behind"}`:                               1,
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="failed"}`:                               1,
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="ready"}`:                                1,
+		`flotilla_omitted_series{metric="flotilla_assignment_clusters"}`:                                                                               0,
+	} {
+		if got := lines[name]; got != fmt.Sprint(want) {
+			t.Errorf("%s is %q, want %v; there is %v", name, got, want, values["metrics"])
+		}
+	}
+
+	// Nobody is asked: the clusters are unknown, and there is neither a score nor a rollout.
+	lines = metricsOf(t, mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}}))
+	if _, scored := lines["flotilla_health_score{}"]; scored || lines[`flotilla_clusters{verdict="unknown"}`] != "3" {
+		t.Errorf("of nobody it says %v", lines)
+	}
+	for name := range lines {
+		if strings.HasPrefix(name, "flotilla_rollout") {
+			t.Errorf("without rolling_out it has %s", name)
+		}
+	}
+}
+
+// Metrics go to where others than those of the state can read them.
+func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(withValues()), nil))
+	tip := git(t, url, "rev-parse", "dev")
+	text := fmt.Sprint(mustReadCompliance(t, url, map[string]any{
+		"fleet": clustered(withValues()),
+		"feedback": map[string]any{"reports": []any{
+			report("drone-1", tip, nil), report("large-1", tip, map[string]any{"ready": nil, "verdict": "failed", "message": "a " + hiddenValue + " b"}),
+		}},
+	})["metrics"])
+	if !strings.Contains(text, `verdict="failed"} 1`) || strings.Contains(text, url) {
+		t.Errorf("the metrics are %s", text)
+	}
+	for form, secret := range forms(hiddenValue) {
+		if strings.Contains(text, secret) {
+			t.Errorf("a value or a message is in the metrics, %s: %s", form, text)
+		}
+	}
+}
+
+func TestComplianceRefusesRolloutsThatAreNone(t *testing.T) {
+	t.Parallel()
+	_, said := readCompliance(t, bare(t), nil, map[string]any{"rolling_out": map[string]any{"app-core": "soon", "app-edge": "later"}, "feedback": map[string]any{"cluster": true}})
+	for _, want := range []string{`ElementKeyString("app-core")`, `"soon" is not what rolling_out says of a deployment target. Set it to rolling_out of the assignment.`, `ElementKeyString("app-edge")`, "cluster: unknown attribute"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it says %s, and not %s", said, want)
+		}
+	}
+}
+
+// A real Prometheus reads what the data source gives, as OpenMetrics.
+func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	tip := git(t, url, "rev-parse", "dev")
+	values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", tip, nil), report("large-1", tip, nil)}}})
+	text, _ := values["metrics"].(string)
+	if said := prometheustest.Promtool(t, text, "check", "metrics"); said != "" {
+		t.Errorf("promtool says %s", said)
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(page.Close)
+	server := prometheustest.Start(t, t.TempDir(), fmt.Sprintf(
+		"scrape_configs: [{job_name: flotilla, scrape_interval: 200ms, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(page.URL, "http://")))
+	server.Wait(t, "Prometheus has not read the metrics", func() bool { return len(server.Query(t, "flotilla_clusters")) == 5 })
+	want := map[string]string{"ready": "2", "unknown": "1", "failed": "0", "behind": "0", "progressing": "0"}
+	got := map[string]string{}
+	for _, sample := range server.Query(t, `flotilla_clusters{environment="dev", owner="dev"}`) {
+		got[sample.Labels["verdict"]] = sample.Value
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("Prometheus has %v, want %v", got, want)
+	}
+}
+
+// The example as people use it: two applies, of which the second leaves a rollout under way, and the text of each.
+func TestMetricsComeOutOfTerraform(t *testing.T) {
+	t.Parallel()
+	const file = "examples/observing/metrics/main.tf"
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			config := requiredProviders + strings.ReplaceAll(guideExample(t, "alerts.md.tmpl", file), `"gitops.git"`, strconv.Quote(repository))
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config})
+			printed := w.run("apply", "-input=false", "-auto-approve")
+			text := w.run("output", "-raw", "metrics")
+			if want := "\nflotilla_clusters{environment=\"dev\",owner=\"dev\",verdict=\"unknown\"} 3\n"; !strings.Contains(text, want) || strings.Contains(printed, "flotilla_clusters") {
+				t.Errorf("the apply prints %s, and the output is %s", printed, text)
+			}
+			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `tag = "v1"`, `tag = "v2"`, 1))
+			w.run("apply", "-input=false", "-auto-approve")
+			want := "\nflotilla_rollouts{environment=\"dev\",owner=\"dev\",stage=\"1\",stage_name=\"canary\",state=\"waiting\",waits_for=\"clusters to be ready\"} 1\n"
+			if text := w.run("output", "-raw", "metrics"); !strings.Contains(text, want) || !strings.Contains(text, `wanted_version="v2"`) {
+				t.Errorf("while a rollout is under way, the output is %s", text)
+			}
+
+			// Without the output no plan has changes, and the state has the text.
+			config, _, _ = strings.Cut(config, "# It changes in every run")
+			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `tag = "v1"`, `tag = "v2"`, 1))
+			w.run("apply", "-input=false", "-auto-approve")
+			w.plan("-detailed-exitcode")
+			var shown struct {
+				Values struct {
+					RootModule struct {
+						Resources []struct {
+							Address string
+							Values  struct{ Metrics string }
+						}
+					} `json:"root_module"`
+				}
+			}
+			if err := json.Unmarshal([]byte(w.run("show", "-json")), &shown); err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, resource := range shown.Values.RootModule.Resources {
+				found = found || resource.Address == "data.flotilla_compliance.after" && strings.Contains(resource.Values.Metrics, want)
+			}
+			if !found {
+				t.Errorf("the state has %+v", shown)
+			}
+		})
+	}
+}
