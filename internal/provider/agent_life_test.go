@@ -203,13 +203,17 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 }
 
 // TestAgentsConvergeThroughTheProvider plays random sequences: edits, deletions, another manager, lost states, other
-// settings, destroys. The next apply converges, or names who is in the way.
+// settings, destroys. The next apply converges, or names who is in the way. With FLOTILLA_ACCEPTANCE they are twice as many.
 func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
 	seed := uint64(time.Now().UnixNano())
-	for number := range uint64(12) {
+	sequences := uint64(12)
+	if simulated() {
+		sequences = 6
+	}
+	for number := range sequences {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, number))

@@ -22,16 +22,20 @@ func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 	return nil
 }
 
+// TestHelloWorld plays the example with both tools; without FLOTILLA_ACCEPTANCE with one of them.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
+	all := tools(t)
 	for _, name := range []string{"terraform", "tofu"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tool := tools(t)[name]
-			if tool == "" {
+			if all[name] == "" {
 				t.Skipf("%s is not on this machine", name)
 			}
-			testHelloWorld(t, tool)
+			if name == "tofu" && all["terraform"] != "" {
+				byAcceptance(t)
+			}
+			testHelloWorld(t, all[name])
 		})
 	}
 }
