@@ -70,3 +70,50 @@ func BenchmarkOverview(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkComparison compares two fleets of 20,000 assignments, which are deployed: with other versions and values of all of
+// them, and with those of nothing, as the first that a process asks of the provider.
+func BenchmarkComparison(b *testing.B) {
+	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
+	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
+	for _, name := range []string{"stage", "same", "prod"} {
+		if name == "prod" {
+			for container, text := range config {
+				config[container] = strings.ReplaceAll(text, "value-", "other-")
+			}
+			for i := range f.Workloads {
+				for j := range f.Workloads[i].DeploymentTargets {
+					f.Workloads[i].DeploymentTargets[j].Manifests.Repo += "/other"
+				}
+			}
+		}
+		if _, said := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+			assignment: {Attributes: map[string]any{
+				"name": name, "fleet": providertest.Call{Function: "fleet", Arguments: []any{fleettest.Input(f, config)}}, "gitops_repo": map[string]any{"url": url, "branch": name},
+			}},
+		}}); said.Err() != nil {
+			b.Fatal(said.Err())
+		}
+	}
+	for _, right := range []string{"same", "prod"} {
+		b.Run(right, func(b *testing.B) {
+			before := fleettest.ProcessorTime()
+			var values map[string]any
+			for b.Loop() {
+				var said providertest.Diagnostics
+				values, said = providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, "flotilla_comparison",
+					map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, right, "")})
+				if said.Err() != nil {
+					b.Fatal(said.Err())
+				}
+			}
+			b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "processor-s/op")
+			state, err := json.Marshal(values)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(len(state))/(1<<20), "state-MiB")
+			b.Log(values["summary"], values["notes"])
+		})
+	}
+}
