@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -87,6 +88,9 @@ resource "flotilla_assignment" "stage" {
   gitops_repo = { url = "%[3]s", branch = "stage" }
 }
 
+output "running" {
+  value = data.flotilla_compliance.dev.running
+}
 output "rolling_out" {
   value = flotilla_assignment.dev.rolling_out
 }
@@ -115,6 +119,16 @@ type staged struct {
 	rollingOut map[string]string
 	rolledOut  bool
 	promoted   string
+	running    map[string]string // version by ring
+}
+
+// running is an element of `running`.
+type running struct {
+	DeploymentTarget string `json:"deployment_target"`
+	Wanted           *string
+	Version          *string
+	Revision         *string
+	Hosts            []string
 }
 
 // stages has three versions go from stage to stage of dev, and on to the
@@ -152,7 +166,25 @@ func (w *world) stages(t *testing.T, agent agent) {
 			agent.nudge(t, root)
 		}
 		var says staged
-		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "promoted": &says.promoted})
+		var runs []running
+		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "promoted": &says.promoted, "running": &runs})
+		says.running = map[string]string{}
+		for _, one := range runs {
+			for _, host := range one.Hosts {
+				ring := strings.TrimPrefix(host, "clusters/"+name+"-")
+				if one.Version == nil || one.Revision == nil || one.DeploymentTarget != "web-live" {
+					t.Errorf("of %s it says that %+v runs", host, one)
+					continue
+				}
+				says.running[ring] = *one.Version
+				if commit := strings.TrimSpace(team.git("rev-parse", *one.Version+"^{commit}")); commit != *one.Revision {
+					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, *one.Version, *one.Revision, commit)
+				}
+				if had := seen.in(namespace(ring)); !slices.Contains(had, *one.Version) {
+					t.Errorf("%s has had %v, and it says that %s runs", host, had, *one.Version)
+				}
+			}
+		}
 		return says
 	}
 	// until runs again and again, as a schedule of runs would.
@@ -186,6 +218,12 @@ func (w *world) stages(t *testing.T, agent agent) {
 			})
 		})
 	}
+	// runs waits until the clusters of dev say that they run these versions.
+	runs := func(canary, east, west string) {
+		t.Helper()
+		want := map[string]string{"canary": canary, "east": east, "west": west}
+		until("compliance says that "+canary+", "+east+" and "+west+" run", func(says staged) bool { return maps.Equal(says.running, want) })
+	}
 	rolledOut := func(version string) func(staged) bool {
 		return func(says staged) bool { return says.rolledOut && says.promoted == version }
 	}
@@ -193,6 +231,7 @@ func (w *world) stages(t *testing.T, agent agent) {
 	release("v1", version("v1", true))
 	until("v1 goes through three stages", rolledOut("v1"))
 	arrives("v1")
+	runs("v1", "v1", "v1")
 	release("v2", version("v2", false))
 	until("v2, which is broken, halts at the canary", func(says staged) bool {
 		if says.rolledOut || says.promoted != "v1" {
@@ -200,11 +239,14 @@ func (w *world) stages(t *testing.T, agent agent) {
 		}
 		return strings.Contains(says.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) && strings.Contains(says.rollingOut["web-live"], "failed")
 	})
+	// What Argo CD has synced runs; what Flux has applied, only once it is healthy.
+	runs(map[string]string{"argocd": "v2", "flux": "v1"}[name], "v1", "v1")
 	// Flux says now and then that it tries again, which is not that it has failed.
 	w.step(t, name, "a run that changes nothing", func() { eventually(t, tf.plansNothing) })
 	release("v3", version("v3", true))
 	until("v3, which is mended, goes through three stages", rolledOut("v3"))
 	arrives("v3")
+	runs("v3", "v3", "v3")
 	if err := tf.plansNothing(); err != nil {
 		t.Error(err)
 	}
