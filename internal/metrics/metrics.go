@@ -29,8 +29,6 @@ type Input struct {
 	Asked bool
 	// Wants says whether the fleet has an assignment, by its key. Folders that are to be removed are in no score.
 	Wants map[string]bool
-	// Versions are those that the branch has, by the key of the assignment; none where a record does not say.
-	Versions map[string]string
 	// Rollouts are those under way.
 	Rollouts []rollout.Progress
 }
@@ -141,7 +139,7 @@ func commitsBehind(in *Input) []series {
 func assignments(in *Input) []series {
 	counts := newGroups(sum)
 	each(in, func(a *observe.AssignmentResult) {
-		counts.add(1, a.Folder.Host, a.Folder.DeploymentTarget, in.Versions[a.Key], cmp.Or(a.Running.Version, a.Running.Revision), string(a.Verdict))
+		counts.add(1, a.Folder.Host, a.Folder.DeploymentTarget, a.Folder.Wanted, cmp.Or(a.Running.Version, a.Running.Revision), string(a.Verdict))
 	})
 	slices.SortFunc(counts.all, func(a, b series) int {
 		return cmp.Or(verdict.Compare(verdict.Verdict(a.labels[4]), verdict.Verdict(b.labels[4])), slices.Compare(a.labels, b.labels))

@@ -35,7 +35,7 @@ func cluster(name string, behind int, all ...observe.AssignmentResult) observe.C
 func input(clusters ...observe.ClusterResult) metrics.Input {
 	in := metrics.Input{
 		Result: &observe.Result{About: observe.About{Owner: "shops", Environment: "prod"}, Time: asked, Clusters: clusters},
-		Asked:  true, Wants: map[string]bool{}, Versions: map[string]string{},
+		Asked:  true, Wants: map[string]bool{},
 	}
 	for _, c := range clusters {
 		for _, a := range c.Assignments {
@@ -43,6 +43,17 @@ func input(clusters ...observe.ClusterResult) metrics.Input {
 		}
 	}
 	return in
+}
+
+// wants sets the version that the branch has of an assignment.
+func wants(in metrics.Input, key, version string) {
+	for _, c := range in.Result.Clusters {
+		for _, a := range c.Assignments {
+			if a.Key == key {
+				a.Folder.Wanted = version
+			}
+		}
+	}
 }
 
 func rollingOut(t *testing.T, target, said string) rollout.Progress {
@@ -68,7 +79,8 @@ func troubled(t *testing.T) metrics.Input {
 	for _, i := range []int{1, 2} {
 		in.Result.Clusters[i].Assignments[0].Running.Version = "v1.9.0"
 	}
-	in.Versions["drone/app-core"], in.Versions["drone/app-edge"] = "v2.0.0", "v1.4.0"
+	wants(in, "drone/app-core", "v2.0.0")
+	wants(in, "drone/app-edge", "v1.4.0")
 	in.Rollouts = []rollout.Progress{
 		rollingOut(t, "app-core", `stage 1 of 3 "canary", 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for clusters to be ready (app-core@0123abcd)`),
 		rollingOut(t, "app-edge", `stage 2 of 3, 1 of 2 hosts, since 2026-11-21T13:00:00Z, failed and was rolled back (app-edge@0123abcd)`),
@@ -166,17 +178,15 @@ func large() metrics.Input {
 			if target == 39 {
 				of = verdict.Behind
 			}
-			all = append(all, on(fmt.Sprintf("type-%03d", host), fmt.Sprintf("workload-%03d-target", (host+target)%500), of, time.Duration(host)*time.Hour))
+			one := on(fmt.Sprintf("type-%03d", host), fmt.Sprintf("workload-%03d-target", (host+target)%500), of, time.Duration(host)*time.Hour)
+			one.Folder.Wanted, one.Running.Version = "v1.0.0", "v1.0.0"
+			all = append(all, one)
 		}
 		for i := range 6 {
 			clusters = append(clusters, cluster(fmt.Sprintf("cluster-%03d-%d", host, i), 0, all...))
 		}
 	}
-	in := input(clusters...)
-	for key := range in.Wants {
-		in.Versions[key] = "v1.0.0"
-	}
-	return in
+	return input(clusters...)
 }
 
 func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
@@ -230,9 +240,9 @@ func TestATextOfOthersStaysALabel(t *testing.T) {
 
 func hostile() metrics.Input {
 	in := input(cluster("drone-1", 0, on("drone", "app-core", verdict.Ready, 0), on("drone", "app-edge", verdict.Ready, 0), on("drone", "app-more", verdict.Ready, 0)))
-	in.Versions["drone/app-core"] = "\\\"} 1\n# HELP x\x00\xff\n\té"
-	in.Versions["drone/app-edge"] = strings.Repeat("v", 100_000)
-	in.Versions["drone/app-more"] = "\n# EOF\nx 1"
+	wants(in, "drone/app-core", "\\\"} 1\n# HELP x\x00\xff\n\té")
+	wants(in, "drone/app-edge", strings.Repeat("v", 100_000))
+	wants(in, "drone/app-more", "\n# EOF\nx 1")
 	return in
 }
 

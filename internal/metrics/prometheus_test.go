@@ -95,7 +95,7 @@ func TestPrometheusHasDataForEveryPanelAndEveryAlert(t *testing.T) {
 	t.Parallel()
 	var shown page
 	good := now(input(cluster("drone-1", 0, on("drone", "app-core", verdict.Ready, time.Hour))))
-	good.Versions["drone/app-core"] = "v2.0.0"
+	wants(good, "drone/app-core", "v2.0.0")
 	shown.show(metrics.Text(good))
 	server := watched(t, &shown)
 

@@ -95,6 +95,32 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	}
 }
 
+// Two clusters run another version than the branch has, and one does not say what it runs.
+func TestMetricsSayWhichVersionRuns(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	host := runningCluster(t, url, "v0.9@sha1:1111111111111111111111111111111111111111", "main@sha1:2222222222222222222222222222222222222222", "drone", "large")
+	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{
+		"drone-1": map[string]any{"host": host, "token": hiddenValue}, "large-1": map[string]any{"host": host, "token": hiddenValue},
+	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	for _, want := range []string{
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",running_version="v0.9",verdict="unknown"}`,
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="unknown"}`,
+		`flotilla_assignment_clusters{host="large",deployment_target="app-core",wanted_version="main",running_version="v0.9",verdict="unknown"}`,
+	} {
+		if got := metricsOf(t, values)[want]; got != "1" {
+			t.Errorf("%s is %q; there is %v", want, got, values["metrics"])
+		}
+	}
+	if text := fmt.Sprint(values["metrics"]); strings.Contains(text, hiddenValue) || strings.Contains(text, host) {
+		t.Errorf("a token, or the address of a cluster, is in %s", text)
+	}
+}
+
 // Metrics go to where others than those of the state can read them.
 func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 	t.Parallel()

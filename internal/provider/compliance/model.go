@@ -121,11 +121,7 @@ func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result, rollo
 	}
 	m.Running = running.List(rows)
 	m.Drift = drift.List(result.Drift(wanted))
-	versions := make(map[string]string, len(answer.Written.Records))
-	for key, record := range answer.Written.Records {
-		versions[key.String()] = record.Manifests.Revision()
-	}
 	m.Metrics = types.StringValue(metrics.Text(metrics.Input{
-		Result: result, Asked: !asksNoCluster(m.Feedback), Wants: wanted, Versions: versions, Rollouts: rollouts,
+		Result: result, Asked: !asksNoCluster(m.Feedback), Wants: wanted, Rollouts: rollouts,
 	}))
 }
