@@ -21,7 +21,7 @@ type address struct {
 	web    string
 }
 
-// ErrNoKind: the kind of a Git host follows neither from settings nor from its name.
+// ErrNoKind is the error of a Git host whose kind follows neither from settings nor from its name.
 var ErrNoKind = errors.New("kind of Git host not known")
 
 // segmentPattern is what the Git hosts allow in names of accounts, groups and
