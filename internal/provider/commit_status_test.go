@@ -213,7 +213,7 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 	for name, test := range map[string]mistake{
 		"an abbreviated commit":     {with(right, "commit", aCommit[:12]), "commit", "must be the full id of a commit"},
 		"a branch":                  {with(right, "commit", "main"), "commit", "must be the full id of a commit"},
-		"no state":                  {with(right, "state", "sucess"), "state", `did you mean "success"`},
+		"no state":                  {with(right, "state", "succes_s"), "state", `did you mean "success"`},
 		"an empty context":          {with(right, "context", ""), "context", "one line that is not empty"},
 		"a context of lines":        {with(right, "context", "a\nb"), "context", "one line"},
 		"a long context":            {with(right, "context", strings.Repeat("x", 256)), "context", "at most 255 characters"},
