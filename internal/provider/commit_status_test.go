@@ -389,7 +389,7 @@ func TestImportsOfACommitStatus(t *testing.T) {
 	}
 	for id, says := range map[string]string{
 		"": "must be", root: "must be", root + "#" + aCommit: "must be", "#" + aCommit + ":x": "must be", root + "/team/app.git#main:x": "full id of a commit",
-		root + "/team/app.git#" + aCommit + ":x": "set forge to", root + "/team/app.git?forge=gitea#" + aCommit + ":none": "", root + "?%zz#" + aCommit + ":x": "must be",
+		root + "/team/app.git#" + aCommit + ":x": "set forge to", root + "/team/app.git?forge=gitea#" + aCommit + ":none": "", root + "?%zz#" + aCommit + ":x": "must be", root + "/team/app.git?host=gitea#" + aCommit + ":x": "must be",
 	} {
 		said := providertest.New(startProvider).Import(t.Context(), configuration, statusAddress, id)
 		if said.Err() == nil || !strings.Contains(said.String(), says) {

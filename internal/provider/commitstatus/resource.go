@@ -215,24 +215,34 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
 }
 
-// importState takes "<url>#<commit>:<context>", where the URL may have a query with forge and api_url, and leaves the rest
-// to the refresh that follows.
+// importState takes an ID as parseID reads it, and leaves the rest to the refresh that follows.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	before, after, _ := strings.Cut(req.ID, "#")
-	commit, context, ok := strings.Cut(after, ":")
-	at, query, _ := strings.Cut(before, "?")
-	settings, err := url.ParseQuery(query)
-	if !ok || err != nil || at == "" {
+	imported, ok := parseID(req.ID)
+	if !ok {
 		resp.Diagnostics.AddError("Invalid import ID",
 			`The import ID must be "<url>#<commit>:<context>", where the URL may end with "?forge=<kind>" and "&api_url=<url>".`)
 		return
 	}
-	imported := model{
-		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(context),
-		Forge: types.StringPointerValue(wording.OrNil(settings.Get("forge"))), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
-	}
-	if validate(ctx, &imported, &resp.Diagnostics); resp.Diagnostics.HasError() {
+	if validate(ctx, imported, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, imported)...)
+}
+
+// parseID reads "<url>#<commit>:<context>", where the URL may have a query with forge and api_url, and nothing else.
+func parseID(id string) (imported *model, ok bool) {
+	before, after, _ := strings.Cut(id, "#")
+	commit, name, ok := strings.Cut(after, ":")
+	at, query, _ := strings.Cut(before, "?")
+	settings, err := url.ParseQuery(query)
+	if !ok || err != nil || at == "" {
+		return nil, false
+	}
+	imported = &model{
+		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(name),
+		Forge: types.StringPointerValue(wording.OrNil(settings.Get("forge"))), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
+	}
+	settings.Del("forge")
+	settings.Del("api_url")
+	return imported, len(settings) == 0
 }
