@@ -23,12 +23,12 @@ const (
 	gone   = "3333333333333333333333333333333333333333"
 	treeA  = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-	asText = `{"format":"2","owner":"web","environment":"dev","branch":"main","path":"clusters/web","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
-		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{` +
-		`"drone/db-main":{"verdict":"ready","message":""},"drone/web-main":{"commit":"` + tip + `","since":""}},"running":{"drone/db-main":0,"drone/web-main":2}},` +
+	asText = `{"format":"3","owner":"web","environment":"dev","branch":"main","path":"clusters/web","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
+		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{"drone":[2,1800,1,0]},"running":{"drone/db-main":0,"drone/web-main":2}},` +
 		`"drone-2":{"type":"drone","commit":"","verdict":"unknown","running":{}},` +
 		`"large-1":{"type":"large","commit":"` + gone + `","verdict":"unknown"}},` +
-		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}},` +
+		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}},"targets":{"drone":["db-main","web-main"]},` +
+		`"statuses":[{"commit":"` + tip + `","verdict":"failed","since":"","message":"no space"},{"commit":"` + older + `","verdict":"ready"}],` +
 		`"runs":[{"version":"1.2.3","chart":"web","app_version":"v7"},{"version":"main","revision":"` + older + `","images":"a:1 b:2"}],` +
 		`"running":{"db-main":2,"drone/web-main":1}}`
 )
@@ -86,6 +86,7 @@ func TestEvidenceIsReadInAnyOrderAndIndentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoded["clusters"].(map[string]any)["drone-1"].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
+	decoded["statuses"].([]any)[0].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
 	text, err := json.MarshalIndent(decoded, " ", "\t")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestEvidenceIsReadInAnyOrderAndIndentation(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := read.Clusters["drone-1"].Assignments["drone/web-main"].Message; got != read.Clusters["drone-1"].Message {
-		t.Errorf("an assignment has %q of its cluster", got)
+		t.Errorf("an assignment has %q", got)
 	}
 	again, err := observe.Parse(read.Marshal())
 	if err != nil || !reflect.DeepEqual(again, read) {
@@ -121,8 +122,8 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"half":                   {asText[:len(asText)/2], "unexpected end of JSON input"},
 		"no end":                 {asText[:len(asText)-1], "unexpected end of JSON input"},
 		"text after it":          {asText + "{}", "after top-level value"},
-		"another format":         {replace(`"format":"2"`, `"format":"3"`), `it has the format "3", and this version of the provider reads "2"; use one version everywhere`},
-		"a newer format":         {`{"format":"3","clusters":[]}`, `it has the format "3"`},
+		"another format":         {replace(`"format":"3"`, `"format":"4"`), `it has the format "4", and this version of the provider reads "3"; use one version everywhere`},
+		"a newer format":         {`{"format":"4","clusters":[]}`, `it has the format "4"`},
 		"an older format":        {`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{},"trees":{}}`, `it has the format "1", and this version`},
 		"what nobody runs":       {replace(`"db-main":2`, `"db-main":3`), `"db-main" runs number 3 of 2`},
 		"less than nothing":      {replace(`"drone/db-main":0`, `"drone/db-main":-1`), `"drone-1": "drone/db-main" runs number -1 of 2`},
@@ -132,22 +133,32 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"no owner":               {replace(`"owner":"web",`, ``), `it has no "owner"`},
 		"no path":                {replace(`"path":"clusters/web",`, ``), `it has no "path"`},
 		"an owner twice":         {replace(`"owner":"web",`, `"owner":"web","owner":"web",`), `duplicate field "owner"`},
-		"a number":               {replace(`"format":"2"`, `"format":2`), "number is not what belongs there"},
+		"a number":               {replace(`"format":"3"`, `"format":3`), "number is not what belongs there"},
 		"no time":                {replace(`"time":"2026-11-22T01:30:00Z",`, ``), `it has no "time"`},
 		"a time that is none":    {replace(`2026-11-22T01:30:00Z`, `yesterday`), `"yesterday" is not a time as in 2026-01-31T00:00:00Z (RFC 3339)`},
 		"an empty time":          {replace(`2026-11-22T01:30:00Z`, ``), `"" is not a time`},
 		"an unknown member":      {replace(`"tip":`, `"top":`), `unknown field "top"`},
-		"a member twice":         {replace(`"format":"2"`, `"format":"2","format":"2"`), `duplicate field "format"`},
+		"a member twice":         {replace(`"format":"3"`, `"format":"3","format":"3"`), `duplicate field "format"`},
 		"a cluster twice":        {replace(`"drone-2"`, `"drone-1"`), `duplicate field "clusters.drone-1"`},
 		"a cluster without name": {replace(`"drone-2"`, `""`), `a cluster needs a name`},
-		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `"drone-1": "drone/db-main": the verdict "redy" is none of failed, behind, progressing, unknown, ready`},
+		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `the verdict "redy" is none of failed, behind, progressing, unknown, ready`},
 		"no verdict":             {replace(`"commit":"","verdict":"unknown"`, `"commit":""`), `"drone-2": it has no "verdict"`},
 		"cluster's member":       {replace(`"type":"large"`, `"typ":"large"`), `unknown field "clusters.large-1.typ"`},
 		"cluster's member twice": {replace(`"type":"large"`, `"type":"large","type":"large"`), `duplicate field "clusters.large-1.type"`},
-		"own member":             {replace(`{"verdict":"ready",`, `{"tree":"ready",`), `unknown field "clusters.drone-1.assignments.drone/db-main.tree"`},
-		"own member twice":       {replace(`{"verdict":"ready",`, `{"verdict":"ready","verdict":"ready",`), `duplicate field "clusters.drone-1.assignments.drone/db-main.verdict"`},
-		"an assignment twice":    {replace(`drone/web-main`, `drone/db-main`), `duplicate field "clusters.drone-1.assignments.drone/db-main"`},
-		"a key without a host":   {replace(`drone/web-main`, `web-main`), `"web-main": it is not the key of an assignment`},
+		"a status' member":       {replace(`"verdict":"ready"}`, `"tree":"ready"}`), `unknown field "statuses[1].tree"`},
+		"a status' member twice": {replace(`"verdict":"ready"}`, `"verdict":"ready","verdict":"ready"}`), `duplicate field "statuses[1].verdict"`},
+		"a status without one":   {replace(`,"verdict":"ready"}`, `}`), `status 2 has no verdict, or a time`},
+		"a status with a time":   {replace(`"verdict":"ready"}`, `"verdict":"ready","since":"2026-11-22T01:00:00Z"}`), `status 2 has no verdict, or a time`},
+		"a host twice":           {replace(`{"drone":[2,1800,1,0]}`, `{"drone":[2,1800,1,0],"drone":[0,0]}`), `duplicate field "clusters.drone-1.assignments.drone"`},
+		"no such status":         {replace(`[2,1800,1,0]`, `[3,1800,1,0]`), `"drone-1": "drone": 3, 1800 is no number of a status with its time`},
+		"less than no status":    {replace(`[2,1800,1,0]`, `[-1,1800,1,0]`), `-1, 1800 is no number of a status`},
+		"a time long ago":        {replace(`[2,1800,1,0]`, `[2,99999999999,1,0]`), `2, 99999999999 is no number of a status`},
+		"a number too few":       {replace(`[2,1800,1,0]`, `[2,1800,1]`), `"drone-1": "drone": it has fewer numbers than its host has deployment targets`},
+		"a number too many":      {replace(`[2,1800,1,0]`, `[2,1800,1,0,0]`), `"drone-1": "drone": it has more numbers than`},
+		"numbers of no host":     {replace(`{"drone":[2,1800,1,0]}`, `{"large":[2,1800]}`), `"drone-1": "large": it has more numbers than`},
+		"half a number":          {replace(`[2,1800,1,0]`, `[2,1800.5,1,0]`), `is not what belongs there`},
+		"a host without a name":  {replace(`{"drone":["db-main"`, `{"":["db-main"`), `"/db-main": it is not the key of an assignment`},
+		"a target with a slash":  {replace(`["db-main"`, `["a/db-main"`), `"drone/a/db-main": a deployment target has no slash in its name`},
 		"a tree's key":           {replace(`drone/old-main`, `drone/`), `"drone/": it is not the key of an assignment`},
 		"a short commit":         {replace(`"tip":"`+tip, `"tip":"`+tip[:7]), `is not the id of a commit`},
 		"a short tree":           {replace(treeA, treeA[:7]), `is not the id of a tree`},
@@ -197,6 +208,27 @@ func TestEvidenceSaysWhatAClusterHasOfAnAssignment(t *testing.T) {
 	}
 }
 
+// Every assignment on every cluster of the reference fleet became ready at another time.
+func TestEvidenceOfTheReferenceFleetIsUnder4MiB(t *testing.T) {
+	t.Parallel()
+	e := made(500, 6, 40)
+	text := e.Marshal()
+	if t.Logf("%d bytes", len(text)); len(text) > 4<<20 {
+		t.Errorf("%d bytes", len(text))
+	}
+	read, err := observe.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cluster := range e.Clusters {
+		for key, status := range cluster.Assignments {
+			if got := read.Assignment(name, key); got.Status != status.Status || got.Commit != status.Commit {
+				t.Fatalf("%s on %s is %+v, want %+v", key, name, got, status)
+			}
+		}
+	}
+}
+
 func TestEvidenceSaysWhatRunsOfAnAssignmentOnACluster(t *testing.T) {
 	t.Parallel()
 	e := evidence()
@@ -218,8 +250,8 @@ func TestEvidenceSaysWhatRunsOfAnAssignmentOnACluster(t *testing.T) {
 // that it is JSON, and it takes no more than any input may.
 func FuzzEvidence(f *testing.F) {
 	f.Add([]byte(asText))
-	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","path":"","branch":"a","environment":"b","owner":"c","format":"2"}`))
-	f.Add([]byte(`{"format":"2","owner":"c","environment":"b","branch":"a","path":"","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a/b":{}},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
+	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","path":"","branch":"a","environment":"b","owner":"c","format":"3"}`))
+	f.Add([]byte(`{"format":"3","targets":{"a":["b"]},"statuses":[{"verdict":"ready"}],"owner":"c","environment":"b","branch":"a","path":"","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a":[1,-60]},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
 	f.Add(small().Marshal())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var e *observe.Evidence

@@ -17,7 +17,7 @@ import (
 )
 
 // evidenceFormat is the format of evidence that is written and read.
-const evidenceFormat = "2"
+const evidenceFormat = "3"
 
 // Evidence is bounded in all that it has.
 const (
@@ -36,17 +36,18 @@ type document struct {
 	Tip         *string                      `json:"tip"`
 	Clusters    map[string]clusterDocument   `json:"clusters"`
 	Trees       map[string]map[string]string `json:"trees"`
+	columnsDocument
 	runningDocument
 }
 
 type clusterDocument struct {
 	Type *string `json:"type"`
 	statusDocument
-	Assignments map[string]statusDocument `json:"assignments,omitempty"`
-	Running     map[string]int            `json:"running,omitzero"`
+	Assignments numbers        `json:"assignments,omitempty"`
+	Running     map[string]int `json:"running,omitzero"`
 }
 
-// statusDocument has what differs from what is read without it: an assignment has the rest from its cluster.
+// statusDocument has what is not "".
 type statusDocument struct {
 	Commit  *string          `json:"commit,omitempty"`
 	Verdict *verdict.Verdict `json:"verdict,omitempty"`
@@ -55,14 +56,12 @@ type statusDocument struct {
 	Of      *string          `json:"of,omitempty"`
 }
 
-// What a verdict was said of: one assignment, or what follows the folder of its host, with all that is in there.
-const (
-	ofAssignment = "assignment"
-	ofTheRoot    = "root"
-)
+// ofTheRoot is a verdict that was not said of one assignment, but of what follows the folder of its host, with all that is in
+// there.
+const ofTheRoot = "root"
 
-// Marshal returns the evidence as text: the same evidence gives the same bytes. What an assignment has in common
-// with its cluster is left out.
+// Marshal returns the evidence as text: the same evidence gives the same bytes. An assignment that is as its cluster is left
+// out.
 func (e *Evidence) Marshal() []byte {
 	d := document{
 		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
@@ -71,20 +70,11 @@ func (e *Evidence) Marshal() []byte {
 	if d.Trees == nil {
 		d.Trees = map[string]map[string]string{}
 	}
-	runs := runsOf(e)
-	d.runningDocument = runs.document(e)
+	columns, runs := columnsOf(e), runsOf(e)
+	d.columnsDocument, d.runningDocument = columns.document, runs.document(e)
 	for name, of := range e.Clusters {
-		own := AssignmentStatus{Commit: of.Commit, Status: of.Status}
-		c := clusterDocument{Type: &of.Type, statusDocument: differing(own, AssignmentStatus{})}
+		c := clusterDocument{Type: &of.Type, statusDocument: documentOf(of.own()), Assignments: columns.numbers(&of)}
 		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
-		for key, other := range of.Assignments {
-			if other != own {
-				if c.Assignments == nil {
-					c.Assignments = make(map[string]statusDocument, len(of.Assignments))
-				}
-				c.Assignments[key] = differing(other, own)
-			}
-		}
 		d.Clusters[name] = c
 	}
 	var text bytes.Buffer
@@ -96,24 +86,21 @@ func (e *Evidence) Marshal() []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-func differing(is, from AssignmentStatus) (d statusDocument) {
-	if is.Commit != from.Commit {
+func documentOf(is AssignmentStatus) (d statusDocument) {
+	if is.Commit != "" {
 		d.Commit = &is.Commit
 	}
-	if is.Verdict != from.Verdict {
+	if is.Verdict != "" {
 		d.Verdict = &is.Verdict
 	}
-	if !is.Since.Equal(from.Since) {
+	if !is.Since.IsZero() {
 		d.Since = new(formatTime(is.Since))
 	}
-	if is.Message != from.Message {
+	if is.Message != "" {
 		d.Message = &is.Message
 	}
-	if is.OfRoot != from.OfRoot {
-		d.Of = new(ofAssignment)
-		if is.OfRoot {
-			*d.Of = ofTheRoot
-		}
+	if is.OfRoot {
+		d.Of = new(ofTheRoot)
 	}
 	return d
 }
@@ -172,6 +159,8 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	if d.Clusters == nil || d.Trees == nil {
 		r.fail(`it has no "clusters", or no "trees"`)
 	}
+	r.when = e.Time
+	r.columns(&d.columnsDocument)
 	r.runs = r.checkRuns(d.Runs)
 	e.Running = r.running(d.Running)
 	for name, one := range d.Clusters {
@@ -196,6 +185,9 @@ type evidenceReader struct {
 	err       error
 	times     map[string]time.Time // by what was read: most come many times
 	runs      []reconciler.Running
+	when      time.Time           // of the evidence
+	keys      map[string][]string // of the assignments of hosts
+	statuses  []AssignmentStatus  // zero in time where they have none
 }
 
 func (r *evidenceReader) fail(format string, arguments ...any) {
@@ -267,23 +259,16 @@ func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
 		}
 	}
 	r.text(name)
-	own := r.status(d.statusDocument, AssignmentStatus{})
+	own := r.status(d.statusDocument)
 	c := Cluster{Type: r.text(*d.Type), Commit: own.Commit, Status: own.Status}
-	if len(d.Assignments) > 0 {
-		c.Assignments = make(map[string]AssignmentStatus, len(d.Assignments))
-	}
-	for key, one := range d.Assignments {
-		r.at[1] = key
-		r.key(key)
-		c.Assignments[key] = r.status(one, own)
-	}
+	c.Assignments = r.assignments(d.Assignments)
 	r.at[1] = ""
 	c.Running = r.running(d.Running)
 	return c
 }
 
-// status is what a document says, and the rest of what it is read with.
-func (r *evidenceReader) status(d statusDocument, is AssignmentStatus) AssignmentStatus {
+// status is what a document says.
+func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
 	if d.Commit != nil {
 		is.Commit = r.id("a commit", *d.Commit)
 	}
@@ -293,7 +278,6 @@ func (r *evidenceReader) status(d statusDocument, is AssignmentStatus) Assignmen
 		}
 	}
 	if d.Since != nil {
-		is.Since = time.Time{}
 		if *d.Since != "" {
 			is.Since = r.time(*d.Since)
 		}
@@ -302,8 +286,8 @@ func (r *evidenceReader) status(d statusDocument, is AssignmentStatus) Assignmen
 		is.Message = r.text(*d.Message)
 	}
 	if d.Of != nil {
-		if is.OfRoot = *d.Of == ofTheRoot; !is.OfRoot && *d.Of != ofAssignment {
-			r.fail("%q is neither assignment nor root", *d.Of)
+		if is.OfRoot = *d.Of == ofTheRoot; !is.OfRoot {
+			r.fail("%q is not root", *d.Of)
 		}
 	}
 	return is

@@ -344,8 +344,8 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	}{
 		"no evidence":        {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
 		"no evidence at all": {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
-		"of another format":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"2"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
-		"without an owner":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"2"`, `"format":"1"`, 1)}, "evidence", "use one version everywhere"},
+		"of another format":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
+		"without an owner":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"3"`, `"format":"1"`, 1)}, "evidence", "use one version everywhere"},
 		"of another fleet":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
 		"of another assignment": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Owner = "edge" })}, "evidence",
