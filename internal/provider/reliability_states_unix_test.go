@@ -1,0 +1,143 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+)
+
+// aState is a configuration with an owner of its own: so many cluster types, each with so many deployment targets.
+const aState = `
+locals {
+  state = %q
+  tag   = "v1"
+  fleet = provider::flotilla::fleet({
+    environment   = "prod"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [for i in range(%d) : { name = "${local.state}-${i}" }]
+    workloads = [for i in range(%d) : {
+      name               = "app-${i}"
+      workspace          = "team"
+      deployment_targets = { live = { environment = "prod", manifests = { repo = "https://git.example.com/app-${i}", tag = i == 0 ? local.tag : "v1" } } }
+    }]
+    target_policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]
+  })
+}
+
+resource "flotilla_assignment" "this" {
+  name        = local.state
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = %q }
+}
+
+output "commit" {
+  value = flotilla_assignment.this.commit
+}
+`
+
+// TestReliabilityStates lets Terraform apply states that know nothing of each other at the same moment, to one branch: each writes all it has,
+// and then changes one tag.
+func TestReliabilityStates(t *testing.T) {
+	if reliabilitytest.Count(0, 1) == 0 {
+		t.Parallel()
+	}
+	tool := acceptanceTools(t)["terraform"]
+	if tool == "" {
+		t.Skip("terraform is not on this machine")
+	}
+	states, hosts, targets := reliabilitytest.Count(3, 10), reliabilitytest.Count(5, 500), reliabilitytest.Count(4, 20)
+	p, pushes := countedPushes(t)
+	checkObjects(t, p.directory)
+	var of []workdir
+	for i := range states {
+		of = append(of, newWorkdir(t, tool, map[string]string{
+			"main.tf": requiredProviders + fmt.Sprintf(aState, fmt.Sprintf("state-%d", i), hosts, targets, p.repository.url, branch),
+		}))
+	}
+	round := func() (took time.Duration, pushed int64) {
+		before, start := pushes.Load(), time.Now()
+		atTheSameMoment(of, func(w workdir) {
+			if stdout, stderr, err := w.try("apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
+				t.Errorf("apply: %v\n%s%s", err, stdout[max(0, len(stdout)-2000):], stderr)
+			}
+		})
+		return time.Since(start), pushes.Load() - before
+	}
+	first, firstPushes := round()
+	checkStates(t, p.directory, of, 1, hosts*targets)
+	for _, w := range of {
+		at := filepath.Join(w.path, "main.tf")
+		writeFile(t, at, strings.Replace(readFile(t, at), `tag   = "v1"`, `tag   = "v2"`, 1))
+	}
+	second, secondPushes := round()
+	checkStates(t, p.directory, of, 2, hosts*targets)
+	if tagged := strings.Count(git(t, p.directory, "grep", "-h", "v2", branch, "--", "*.yaml"), "v2"); tagged < states*hosts {
+		t.Errorf("%d folders have the new tag, want %d at least", tagged, states*hosts)
+	}
+	// What others wrote meanwhile changes nothing: nothing is left to do.
+	atTheSameMoment(of[:reliabilitytest.Count(states, 2)], func(w workdir) {
+		if stdout, _, err := w.try("plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
+			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
+		}
+	})
+	reliabilitytest.Report(t, "16-states", "states are applied by a Terraform each, at the same moment, to one branch", "git http-backend",
+		fmt.Sprintf("%d × %d assignments", states, hosts*targets),
+		fmt.Sprintf("0 lost; %.0f s, %d pushes, of which %d came too late; then one tag of each, on %d hosts: %.0f s, %d pushes, of which %d came too late",
+			first.Seconds(), firstPushes, firstPushes-int64(states), hosts, second.Seconds(), secondPushes, secondPushes-int64(states)))
+}
+
+// atTheSameMoment does something in each of many folders at once, and waits for all.
+func atTheSameMoment(of []workdir, do func(workdir)) {
+	var all sync.WaitGroup
+	for _, w := range of {
+		all.Go(func() { do(w) })
+	}
+	all.Wait()
+}
+
+// countedPushes is a repository with files of others behind git's http-backend, which counts the pushes.
+func countedPushes(t *testing.T) (p *place, pushes *atomic.Int64) {
+	t.Helper()
+	pushes = new(atomic.Int64)
+	return foreignBackendPlace(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+				pushes.Add(1)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}), pushes
+}
+
+// checkStates holds that the branch has so many commits of each state, the commit that each state names among them, and all folders of all
+// states.
+func checkStates(t *testing.T, repository string, of []workdir, commits int, folders int) {
+	t.Helper()
+	history := strings.Fields(git(t, repository, "rev-list", "--grep=^Flotilla-", branch))
+	if len(history) != commits*len(of) {
+		t.Errorf("%d commits on the branch, want %d of each of %d states", len(history), commits, len(of))
+	}
+	has := map[string]int{}
+	for folder := range strings.Lines(git(t, repository, "ls-tree", "-r", "-d", "--name-only", branch)) {
+		if host, target, ok := strings.Cut(strings.TrimSpace(folder), "/"); ok && !strings.Contains(target, "/") && strings.HasPrefix(host, "state-") {
+			has[host[:strings.LastIndex(host, "-")]]++
+		}
+	}
+	for i, w := range of {
+		if id := strings.Trim(strings.TrimSpace(w.run("output", "-raw", "commit")), `"`); !strings.Contains(strings.Join(history, " "), id) || id == "" {
+			t.Errorf("state %d names the commit %q, which is not in the history", i, id)
+		}
+		if name := fmt.Sprintf("state-%d", i); has[name] != folders {
+			t.Errorf("%s has %d folders on the branch, want %d", name, has[name], folders)
+		}
+	}
+}
