@@ -22,7 +22,11 @@ type shown struct {
 // with the same snapshot and the same schemas share one. Without withValues they have no values, only the config
 // container of each.
 func shownSnapshots(result *pipeline.Result, withValues bool) []*report.Snapshot {
-	assignments, advisor := result.Schedule.Assignments, result.Snapshots.Advisor()
+	assignments := result.Schedule.Assignments
+	if result.Snapshots == nil { // of records, which have no values
+		return make([]*report.Snapshot, len(assignments))
+	}
+	advisor := result.Snapshots.Advisor()
 	number := map[shown]int{}
 	var distinct []shown
 	numbers := make([]int, len(assignments))

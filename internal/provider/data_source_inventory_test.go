@@ -110,6 +110,7 @@ func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 	want := map[string]any{
 		"path": "clusters/prod", "owner": "prod", "environment": "dev", "host": "clusters/store-1", "cluster_type": "drone", "cluster": "store-1",
 		"deployment_target": "app-edge", "workload": "app", "workspace": "team", "policies": []any{"store"}, "commit": commits[1],
+		"verdict": nil, "since": nil, "message": nil,
 		"tree": git(t, url, "rev-parse", "dev:clusters/prod/clusters/store-1/app-edge"), "source": nil,
 		"manifests": map[string]any{
 			"storage": "git", "repo": "https://git.example.com/app", "branch": "main", "tag": nil, "commit": nil, "path": nil, "chart": nil, "version": nil,

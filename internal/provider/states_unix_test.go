@@ -3,9 +3,11 @@
 package provider_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -82,7 +84,7 @@ func TestStatesInOneDatabaseHandOverWhatIsProven(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStates(t, tool, "sources/states", "europe", "america")
+			s := newStates(t, tool, "sources/states", "europe", "america", "overview")
 			s.apply("europe")
 			s.apply("america")
 			if got := s.versions(t, "america-large"); got != "" {
@@ -98,6 +100,30 @@ func TestStatesInOneDatabaseHandOverWhatIsProven(t *testing.T) {
 			s.apply("america")
 			if got, want := s.versions(t, "america-large"), s.versions(t, "europe-large"); got != want || want != "1.8.0 2.1.0" {
 				t.Errorf("america gets %q, europe has %q", got, want)
+			}
+
+			// One page and one inventory of both; of america, no cluster could be asked.
+			s.apply("europe") // with evidence about the newest commit
+			s.apply("overview")
+			var seen struct {
+				Page     struct{ Value string }
+				Health   struct{ Value int }
+				NotReady struct{ Value map[string][]string } `json:"not_ready"`
+			}
+			if err := json.Unmarshal([]byte(s.of["overview"].run("output", "-json")), &seen); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string][]string{"america": {"america-large/payments-live is unknown", "america-large/search-live is unknown"}}
+			if !reflect.DeepEqual(seen.NotReady.Value, want) {
+				t.Errorf("not ready are %v", seen.NotReady.Value)
+			}
+			for _, name := range []string{"berlin", "paris", "austin", "america-large"} {
+				if !strings.Contains(seen.Page.Value, name) {
+					t.Errorf("the page lacks %s", name)
+				}
+			}
+			if seen.Health.Value <= 25 || seen.Health.Value >= 100 { // four are ready, and two unknown
+				t.Errorf("the health is %d", seen.Health.Value)
 			}
 
 			// A newer version stays where it is not ready.

@@ -19,6 +19,8 @@ import (
 type Page struct {
 	// Title is the name of the owner, and Environment that of its fleet.
 	Title, Environment string
+	// Recorded says that the page is made of records: it shows what is deployed, and what is wanted is not known.
+	Recorded bool
 	// Repository is where the owner writes; its URL has no credentials in it.
 	Repository folder.Location
 	// Commit is the full id of the tip of the branch; "" where there is none.

@@ -27,6 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -46,7 +47,7 @@ func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
 			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
-			"which clusters are claimed. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
+			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
 			"these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
@@ -61,6 +62,7 @@ func definition() schema.Schema {
 			"workload":     only("Only assignments of this workload."),
 			"workspace": only("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
 				"until the host is written again."),
+			"evidences": repository.EvidencesAttribute("What clusters report, for the verdicts of the assignments"),
 			"limit": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
 			},
@@ -83,6 +85,7 @@ type model struct {
 	ClusterType types.String  `tfsdk:"cluster_type"`
 	Workload    types.String  `tfsdk:"workload"`
 	Workspace   types.String  `tfsdk:"workspace"`
+	Evidences   types.List    `tfsdk:"evidences"`
 	Limit       types.Int64   `tfsdk:"limit"`
 	Timeouts    types.Dynamic `tfsdk:"timeouts"`
 	Commit      types.String  `tfsdk:"commit"`
@@ -104,7 +107,11 @@ var claims = table.Object[gitops.Claim]{
 	table.Texts("clusters", "Names of its clusters, in the order in which they were taken.", gitops.Claim.Names),
 }
 
-type assignment = *gitops.InventoryAssignment
+// assignment is a folder in a record, and what clusters report of it.
+type assignment struct {
+	*gitops.InventoryAssignment
+	verdict.Status
+}
 
 var assignments = table.Object[assignment]{
 	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(a assignment) string { return a.Owner.Path }),
@@ -137,6 +144,10 @@ var assignments = table.Object[assignment]{
 		"pull request that was squashed.", func(a assignment) string { return a.Commit }),
 	table.ObjectOrNull("source", "Where that change came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
 		func(a assignment) folder.Source { return a.Source }),
+	table.TextOrNull("verdict", "What clusters report of it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
+		"none of its owner, or no cluster of its host was asked.", func(a assignment) string { return string(a.Verdict) }),
+	table.TextOrNull("since", "Since when, RFC 3339; null where there is no verdict.", func(a assignment) string { return tfvalue.TimeText(a.Since) }),
+	table.TextOrNull("message", "Which cluster, and why; null where there is nothing to say.", func(a assignment) string { return wording.Visible(a.Message) }),
 	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.Object { return a.Objects }),
 }
 
@@ -164,20 +175,40 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		return
 	}
 	m.warn(found, diagnostics)
+	verdicts := m.verdicts(ctx, c, at, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
 	limit := defaultInventory
 	if !m.Limit.IsNull() {
 		limit = int(min(m.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
 	}
 	listed := make([]assignment, min(limit, len(found.Assignments)))
 	for i := range listed {
-		listed[i] = &found.Assignments[i]
+		one := &found.Assignments[i]
+		listed[i] = assignment{one, verdicts[gitops.Owner{Name: one.Owner.Name, Path: one.Owner.Path}][one.Key]}
 	}
 	m.Commit, m.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
 	m.Owners, m.Claims = owners.List(found.Owners), claims.List(found.Claims)
+	m.Evidences = repository.HashedEvidences(m.Evidences)
 	m.Assignments = types.ListNull(assignments.Type())
 	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteList(w, listed) }) {
 		m.Assignments = assignments.List(listed)
 	}
+}
+
+// verdicts are those of the assignments of each owner.
+func (m *model) verdicts(ctx context.Context, c *connection.Connection, at delivery.Location, diagnostics *diag.Diagnostics) map[gitops.Owner]map[folder.Key]verdict.Status {
+	if m.Evidences.IsNull() {
+		return nil
+	}
+	found := map[gitops.Owner]map[folder.Key]verdict.Status{}
+	owned := repository.OwnersAt(ctx, c.Delivery, at, m.Evidences, diagnostics)
+	for i := range owned {
+		owner := owned[i].Owner
+		found[gitops.Owner{Name: owner.Name, Path: owner.Location.Path}] = owned[i].Verdicts()
+	}
+	return found
 }
 
 // decode reads the configuration, strictly.

@@ -36,14 +36,19 @@ func definition() schema.Schema {
 			"what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for pipelines, and as a report for " +
 			"auditors. It changes nothing. A repository that cannot be read is a warning: the page then says what the fleet alone tells.",
 		Attributes: map[string]schema.Attribute{
-			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"name": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
+					"records: what is deployed where, since which commit, and what clusters report of it, by owner. What is wanted it does not know.",
+			},
 			"fleet":       overviewFleetAttribute(),
-			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`."},
 			"evidence": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What clusters report: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
 					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
 			},
+			"evidences": repository.EvidencesAttribute("What clusters report, on a page of all owners"),
 			"rolling_out": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply.",
@@ -106,6 +111,7 @@ func definition() schema.Schema {
 // overviewFleetAttribute is a fleet that is not kept in the state.
 func overviewFleetAttribute() schema.SingleNestedAttribute {
 	attribute := fleetvalue.RenderedAttribute()
+	attribute.Required, attribute.Optional = false, true
 	attribute.MarkdownDescription += " The state keeps the hash of the model, and nothing of the values."
 	attribute.Attributes["constraints"] = fleetvalue.EntriesAttribute(false, "The constraints.")
 	return attribute
@@ -119,6 +125,13 @@ const (
 
 // read gathers what is known, and builds the page.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	if m.checkOwners(diagnostics); diagnostics.HasError() {
+		return
+	}
+	if m.ofOwners() {
+		m.readOwners(ctx, c, diagnostics)
+		return
+	}
 	question, value := m.decode(diagnostics), fleetvalue.Of(m.Fleet, diagnostics)
 	question.in.Owner.Environment = value.Environment
 	computed := c.Compute(value, diagnostics)
@@ -146,6 +159,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 // validate checks the attributes that Terraform does not check.
 func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
+	m.checkOwners(diagnostics)
 	m.decodeNumbers(diagnostics)
 }
 

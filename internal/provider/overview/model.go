@@ -32,6 +32,7 @@ type model struct {
 	Fleet         types.Object  `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
 	Evidence      types.String  `tfsdk:"evidence"`
+	Evidences     types.List    `tfsdk:"evidences"`
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
 	Promotions    types.Dynamic `tfsdk:"promotions"`
 	Comparisons   types.Map     `tfsdk:"comparisons"`
@@ -232,17 +233,24 @@ func promotedText(o *fleet.Object, name string) string {
 
 // set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
 func (m *model) set(result *overview.Result, q *question) error {
-	html, err := report.HTML(result.Page)
-	if err != nil {
-		return err
-	}
 	rules := result.Audit(&q.in)
 	text, err := rules.Marshal()
 	if err != nil {
 		return err
 	}
-	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
 	m.Audit = auditors.Value(reports{string(text), rules.Markdown()})
+	m.Summary = summary.Value(numbers{result.Counts, rules.Summary})
+	m.Fleet = fleetvalue.Hashed(m.Fleet)
+	return m.setPage(result, q)
+}
+
+// setPage sets the page and its scores.
+func (m *model) setPage(result *overview.Result, q *question) error {
+	html, err := report.HTML(result.Page)
+	if err != nil {
+		return err
+	}
+	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
 	m.HealthScore, m.HealthGrade = types.Int64Null(), types.StringNull()
 	if score, ok := result.Health.Score(); ok {
 		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score)), types.StringValue(string(q.in.Bounds.Grade(score)))
@@ -256,8 +264,6 @@ func (m *model) set(result *overview.Result, q *question) error {
 		}
 	}
 	m.HealthScores = types.MapValueMust(types.Int64Type, scores)
-	m.Summary = summary.Value(numbers{result.Counts, rules.Summary})
-	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	if !m.Comparisons.IsNull() {
 		hashes := make(map[string]attr.Value, len(m.Comparisons.Elements()))
 		for name, text := range m.Comparisons.Elements() {
@@ -268,5 +274,6 @@ func (m *model) set(result *overview.Result, q *question) error {
 	if !m.Evidence.IsNull() {
 		m.Evidence = types.StringValue(tfvalue.Hash(m.Evidence.ValueString()))
 	}
+	m.Evidences = repository.HashedEvidences(m.Evidences)
 	return nil
 }

@@ -51,8 +51,12 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, diagnostics *dia
 // CheckTip refuses evidence that was gathered at a commit which the branch does not have: it is about another repository.
 // found is what the branch has of that commit.
 func CheckTip(found gitops.Commit, branch string, diagnostics *diag.Diagnostics) bool {
+	return checkTipAt(path.Root("evidence"), found, branch, diagnostics)
+}
+
+func checkTipAt(attribute path.Path, found gitops.Commit, branch string, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
+		diagnostics.AddAttributeError(attribute, "Evidence of another repository", fmt.Sprintf(
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
 				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.", branch, found.Reason))
 	}

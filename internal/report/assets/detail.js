@@ -53,24 +53,34 @@ function linksOfAssignment(i) {
   if (!data.links) {
     return [];
   }
-  const a = assignments, h = a.host[i], t = a.target[i], host = hostName(h), own = host.replace(/^clusters\//, ''), c = clusterOf(h);
+  const a = assignments, h = a.host[i], t = a.target[i], host = hostName(h), own = bareName(host), c = clusterOf(h);
   return linksOf(data.links.assignments, {
     environment: data.links.environment, host, deployment_target: targetName(t),
-    cluster: hosts.cluster[h] ? own : '', cluster_type: hosts.cluster[h] ? texts[clusters.type[c] || 0] : own,
+    cluster: hosts.cluster[h] ? own : '', cluster_type: hosts.cluster[h] ? bareName(texts[clusters.type[c] || 0]) : own,
     workload: texts[targets.workload[t] || 0], workspace: texts[targets.workspace[t] || 0], namespace: texts[a.namespace[i]],
     commit: data.trees[a.commit[i]], folder: [data.links.path, host, targetName(t)].filter(Boolean).join('/'),
   });
 }
 
+// bareName is a name without the path of its owner, and without "clusters/".
+function bareName(name) {
+  return name.slice(name.lastIndexOf('/') + 1);
+}
+
+// followed is the name that a cluster, or its type, has whose folder a host is.
+function followed(h) {
+  return hosts.cluster[h] ? hostName(h).replace(/(^|\/)clusters\/([^/]*)$/, '$1$2') : hostName(h);
+}
+
 // clusterOf is the cluster that a host is; -1 for a cluster type.
 function clusterOf(h) {
-  const own = hostName(h).replace(/^clusters\//, '');
+  const own = followed(h);
   return hosts.cluster[h] ? Array.from(clusters.name).findIndex((name) => texts[name] === own) : -1;
 }
 
 function linksOfCluster(c) {
   return data.links && c >= 0 ? linksOf(data.links.clusters, {
-    environment: data.links.environment, cluster: texts[clusters.name[c]], cluster_type: texts[clusters.type[c]], commit: data.trees[clusters.commit[c]],
+    environment: data.links.environment, cluster: bareName(texts[clusters.name[c]]), cluster_type: bareName(texts[clusters.type[c]]), commit: data.trees[clusters.commit[c]],
   }) : [];
 }
 
@@ -185,7 +195,7 @@ function clustersOf(i) {
 // clustersNotReady lists the clusters of a host that are not ready.
 function clustersNotReady(host) {
   const made = [];
-  const own = hostName(host).replace(/^clusters\//, '');
+  const own = followed(host);
   const rows = element('tbody');
   let more = 0;
   for (let c = 0; c < clusters.size; c++) {

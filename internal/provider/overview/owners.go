@@ -1,0 +1,76 @@
+package overview
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
+	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+)
+
+// ofOwners says that the page is of all owners of the branch: neither name nor fleet is given.
+func (m *model) ofOwners() bool { return m.Name.IsNull() && m.Fleet.IsNull() }
+
+// checkOwners refuses what belongs to the other of the two pages.
+func (m *model) checkOwners(diagnostics *diag.Diagnostics) {
+	refuse := func(attribute, why string) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Attribute does not fit", why)
+	}
+	if m.Name.IsNull() != m.Fleet.IsNull() {
+		missing := map[bool]string{true: "name", false: "fleet"}[m.Name.IsNull()]
+		diagnostics.AddAttributeError(path.Root(missing), "Attribute is missing",
+			"The page of an assignment needs its name and its fleet. For a page of all owners of the branch, leave both out.")
+		return
+	}
+	if !m.ofOwners() {
+		if !m.Evidences.IsNull() {
+			refuse("evidences", "It is for a page of all owners, which has neither name nor fleet. Set evidence.")
+		}
+		return
+	}
+	const why = "A page of all owners is made of their records, without name and fleet. "
+	for attribute, given := range map[string]bool{
+		"evidence": !m.Evidence.IsNull(), "rolling_out": !m.RollingOut.IsNull(), "show_values": !m.ShowValues.IsNull(), "region_label": !m.RegionLabel.IsNull(),
+	} {
+		switch {
+		case given && attribute == "evidence":
+			refuse(attribute, why+"Set evidences.")
+		case given:
+			refuse(attribute, why+"They do not have that.")
+		}
+	}
+}
+
+// readOwners builds the page of all owners of the branch.
+func (m *model) readOwners(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
+	q := m.decode(diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	if !c.CanAsk() {
+		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository cannot be read", "The credentials of the GitOps repository are not known yet.")
+		return
+	}
+	in := overview.OwnersInput{
+		Location: q.in.Owner.Location, Promotions: q.in.Promotions, Bounds: q.in.Bounds, Links: q.in.Links, Comparisons: q.in.Comparisons,
+	}
+	if in.Owners = repository.OwnersAt(ctx, c.Delivery, in.Location, m.Evidences, diagnostics); diagnostics.HasError() {
+		return
+	}
+	var err error
+	if in.History, err = overview.OwnersHistory(ctx, c.Delivery, in.Location, in.Owners, q.history); err != nil {
+		repository.AddError(ctx, diagnostics, err, false)
+		return
+	}
+	result := overview.BuildOwners(in)
+	if err := m.setPage(result, &q); err != nil {
+		diagnostics.AddError("Cannot write the page", err.Error())
+		return
+	}
+	m.Summary, m.Audit = summary.Value(numbers{result.Counts, audit.Summary{}}), types.ObjectNull(auditors.Type().AttrTypes)
+}

@@ -1,0 +1,112 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+const evidencesName = "evidences"
+
+// EvidencesAttribute is evidence about several owners.
+func EvidencesAttribute(what string) schema.ListAttribute {
+	return schema.ListAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
+			"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.",
+	}
+}
+
+// OwnersAt reads what all owners have at a location and below it, with the evidence about each; nil where there are errors. Those about evidence are
+// reported at its element.
+func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location, evidences types.List, diagnostics *diag.Diagnostics) []overview.Owned {
+	given := decodeEvidences(evidences, at.Branch, diagnostics)
+	if diagnostics.HasError() {
+		return nil
+	}
+	var all []*observe.Evidence
+	for _, e := range given {
+		if e != nil {
+			all = append(all, e)
+		}
+	}
+	owned, err := overview.LookAtOwners(ctx, client, at, all)
+	if err != nil {
+		AddError(ctx, diagnostics, err, false)
+		return nil
+	}
+	of := map[*observe.Evidence]*overview.Owned{}
+	for i := range owned {
+		of[owned[i].Evidence] = &owned[i]
+	}
+	for i, e := range given {
+		if e == nil {
+			continue
+		}
+		element, owner := path.Root(evidencesName).AtListIndex(i), of[e]
+		switch {
+		case owner == nil:
+			diagnostics.AddAttributeWarning(element, "Evidence of nobody", fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
+		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
+			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
+				"The evidence is about %s. What the branch has of it is of environment %q.", e.About, owner.Owner.Environment))
+		case len(e.Clusters) > 0 && e.Tip != "":
+			checkTipAt(element, owner.Seen.Past[e.Tip], at.Branch, diagnostics)
+		}
+	}
+	if diagnostics.HasError() {
+		return nil
+	}
+	return owned
+}
+
+// decodeEvidences reads a list of evidence; nil for an element that is null.
+func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diagnostics) []*observe.Evidence {
+	given := make([]*observe.Evidence, len(evidences.Elements()))
+	first := map[observe.About]int{}
+	for i, element := range evidences.Elements() {
+		text, _ := element.(types.String)
+		if text.IsNull() {
+			continue
+		}
+		at := path.Root(evidencesName).AtListIndex(i)
+		parsed, err := observe.Parse([]byte(text.ValueString()))
+		if err != nil {
+			diagnostics.AddAttributeError(at, "Invalid evidence", tfvalue.Sentence(err.Error()))
+			continue
+		}
+		about := parsed.About
+		about.Environment = "" // an owner has one
+		if before, twice := first[about]; twice {
+			diagnostics.AddAttributeError(at, "Evidence is given twice", fmt.Sprintf("It is about %s, as that at index %d.", parsed.About, before))
+		} else if about.Branch != branch {
+			diagnostics.AddAttributeError(at, "Evidence of another branch", fmt.Sprintf("It is about %s. This is branch %q.", parsed.About, branch))
+		}
+		first[about], given[i] = i, parsed
+	}
+	return given
+}
+
+// HashedEvidences is what the state keeps of evidence.
+func HashedEvidences(evidences types.List) types.List {
+	if evidences.IsNull() {
+		return evidences
+	}
+	hashes := make([]attr.Value, len(evidences.Elements()))
+	for i, element := range evidences.Elements() {
+		if hashes[i] = element; !element.IsNull() {
+			hashes[i] = types.StringValue(tfvalue.Hash(element.(types.String).ValueString()))
+		}
+	}
+	return types.ListValueMust(types.StringType, hashes)
+}
