@@ -66,7 +66,7 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 }
 
 // random deploys a random fleet. Some of its folders have another version or other policies than the others of the deployment target,
-// as during a rollout, and some are not there.
+// as during a rollout, some have those of another host, and some are not there.
 func random(tb testing.TB, r *rand.Rand, seed uint64) (deployed, bool) {
 	tb.Helper()
 	is, ok := deploy(tb, first(fleettest.Small(seed)), second(fleettest.Small(seed)))
@@ -88,6 +88,16 @@ func random(tb testing.TB, r *rand.Rand, seed uint64) (deployed, bool) {
 			f.Tree += " by hand"
 		}
 		is.side[key] = f
+	}
+	// Some hosts have what others of the same deployment target were to have.
+	keys := slices.SortedFunc(maps.Keys(is.side), folder.Key.Compare)
+	for i, one := range keys {
+		for _, other := range keys[i+1:] {
+			if one.DeploymentTarget == other.DeploymentTarget && r.IntN(3) == 0 {
+				is.side[one], is.side[other] = is.side[other], is.side[one]
+				is.values[one], is.values[other] = is.values[other], is.values[one]
+			}
+		}
 	}
 	return is, ok
 }

@@ -242,3 +242,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What all hosts have together is the same on both sides, and each of the hosts has something else.
+func TestTheSameOnOtherHostsIsADifference(t *testing.T) {
+	t.Parallel()
+	r := &repository{
+		written: map[string]gitops.Written{"stage": written("c1", "a/app v1 s1", "b/app v2 s2"), "prod": written("c2", "a/app v2 p1", "b/app v1 p2")},
+		files:   map[string]string{"s1": `{"K":"1","L":"x"}`, "s2": `{"K":"2","L":"x"}`},
+	}
+	result, err := comparison.Read(t.Context(), r, point("stage", "stage", ""), point("prod", "prod", ""), comparison.Pairs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []comparison.Key{{Key: "K", State: comparison.Different, Left: []string{"1", "2"}, Right: []string{"1", "2"}}}
+	if len(result.Targets) != 1 || !reflect.DeepEqual(result.Targets[0].Keys, want) || len(r.read) != 2 {
+		t.Errorf("got %+v, read %v", result.Targets, r.read)
+	}
+}

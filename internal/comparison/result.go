@@ -107,12 +107,19 @@ type document struct {
 	*Result
 }
 
-// Marshal writes the result as JSON of at most 128 KiB, for a page: what does not fit is counted.
+// Marshal writes the result as JSON of at most 128 KiB, for a page. What does not fit is counted: first keys, and then deployment
+// targets.
 func (r *Result) Marshal(showValues bool) ([]byte, error) {
-	for targets := 200; ; targets /= 2 {
-		text, err := json.Marshal(document{format, r.Within(Bounds{Targets: targets, Hosts: 20, Keys: 50, Values: 3, Runes: 200, ShowValues: showValues})})
-		if err != nil || len(text) <= maxDocument || targets == 0 {
+	b := Bounds{Targets: 200, Hosts: 20, Keys: 50, Values: 3, Runes: 200, ShowValues: showValues}
+	for {
+		text, err := json.Marshal(document{format, r.Within(b)})
+		if err != nil || len(text) <= maxDocument || b.Targets == 0 {
 			return text, err
+		}
+		if b.Keys > 5 {
+			b.Keys, b.Runes = b.Keys/2, b.Runes/2
+		} else {
+			b.Targets /= 2
 		}
 	}
 }

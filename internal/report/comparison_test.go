@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"short texts": "x", "quotes": strings.Repeat(`"`, 150), "marks": strings.Repeat("<", 150)} {
 		result := smallComparison()
-		for i := range 400 {
+		for i := range 32 {
 			target := result.Targets[0]
 			target.Name, target.Keys = fmt.Sprintf("app-%04d", i), nil
 			for j := range 60 {
@@ -66,11 +67,15 @@ func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
 		if size := len(html(t, p)) - without; size > 3*report.MaxComparisons*len(written) {
 			t.Errorf("%s: comparisons of %d bytes take %d", name, report.MaxComparisons*len(written), size)
 		}
-		for i := range 10_000 {
+		for i := range 11_200 { // which fit without the comparisons
 			p.Assignments[0].Snapshot.Values = append(p.Assignments[0].Snapshot.Values, report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "a", Text: strings.Repeat("x", 600) + fmt.Sprint(i)})
 		}
 		if size := len(html(t, p)); size >= mostBytes {
 			t.Errorf("%s: %d bytes", name, size)
+		}
+		p.Comparisons = nil
+		if page := html(t, p); !bytes.Contains(page, []byte(`"detail":2`)) {
+			t.Errorf("%s: values are left out without any comparison, of %d bytes", name, len(page))
 		}
 	}
 }
