@@ -220,7 +220,7 @@ func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
 	if got := strings.Count(text, `verdict="behind"} 6`); got != 500 {
 		t.Errorf("%d of 500 assignments that are behind have a series", got)
 	}
-	if len(text) > 2<<20 {
+	if len(text) > 1<<20 {
 		t.Errorf("the text has %d bytes", len(text))
 	}
 }
