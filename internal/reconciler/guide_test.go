@@ -25,3 +25,14 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../templates/guides/templates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| `reconciler` | `reconciler` | `" + strings.Join(reconciler.Names(), "`, `") + "` |\n"; !strings.Contains(string(text), want) {
+		t.Errorf("the guide has no row %s", want)
+	}
+}
