@@ -114,12 +114,12 @@ func TestWhatRunsIsWhatIsApplied(t *testing.T) {
 		"a GitRepo of a commit": {in(readyRepo, "branch: main", "revision: "+revision), reconciler.Running{Revision: revision}},
 		"a GitRepo whose Bundle is of another commit": {in(readyRepo, "commit: "+revision+"\n  summary", "commit: "+newer+"\n  summary"), reconciler.Running{}},
 		"a GitRepo that is not deployed":              {in(readyRepo, "appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), reconciler.Running{}},
-		"a GitRepo whose Bundles were not read":       {readyRepo[:strings.Index(readyRepo, "\n---\n")], reconciler.Running{}},
+		"a GitRepo whose Bundles were not read":       {firstOf(readyRepo), reconciler.Running{}},
 		"a HelmOp":                                    {withBundleDeployment, reconciler.Running{Version: "1.2.3", Chart: "web"}},
 		"a HelmOp that is not deployed":               {in(withBundleDeployment, "appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), reconciler.Running{}},
 		"a HelmOp of an image": {strings.ReplaceAll(withBundleDeployment, `chart: web, repo: "https://charts.example.com"`, `repo: "oci://user:secret@charts.example.com/web"`),
 			reconciler.Running{Version: "1.2.3", Chart: "web"}},
-		"a HelmOp whose Bundles were not read": {readyHelmOp[:strings.Index(readyHelmOp, "\n---\n")], reconciler.Running{}},
+		"a HelmOp whose Bundles were not read": {firstOf(readyHelmOp), reconciler.Running{}},
 
 		"a RootSync":          {strings.TrimSpace(readySync), reconciler.Running{Version: "main", Revision: treeA}},
 		"a RootSync of a tag": {strings.ReplaceAll(strings.TrimSpace(readySync), "revision: HEAD", "revision: v1"), reconciler.Running{Version: "v1", Revision: treeA}},
@@ -253,4 +253,10 @@ func TestEvidenceHasWhatRuns(t *testing.T) {
 	if string(read.Marshal()) != string(text) {
 		t.Error("evidence that is read and written again is another")
 	}
+}
+
+// firstOf is the first of several documents.
+func firstOf(documents string) string {
+	first, _, _ := strings.Cut(documents, "\n---\n")
+	return first
 }

@@ -87,7 +87,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 		s.note(cluster, status, one, counts)
 	}
 	slices.SortFunc(found.runs, func(a, b report.Run) int {
-		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), a.Running.Compare(&b.Running))
+		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), a.Compare(&b.Running))
 	})
 	return worst, found
 }

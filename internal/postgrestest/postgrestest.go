@@ -35,7 +35,7 @@ func Start(t testing.TB) string {
 	if program == "" {
 		t.Skip("needs PostgreSQL, which `apt-get install postgresql` brings; FLOTILLA_POSTGRES names a program postgres")
 	}
-	folder, err := os.MkdirTemp("", "postgrestest-")
+	folder, err := os.MkdirTemp("", "postgrestest-") //nolint:usetesting // another user has to enter it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (c Comparison) in(state comparison.State) []comparison.Target {
 }
 
 // Differences counts the targets that are not the same.
-func (c Comparison) Differences() int { return c.Counts.OnlyLeft + c.Counts.OnlyRight + c.Different }
+func (c Comparison) Differences() int { return c.OnlyLeft + c.OnlyRight + c.Different }
 
 // versionsOf writes the versions of a side: "v2 on 3 hosts, v1 on 1 host", or "v2" where there is one. long has all that
 // manifests are.
@@ -115,8 +115,8 @@ func ComparisonMarkdown(result *comparison.Result, limit int) string {
 	if c.Differences() == 0 {
 		m.add("Nothing differs: "+counted(c.Same, "deployment target")+".", "")
 	} else {
-		m.add("**"+counted(c.Different, "deployment target")+" "+isAre(c.Different)+" different**, "+number(c.Counts.OnlyLeft)+" only in "+left+", "+
-			number(c.Counts.OnlyRight)+" only in "+right+", "+number(c.Same)+" the same.", "")
+		m.add("**"+counted(c.Different, "deployment target")+" "+isAre(c.Different)+" different**, "+number(c.OnlyLeft)+" only in "+left+", "+
+			number(c.OnlyRight)+" only in "+right+", "+number(c.Same)+" the same.", "")
 	}
 	m.row([]string{"", left, right})
 	m.add("|---|---|---|")
@@ -219,7 +219,7 @@ func (m *markdown) comparisons() {
 	all := m.page.Comparisons
 	m.table("Comparisons", len(all), []string{"Comparison", "Left", "Right", "Different:", "Only left:", "Only right:", "Same:"}, rowsOf(all, func(c *Comparison) []string {
 		return []string{
-			code(c.Name), code(c.LeftName()), code(c.RightName()), number(c.Different), number(c.Counts.OnlyLeft), number(c.Counts.OnlyRight), number(c.Same),
+			code(c.Name), code(c.LeftName()), code(c.RightName()), number(c.Different), number(c.OnlyLeft), number(c.OnlyRight), number(c.Same),
 		}
 	}))
 }

@@ -35,8 +35,8 @@ type model struct {
 
 var summary = table.Object[*comparison.Result]{
 	table.Number("different", "Deployment targets that both sides have and that differ.", func(r *comparison.Result) int { return r.Different }),
-	table.Number("only_left", "Deployment targets that only the left side has.", func(r *comparison.Result) int { return r.Counts.OnlyLeft }),
-	table.Number("only_right", "Deployment targets that only the right side has.", func(r *comparison.Result) int { return r.Counts.OnlyRight }),
+	table.Number("only_left", "Deployment targets that only the left side has.", func(r *comparison.Result) int { return r.OnlyLeft }),
+	table.Number("only_right", "Deployment targets that only the right side has.", func(r *comparison.Result) int { return r.OnlyRight }),
 	table.Number("same", "Deployment targets that are the same.", func(r *comparison.Result) int { return r.Same }),
 	table.ObjectOrNull("left", "What was looked at on the left side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Left }),
 	table.ObjectOrNull("right", "What was looked at on the right side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Right }),
