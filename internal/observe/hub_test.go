@@ -97,6 +97,15 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		if got.Verdict != test.verdict || got.Message != test.message || len(result.Clusters[0].Leftover) > 0 {
 			t.Errorf("%s: %s, %q, left over %v", name, got.Verdict, got.Message, result.Clusters[0].Leftover)
 		}
+		runs := reconciler.Running{}
+		if strings.Contains(test.objects, "name: web-drone-1") {
+			if runs = (reconciler.Running{Version: "v1", Revision: older}); strings.Contains(test.objects, "targetRevision: v0") {
+				runs.Version = "v0"
+			}
+		}
+		if got.Running != runs {
+			t.Errorf("%s: %+v runs, want %+v", name, got.Running, runs)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func statuses(result *observe.Result) []string {
 // FuzzObjects reads any object of a kind that is understood: it is never ready unless kstatus says so, or it
 // is an Application, and nothing that it says breaks anything.
 func FuzzObjects(f *testing.F) {
-	for _, documents := range []string{readyKustomization, readySource, readyRelease, readyApplication, readyRepo} {
+	for _, documents := range []string{readyKustomization, readySource, readyRelease, readyApplication, readyRepo, strings.TrimSuffix(readySync, "\n")} {
 		var seed []byte
 		for _, object := range objectsOf(f, documents[1:]) {
 			text, err := object.MarshalJSON()
@@ -110,10 +110,18 @@ func FuzzObjects(f *testing.F) {
 		report := observe.ReadCluster(at, "web", "web-1", reconciler.Answer{Objects: []*unstructured.Unstructured{object, object}})
 		result := observe.Observe(observe.Input{
 			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.Report{"web-1": report},
-			Folders: []observe.Folder{{Host: "web", DeploymentTarget: "a", Tree: treeA}},
+			Folders: []observe.Folder{{Host: "web", DeploymentTarget: "a", Tree: treeA, Objects: []reconciler.ObjectName{
+				{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
+			}}},
 		})
-		if _, err := observe.Parse(result.Evidence().Marshal()); err != nil {
-			t.Fatal(err)
+		runs := result.Clusters[0].Assignments[0].Running
+		for _, text := range []string{runs.Version, runs.Revision, runs.Chart, runs.AppVersion, runs.Images} {
+			if len(text) > 2048 || !wording.IsLine(text) {
+				t.Fatalf("%q runs", text)
+			}
+		}
+		if read, err := observe.Parse(result.Evidence().Marshal()); err != nil || read.Runs("web-1", "web/a") != runs {
+			t.Fatal(read, err)
 		}
 	})
 }

@@ -61,6 +61,10 @@ func TestWhatRunsIsWhatIsApplied(t *testing.T) {
 	const newer = "bb0bc94e5d4fc6fe10b185cd9ccefa6f5cd7b21d"
 	const digest = "sha256:0cc9a8446c95009ef382f5eade883a67c257f77d50f84e78ecef2aac9428d1e5"
 	in := func(text, old, by string) string { return replaced(t, text, old, by) }
+	firstOf := func(documents string) string {
+		first, _, _ := strings.Cut(documents, "\n---\n")
+		return first
+	}
 	release := func(history string) string {
 		return in(readyRelease, `history: [{chartVersion: 1.2.3, lastDeployed: "2026-11-21T21:00:00Z"}]`, "history: ["+history+"]")
 	}
