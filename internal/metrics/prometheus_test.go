@@ -71,7 +71,7 @@ func watched(t *testing.T, p *page) *prometheustest.Server {
 	t.Cleanup(server.Close)
 	address := strings.TrimPrefix(server.URL, "http://")
 	configuration := example(t, "prometheus.yml")
-	for from, to := range map[string]string{"pushgateway.example.com:9091": address, "pages.example.com": address, "scheme: https": "scheme: http", "_interval: 1m": "_interval: 200ms"} {
+	for from, to := range map[string]string{"pushgateway.example.com:9091": address, "pages.example.com": address, "scheme: https": "scheme: http", "scrape_interval: 1m": "scrape_interval: 1s", "evaluation_interval: 1m": "evaluation_interval: 200ms"} {
 		if !strings.Contains(configuration, from) {
 			t.Fatalf("prometheus.yml does not say %s", from)
 		}
@@ -106,10 +106,9 @@ func TestPrometheusHasDataForEveryPanelAndEveryAlert(t *testing.T) {
 	server.Wait(t, "what is well is not seen", seen("flotilla_health_score == 100"))
 	quiet := func() bool { return len(server.Alerts(t)) == 0 }
 	since := time.Now()
-	server.Wait(t, "the rules are not evaluated", func() bool { return server.Evaluated(t).After(since) })
-	if !quiet() {
-		t.Errorf("all is well, and there are %v", server.Alerts(t))
-	}
+	server.Wait(t, "there are alerts although all is well", func() bool {
+		return server.Evaluated(t).After(since) && quiet() // an evaluation may be about a moment just before it
+	})
 
 	// Nothing is well, as of three hours ago: every alert fires but that of missing metrics.
 	shown.show(metrics.Text(threeHoursAgo(t)))
@@ -128,7 +127,8 @@ func TestPrometheusHasDataForEveryPanelAndEveryAlert(t *testing.T) {
 	}
 	server.Wait(t, fmt.Sprintf("not all of %v fire", want), fires(want))
 
-	// Every panel, and every choice of the dashboard, has data.
+	// Every panel, and every choice of the dashboard, has data. One job may have read what makes alerts before the other one.
+	server.Wait(t, "what is not well is not seen by both jobs", seen("flotilla_health_score < 75"))
 	for title, expression := range panels(t) {
 		if len(server.Query(t, expression)) == 0 {
 			t.Errorf("the panel %q has no data: %s", title, expression)

@@ -170,7 +170,7 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	}))
 	t.Cleanup(page.Close)
 	server := prometheustest.Start(t, t.TempDir(), fmt.Sprintf(
-		"scrape_configs: [{job_name: flotilla, scrape_interval: 200ms, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(page.URL, "http://")))
+		"scrape_configs: [{job_name: flotilla, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(page.URL, "http://")))
 	server.Wait(t, "Prometheus has not read the metrics", func() bool { return len(server.Query(t, "flotilla_clusters")) == 5 })
 	want := map[string]string{"ready": "2", "unknown": "1", "failed": "0", "behind": "0", "progressing": "0"}
 	got := map[string]string{}
