@@ -26,8 +26,9 @@ type data struct {
 	Strings []string `json:"strings"`
 	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
 	Sets []column `json:"sets"`
-	// Values are the pointer, the container, the text, the set of overridden containers and that of schemas of a value.
-	Values [][5]int `json:"values"`
+	// Values are the pointer, the container, the set of overridden containers, that of schemas and the text of a value,
+	// without the zeros at their end.
+	Values []column `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
@@ -63,6 +64,13 @@ func (c column) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
+func withoutLastZeros(numbers column) column {
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
+	}
+	return numbers
+}
+
 // What the data have of snapshots.
 const (
 	withoutValues = iota // their versions alone
@@ -96,7 +104,11 @@ func encode(p *Page, detail int) ([]byte, error) {
 		e.snapshot(s)
 	}
 	e.d.Runs = e.runs.ordered()
-	e.d.Strings, e.d.Values, e.d.Trees, e.d.Counts = e.strings.ordered(), e.values.ordered(), e.trees.ordered(), e.counts.ordered()
+	e.d.Strings, e.d.Trees, e.d.Counts = e.strings.ordered(), e.trees.ordered(), e.counts.ordered()
+	e.d.Values = make([]column, 0, len(e.values))
+	for _, value := range e.values.ordered() {
+		e.d.Values = append(e.d.Values, withoutLastZeros(value[:]))
+	}
 	return json.Marshal(&e.d)
 }
 
@@ -349,7 +361,7 @@ func (e *encoder) snapshot(s *Snapshot) {
 			if e.detail == everything {
 				text = e.text(v.Text)
 			}
-			written = append(written, e.values.of([5]int{e.text(v.Pointer), e.text(v.Container), text, e.set(v.Overridden), e.set(v.Schemas)}))
+			written = append(written, e.values.of([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
 		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)

@@ -56,7 +56,7 @@ func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location
 		element, owner := path.Root(evidencesName).AtListIndex(i), of[e]
 		switch {
 		case owner == nil:
-			diagnostics.AddAttributeWarning(element, "Evidence of nobody", fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
+			diagnostics.AddAttributeWarning(element, "Evidence of what is not there", fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
 			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
 				"The evidence is about %s. What the branch has of it is of environment %q.", e.About, owner.Owner.Environment))

@@ -157,10 +157,10 @@ function valuesOf(snapshot) {
       'The fleet is too large for its values to be in this page.' + (texts[version] ? ' Their version is ' + texts[version] + '.' : '')));
     return made;
   }
-  const shown = values.some((value) => data.values[value][2]);
+  const shown = values.some((value) => data.values[value][4]);
   const list = element('ul', { class: 'values-list' });
   for (const value of values) {
-    const [pointer, container, text, overridden, schemas] = data.values[value];
+    const [pointer, container, overridden, schemas, text] = data.values[value];
     const lost = set(overridden);
     const asked = set(schemas);
     list.append(element('li', {},
