@@ -258,9 +258,3 @@ func TestEvidenceHasWhatRuns(t *testing.T) {
 		t.Error("evidence that is read and written again is another")
 	}
 }
-
-// firstOf is the first of several documents.
-func firstOf(documents string) string {
-	first, _, _ := strings.Cut(documents, "\n---\n")
-	return first
-}
