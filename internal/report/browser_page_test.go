@@ -121,6 +121,28 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("with paths of owners in front, hosts have their clusters, and links the names that these have", func(t *testing.T) {
+		owners := smallPage()
+		owners.Recorded = true
+		for i := range owners.Hosts {
+			owners.Hosts[i].Name = "west/" + owners.Hosts[i].Name
+		}
+		for i := range owners.Assignments {
+			owners.Assignments[i].Host = "west/" + owners.Assignments[i].Host
+		}
+		for i := range owners.Clusters {
+			owners.Clusters[i].Name, owners.Clusters[i].Type = "west/"+owners.Clusters[i].Name, "west/"+owners.Clusters[i].Type
+		}
+		tab := openTab(t, browser, owners, look{})
+		for i, want := range []string{"https://logs.example.com/large/large-01?at=0011223344", "https://logs.example.com/small/factory-7?at=4c1ff0a96d"} {
+			ask[bool](tab, `change({q: ''}) || open(result.found[`+strconv.Itoa(i)+`]) || true`)
+			tab.until("the assignment", `!document.getElementById('detail').hidden`)
+			tab.is(want+" is a link", `[...document.querySelectorAll('#detail .links a')].some((a) => a.getAttribute('href') === '`+want+`')`)
+		}
+		tab.is("the path of the files", `document.querySelector('#detail').innerHTML.includes('fedcba0987/clusters/west/clusters/factory-7/payments-app-live')`)
+		tab.is("nothing is said of what is wanted", `!document.getElementById('unassigned') && !document.body.textContent.includes('Not deployed as wanted')`)
+	})
+
 	t.Run("a comparison shows both sides, and which values differ", func(t *testing.T) {
 		tab := openTab(t, browser, small, look{})
 		tab.click(`#comparisons summary`)
