@@ -93,6 +93,12 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.stages(t, agent)
 				})
+				if argoCD, ok := agent.(argoCD); ok { // the Go module proxy has no helm-controller for Flux
+					t.Run("charts", func(t *testing.T) {
+						t.Parallel()
+						w.charts(t, argoCD)
+					})
+				}
 			})
 		}
 	})

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,6 +29,9 @@ output "clusters" {
 output "assignments" {
   value = data.flotilla_compliance.dev.assignments
 }
+output "running" {
+  value = data.flotilla_compliance.dev.running
+}
 output "drift" {
   value = data.flotilla_compliance.dev.drift
 }
@@ -40,7 +44,8 @@ type compliance struct {
 		Commit                  *string
 		CommitsBehind           *int `json:"commits_behind"`
 	}
-	Assignments map[string]struct{ Verdict, Message string }
+	Assignments map[string]struct{ Verdict, Message string } // without those that are ready
+	Running     []running
 	Drift       []struct {
 		Assignment    *string
 		Wanted        bool
@@ -49,6 +54,18 @@ type compliance struct {
 		Clusters      []string
 		Reason        string
 	}
+}
+
+// running is what runs of a deployment target; "" is what nobody knows.
+type running struct {
+	DeploymentTarget                 string `json:"deployment_target"`
+	Wanted, Version, Revision, Chart string
+	Images, Hosts                    []string
+}
+
+// verdict is that of an assignment.
+func (c *compliance) verdict(assignment string) string {
+	return cmp.Or(c.Assignments[assignment].Verdict, "ready")
 }
 
 // observer asks one cluster what became of a fleet.
@@ -76,7 +93,7 @@ func (o *observer) ask(fleet map[string]any) compliance {
 	}
 	o.tf.apply(fleet)
 	var said compliance
-	o.tf.outputs(map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "drift": &said.Drift})
+	o.tf.outputs(map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "running": &said.Running, "drift": &said.Drift})
 	return said
 }
 

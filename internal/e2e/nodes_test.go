@@ -161,12 +161,8 @@ func (w *world) nodes(t *testing.T, agent agent) {
 			eventually(t, func() error {
 				said := asked.ask(wanted)
 				for target, verdict := range want {
-					got := said.Assignments[host+"/web-"+target] // none where it is ready
-					if got.Verdict == "" {
-						got.Verdict = "ready"
-					}
-					if got.Verdict != verdict {
-						return fmt.Errorf("%s is %s, not %s: %s\n%s", target, got.Verdict, verdict, got.Message, agent.says(t, root, "dev-"+host+"-web-"+target))
+					if got := said.verdict(host + "/web-" + target); got != verdict {
+						return fmt.Errorf("%s is %s, not %s: %v\n%s", target, got, verdict, said.Assignments, agent.says(t, root, "dev-"+host+"-web-"+target))
 					}
 				}
 				return nil

@@ -122,15 +122,6 @@ type staged struct {
 	running    map[string]string // version by ring
 }
 
-// running is an element of `running`.
-type running struct {
-	DeploymentTarget string `json:"deployment_target"`
-	Wanted           *string
-	Version          *string
-	Revision         *string
-	Hosts            []string
-}
-
 // stages has three versions go from stage to stage of dev, and on to the
 // environment stage: one that works, one that is broken, and one that is mended.
 func (w *world) stages(t *testing.T, agent agent) {
@@ -172,16 +163,16 @@ func (w *world) stages(t *testing.T, agent agent) {
 		for _, one := range runs {
 			for _, host := range one.Hosts {
 				ring := strings.TrimPrefix(host, "clusters/"+name+"-")
-				if one.Version == nil || one.Revision == nil || one.DeploymentTarget != "web-live" {
+				if one.Version == "" || one.Revision == "" || one.DeploymentTarget != "web-live" {
 					t.Errorf("of %s it says that %+v runs", host, one)
 					continue
 				}
-				says.running[ring] = *one.Version
-				if commit := strings.TrimSpace(team.git("rev-parse", *one.Version+"^{commit}")); commit != *one.Revision {
-					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, *one.Version, *one.Revision, commit)
+				says.running[ring] = one.Version
+				if commit := strings.TrimSpace(team.git("rev-parse", one.Version+"^{commit}")); commit != one.Revision {
+					t.Errorf("of %s it says that %s runs at %s, and that is %s", host, one.Version, one.Revision, commit)
 				}
-				if had := seen.in(namespace(ring)); !slices.Contains(had, *one.Version) {
-					t.Errorf("%s has had %v, and it says that %s runs", host, had, *one.Version)
+				if had := seen.in(namespace(ring)); !slices.Contains(had, one.Version) {
+					t.Errorf("%s has had %v, and it says that %s runs", host, had, one.Version)
 				}
 			}
 		}
