@@ -105,7 +105,8 @@ func definition() schema.Schema {
 					"* `wanted`: version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.\n" +
 					"* `version`: version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.\n" +
 					"* `revision`: commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.\n" +
-					"* `chart`, `app_version`: name of the chart, and version of the application in it, which only Flux says.\n" +
+					"* `chart`: name of the chart. Argo CD does not say it of a chart from an OCI registry.\n" +
+					"* `app_version`: version of the application in the chart, which only Flux says.\n" +
 					"* `images`: images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.\n" +
 					"* `count`: how many clusters run it.\n" +
 					"* `hosts`: hosts that have the deployment target, and all of whose clusters run it.\n" +
