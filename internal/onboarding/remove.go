@@ -358,24 +358,34 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 
 // delete deletes objects and waits until they have gone.
 func (r *remover) delete(ctx context.Context, group []liveRecord) error {
-	return each(len(group), func(i int) error { return r.deleteOne(ctx, group[i]) })
+	replaced := make([]bool, len(group))
+	err := each(len(group), func(i int) (err error) {
+		replaced[i], err = r.deleteOne(ctx, group[i])
+		return err
+	})
+	for i, one := range group {
+		if replaced[i] {
+			r.note("%s stays: it was made again by others", one.ID())
+		}
+	}
+	return err
 }
 
-func (r *remover) deleteOne(ctx context.Context, one liveRecord) error {
+// deleteOne deletes an object and waits until it has gone, unless others have made it again.
+func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {
 		err := r.cluster.Delete(ctx, one.Ref(), kube.DeleteOptions{UID: uid})
 		if kube.ReasonOf(err) == kube.ReasonReplaced {
-			r.note("%s stays: it was made again by others", one.ID())
-			return nil
+			return true, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
 	if err != nil {
-		return overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
+		return false, overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}
-	return nil
+	return false, nil
 }

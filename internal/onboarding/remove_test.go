@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,14 +15,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 )
 
-// watched notes what is asked of a cluster that changes something.
+// watched notes what is asked of a cluster that changes something. It is asked for several things at the same moment.
 type watched struct {
 	onboarding.Cluster
-	did *[]string
+	mu  sync.Mutex
+	did []string
 }
 
-func (w watched) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
-	*w.did = append(*w.did, "delete "+ref.String())
+func (w *watched) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
+	w.mu.Lock()
+	w.did = append(w.did, "delete "+ref.String())
+	w.mu.Unlock()
 	return w.Cluster.Delete(ctx, ref, options)
 }
 
@@ -52,11 +56,11 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						}
 					}
 				}
-				var did []string
+				watched := &watched{Cluster: cluster}
 				short, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
-				_, err := onboarding.Remove(short, watched{cluster, &did}, removal)
+				_, err := onboarding.Remove(short, watched, removal)
 				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
 				}
@@ -76,17 +80,17 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				notes, err := onboarding.Remove(ctx, watched{cluster, &did}, removal)
+				notes, err := onboarding.Remove(ctx, watched, removal)
 				if err != nil || len(notes) > 0 {
 					t.Errorf("the notes are %q: %v", notes, err)
 				}
-				slices.Sort(did)
+				slices.Sort(watched.did)
 				want := make([]string, len(c.want))
 				for i, one := range c.want {
 					want[i] = "delete " + one
 				}
 				slices.Sort(want)
-				if got := slices.Compact(did); !slices.Equal(got, want) {
+				if got := slices.Compact(watched.did); !slices.Equal(got, want) {
 					t.Errorf("it did %q, want %q", got, want)
 				}
 				if again, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(again) > 0 {
@@ -271,6 +275,34 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 			if there() != 0 {
 				t.Errorf("after the last, %d of %v are there", there(), shared)
 			}
+		}
+	})
+}
+
+// replacing is a cluster on which others replace each object just before it is deleted.
+type replacing struct{ onboarding.Cluster }
+
+func (r replacing) Delete(ctx context.Context, ref kube.Ref, _ kube.DeleteOptions) error {
+	return r.Cluster.Delete(ctx, ref, kube.DeleteOptions{UID: "another"})
+}
+
+// Objects that go at the same moment, and that others have made again, are all told.
+func TestADestroyTellsAllThatOthersHaveMadeAgain(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, settings("made-again"))})
+		notes, err := onboarding.Remove(ctx, replacing{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
+		want := []string{
+			"Kustomization made-again/flotilla-cluster stays: it was made again by others",
+			"Kustomization made-again/flotilla-cluster-type stays: it was made again by others",
+			"GitRepository made-again/flotilla stays: it was made again by others",
+			"Secret made-again/flotilla-repository stays: it was made again by others",
+		}
+		slices.Sort(want)
+		slices.Sort(notes)
+		if err != nil || !slices.Equal(notes, want) {
+			t.Errorf("the notes are %q, %v, want %q", notes, err, want)
 		}
 	})
 }
