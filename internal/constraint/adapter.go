@@ -1,50 +1,22 @@
 package constraint
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
 )
 
 // adapter converts objects of our classes and JSON values to values of CEL.
 type adapter struct {
-	*types.Registry
+	*expression.Adapter
 	vocabulary *vocabulary
-}
-
-// NativeToValue converts what the parsers of YAML and JSON return. Whole numbers that fit are ints, all others doubles.
-func (a *adapter) NativeToValue(value any) ref.Val {
-	switch value := value.(type) {
-	case nil:
-		return types.NullValue
-	case ref.Val:
-		return value
-	case string:
-		return types.String(value)
-	case bool:
-		return types.Bool(value)
-	case json.Number:
-		if whole, err := strconv.ParseInt(string(value), 10, 64); err == nil {
-			return types.Int(whole)
-		}
-		number, err := strconv.ParseFloat(string(value), 64)
-		if err != nil {
-			return types.NewErr("a number is out of range")
-		}
-		return types.Double(number)
-	case map[string]any:
-		return types.NewStringInterfaceMap(a, value)
-	case []any:
-		return types.NewDynamicList(a, value)
-	}
-	return a.Registry.NativeToValue(value)
 }
 
 // FindStructType is one half of [types.Provider] for our classes.

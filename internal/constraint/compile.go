@@ -19,16 +19,16 @@ type rule struct {
 	needs Needs
 	names map[string]bool // the variables in its expressions
 
-	expression *expression
-	message    *expression // nil where there is no message_expression
+	expression *compiled
+	message    *compiled // nil where there is no message_expression
 
 	workload, target, clusterType, cluster fleet.Requirements
 	kinds                                  map[string]bool // nil: all
 	kindNames                              map[string]bool // the same without their groups
 }
 
-// expression is a compiled expression.
-type expression struct {
+// compiled is a compiled expression.
+type compiled struct {
 	source  string
 	ast     *cel.Ast
 	program cel.Program
@@ -39,7 +39,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
 	r.expression = l.expression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
-	expressions := []*expression{r.expression}
+	expressions := []*compiled{r.expression}
 	if constraint.MessageExpression != "" {
 		r.message = l.expression(constraint.MessageExpression, cel.StringType, maxMessageCost, at.Attribute("message_expression"), &findings)
 		expressions = append(expressions, r.message)
@@ -72,85 +72,23 @@ func overOf(names map[string]bool) Over {
 }
 
 // expression compiles one expression that must have a type. It returns nil where it adds findings.
-func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *expression {
-	report := func(format string, arguments ...any) {
-		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: fmt.Sprintf(format, arguments...)})
-	}
-	if strings.TrimSpace(source) == "" {
-		report("must be an expression, and is empty")
-		return nil
-	}
-	if length := utf8.RuneCountInString(source); length > MaxExpression {
-		report("has %d characters, and %d are the most: split it into several constraints", length, MaxExpression)
-		return nil
-	}
-	ast, issues := l.env.Compile(source)
-	if issues != nil && len(issues.Errors()) > 0 {
-		const most = 10
-		for i, problem := range issues.Errors() {
-			if i == most {
-				report("has %d further errors", len(issues.Errors())-most)
-				break
-			}
-			where := ""
-			if problem.Location.Line() > 0 {
-				where = fmt.Sprintf("line %d, column %d: ", problem.Location.Line(), problem.Location.Column()+1)
-			}
-			report("%s%s", where, l.explain(problem.Message))
+func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
+	ast, wrong := l.Check(source, wanted)
+	for _, sentence := range wrong {
+		if utf8.RuneCountInString(source) > MaxExpression {
+			sentence += ": split it into several constraints"
 		}
-		return nil
+		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: sentence})
 	}
-	if made := createdObject(ast); made != "" {
-		report("objects of type %s cannot be made in an expression", made)
-		return nil
-	}
-	if got := ast.OutputType(); !got.IsExactType(wanted) {
-		remedy := ""
-		switch {
-		case got.IsExactType(cel.DynType) && wanted == cel.BoolType:
-			remedy = ": compare it with something, as in `== true`"
-		case wanted == cel.StringType:
-			remedy = ": string() makes one of numbers and bools"
-		}
-		report("must give a %s, and gives a %s%s", wanted, got, remedy)
+	if ast == nil {
 		return nil
 	}
 	program, err := l.program(ast, most)
 	if err != nil {
-		report("%s", wording.OneLine(err.Error()))
+		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: wording.OneLine(err.Error())})
 		return nil
 	}
-	return &expression{source: source, ast: ast, program: program}
-}
-
-// explain is a message of the compiler in one line, with a suggestion for a misspelt name.
-func (l *language) explain(message string) string {
-	message = wording.OneLine(message)
-	if name, ok := quotedAfter(message, "undefined field "); ok {
-		var fields []string
-		for _, class := range l.vocabulary.all {
-			fields = append(fields, class.names()...)
-		}
-		slices.Sort(fields)
-		return fmt.Sprintf("there is no field %q%s", name, fleet.DidYouMean(name, slices.Compact(fields)))
-	}
-	if name, ok := quotedAfter(message, "undeclared reference to "); ok {
-		var names []string
-		for _, variable := range l.vocabulary.variables {
-			names = append(names, variable.name)
-		}
-		return fmt.Sprintf("there is no variable or function %q%s", name, fleet.DidYouMean(name, names))
-	}
-	return message
-}
-
-func quotedAfter(message, start string) (string, bool) {
-	rest, ok := strings.CutPrefix(message, start+"'")
-	if !ok {
-		return "", false
-	}
-	name, _, ok := strings.Cut(rest, "'")
-	return name, ok
+	return &compiled{source: source, ast: ast, program: program}
 }
 
 // Which fields of match are allowed depends on what a rule is evaluated over.

@@ -3,13 +3,12 @@ package constraint
 import (
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 )
 
 // refer notes which variables an expression uses, and which data it needs of them.
-func (l *language) refer(r *rule, e *expression) {
+func (l *language) refer(r *rule, e *compiled) {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
 		case ast.IdentKind:
@@ -61,12 +60,4 @@ func isLocal(expr ast.NavigableExpr) bool {
 		expr = around
 	}
 	return false
-}
-
-// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
-func createdObject(compiled *cel.Ast) string {
-	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
-		return expr.AsStruct().TypeName()
-	}
-	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -92,7 +93,7 @@ func (r *run) evaluate(v *variables) (outcome, string) {
 		r.tooLong.Store(true)
 		return failed, ""
 	case err != nil:
-		return failed, r.expression.failure(err)
+		return failed, expression.Failure(r.expression.ast, r.expression.source, err)
 	}
 	switch value := value.(type) {
 	case types.Bool:

@@ -3,6 +3,7 @@ package hydrate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"strconv"
@@ -207,11 +208,11 @@ func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.DynamicRef, s.Not, s.If, s.Then, s.Else}
 	all = append(append(append(all, s.AllOf...), s.AnyOf...), s.OneOf...)
-	for _, dependent := range s.DependentSchemas {
-		all = append(all, dependent)
+	for _, key := range slices.Sorted(maps.Keys(s.DependentSchemas)) {
+		all = append(all, s.DependentSchemas[key])
 	}
-	for _, dependent := range s.Dependencies {
-		if schema, ok := dependent.(*jsonschema.Schema); ok {
+	for _, key := range slices.Sorted(maps.Keys(s.Dependencies)) {
+		if schema, ok := s.Dependencies[key].(*jsonschema.Schema); ok {
 			all = append(all, schema)
 		}
 	}

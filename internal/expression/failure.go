@@ -1,25 +1,26 @@
-package constraint
+package expression
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 )
 
-// failure says why an expression cannot be evaluated, and where. Messages of the interpreter have values in them, which
+// Failure says why an expression cannot be evaluated, and where. Messages of the interpreter have values in them, which
 // may be secrets. So only the kind of the failure is shown, and a key only where the expression itself has it.
-func (e *expression) failure(err error) string {
+func Failure(compiled *cel.Ast, source string, err error) string {
 	where := ""
 	var failed *types.Err
 	if errors.As(err, &failed) && failed.NodeID() != 0 {
-		position := e.ast.NativeRep().SourceInfo().GetStartLocation(failed.NodeID())
+		position := compiled.NativeRep().SourceInfo().GetStartLocation(failed.NodeID())
 		if position.Line() > 0 {
 			where = fmt.Sprintf(" at line %d, column %d", position.Line(), position.Column()+1)
 		}
 	}
-	return fmt.Sprintf("cannot be evaluated%s: %s", where, e.kindOf(err.Error()))
+	return fmt.Sprintf("cannot be evaluated%s: %s", where, kindOf(source, err.Error()))
 }
 
 // failures are the kinds of failures, by the beginnings of the interpreter's messages.
@@ -38,8 +39,8 @@ var failures = []struct{ start, said string }{
 	{"optional.none() dereference", "an optional value that is absent is used"},
 }
 
-func (e *expression) kindOf(message string) string {
-	if key, ok := strings.CutPrefix(message, "no such key: "); ok && e.hasKey(key) {
+func kindOf(source, message string) string {
+	if key, ok := strings.CutPrefix(message, "no such key: "); ok && hasKey(source, key) {
 		return fmt.Sprintf("there is no key %q; test with has() or `in`, or use `[?…].orValue(…)`", key)
 	}
 	for _, kind := range failures {
@@ -54,6 +55,6 @@ func (e *expression) kindOf(message string) string {
 }
 
 // hasKey says whether a key is in the expression, as a name or in quotes.
-func (e *expression) hasKey(key string) bool {
-	return key != "" && (strings.Contains(e.source, "."+key) || strings.Contains(e.source, "'"+key+"'") || strings.Contains(e.source, `"`+key+`"`))
+func hasKey(source, key string) bool {
+	return key != "" && (strings.Contains(source, "."+key) || strings.Contains(source, "'"+key+"'") || strings.Contains(source, `"`+key+`"`))
 }

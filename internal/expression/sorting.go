@@ -1,4 +1,4 @@
-package constraint
+package expression
 
 import (
 	"fmt"

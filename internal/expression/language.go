@@ -1,0 +1,150 @@
+// Package expression has the language of the expressions that users write: CEL with the functions of Kubernetes, over
+// variables that each place names. Length, cost and memory are bounded, so that no expression can block a plan.
+package expression
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// Bounds of expressions. Costs are counted as in Kubernetes, where a unit is about a tenth of a microsecond.
+const (
+	// MaxExpression is how many characters an expression may have.
+	MaxExpression = 16 << 10
+	// MaxCost is what one evaluation may cost: a fifth of what Kubernetes allows, since counting itself becomes slow for
+	// high costs.
+	MaxCost = 200_000
+)
+
+// Variable is a variable that expressions can name.
+type Variable struct {
+	Name string
+	Type *cel.Type
+}
+
+// Language is the language of the expressions of one place.
+type Language struct {
+	Env *cel.Env
+	// Fields are the names of the fields of the variables, where the compiler knows them, to suggest one for a misspelt name.
+	Fields []string
+	names  []string
+}
+
+// New makes the language with these variables. The options come after those that all languages have.
+func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
+	adapter, err := NewAdapter()
+	if err != nil {
+		return nil, err
+	}
+	options := []cel.EnvOption{
+		cel.CustomTypeAdapter(adapter),
+		cel.CustomTypeProvider(adapter),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		cel.CostEstimatorOptions(checker.PresenceTestHasCost(false)),
+		cel.ASTValidators(
+			cel.ValidateDurationLiterals(),
+			cel.ValidateTimestampLiterals(),
+			cel.ValidateRegexLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals(),
+		),
+		library.URLs(),
+		library.Regex(),
+		library.Quantity(),
+		library.IP(),
+		library.CIDR(),
+		library.Format(),
+		library.SemverLib(library.SemverVersion(1)),
+		library.Lists(library.ListsVersion(1)),
+		ext.Strings(ext.StringsVersion(2)),
+		ext.Sets(),
+		ext.TwoVarComprehensions(),
+		ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(maxElements)),
+	}
+	options = append(options, more...)
+	l := &Language{}
+	for _, variable := range variables {
+		options = append(options, cel.Variable(variable.Name, variable.Type))
+		l.names = append(l.names, variable.Name)
+	}
+	l.Env, err = cel.NewEnv(options...)
+	if err == nil {
+		options, err = guarded(l.Env)
+	}
+	if err == nil {
+		l.Env, err = l.Env.Extend(options...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Program makes a program of an expression. Its evaluation fails beyond a cost of most.
+func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) {
+	return l.Env.Program(compiled,
+		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostLimit(most),
+		cel.CostTrackerOptions(interpreter.PresenceTestHasCost(false), interpreter.OverloadCostTracker("list_distinct", costOfDistinct)),
+		cel.CostTrackerOptions(costsOfSorting()...),
+		cel.CostTracking(&library.CostEstimator{}),
+	)
+}
+
+// costOfDistinct is the cost of distinct(): each element is compared with all different ones before it. The library counts
+// each element with each, which would be too much for the labels of a thousand hosts.
+func costOfDistinct(args []ref.Val, result ref.Val) *uint64 {
+	cost := uint64(sizeOf(args[0]) * (sizeOf(result) + 1))
+	return &cost
+}
+
+// Adapter converts JSON values to values of CEL.
+type Adapter struct {
+	*types.Registry
+}
+
+// NewAdapter makes an adapter that knows the types of CEL.
+func NewAdapter() (*Adapter, error) {
+	registry, err := types.NewRegistry()
+	return &Adapter{registry}, err
+}
+
+// NativeToValue converts what the parsers of YAML and JSON return. Whole numbers that fit are ints, all others doubles.
+func (a *Adapter) NativeToValue(value any) ref.Val {
+	switch value := value.(type) {
+	case nil:
+		return types.NullValue
+	case ref.Val:
+		return value
+	case string:
+		return types.String(value)
+	case bool:
+		return types.Bool(value)
+	case json.Number:
+		if whole, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+			return types.Int(whole)
+		}
+		number, err := strconv.ParseFloat(string(value), 64)
+		if err != nil {
+			return types.NewErr("a number is out of range")
+		}
+		return types.Double(number)
+	case map[string]any:
+		return types.NewStringInterfaceMap(a, value)
+	case []any:
+		return types.NewDynamicList(a, value)
+	}
+	return a.Registry.NativeToValue(value)
+}
