@@ -51,15 +51,10 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 // program is the path of an agent that `make e2e` has built.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	folder := os.Getenv("FLOTILLA_KUBE_BIN")
-	if folder == "" {
-		root, err := kubetest.Repository()
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder = filepath.Join(root, ".tools", "bin")
+	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("needs %s: %v; `make e2e` builds it", name, err)
 	}

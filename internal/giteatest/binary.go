@@ -8,8 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 const giteaModule = "code.gitea.io/gitea"
@@ -18,7 +19,7 @@ const giteaModule = "code.gitea.io/gitea"
 // older than that module, and the folder of the templates and other files that
 // it reads at run time, which is the module's own.
 func gitea(ctx context.Context) (binary, assets string, err error) {
-	root, err := repository()
+	root, err := processtest.Repository()
 	if err != nil {
 		return "", "", err
 	}
@@ -29,28 +30,10 @@ func gitea(ctx context.Context) (binary, assets string, err error) {
 	if binary = os.Getenv("FLOTILLA_GITEA"); binary != "" {
 		return binary, assets, nil
 	}
-	binary = filepath.Join(root, ".tools", "bin", "gitea")
-	if runtime.GOOS == "windows" {
-		binary += ".exe"
+	if binary, err = processtest.Tool("", "gitea"); err != nil {
+		return "", "", err
 	}
 	return binary, assets, build(ctx, module, binary)
-}
-
-// repository returns the root of this repository: tests run in the folder of
-// their package.
-func repository() (string, error) {
-	working, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for folder := working; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "tools", "gitea", "go.mod")); err == nil {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", fmt.Errorf("no folder above %s has tools/gitea", working)
-		}
-	}
 }
 
 // download makes sure that Gitea's module is in the module cache, and returns

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,12 +53,15 @@ type reader struct {
 	json *jsontext.Decoder
 	from *bounded
 	read int64 // bytes before the object that is being read
-	// managed says to keep the managed fields, which are half of most objects.
-	managed bool
+	// skip are fields that are not read, by the field that they are in, whether it is in a list or not.
+	skip map[string][]string
 }
 
+// managedFields are half of most objects.
+var managedFields = map[string][]string{"metadata": {"managedFields"}}
+
 func newReader(from io.Reader) *reader {
-	r := &reader{json: &jsontext.Decoder{}}
+	r := &reader{json: &jsontext.Decoder{}, skip: managedFields}
 	r.next(from)
 	return r
 }
@@ -115,8 +119,9 @@ func (r *reader) value(of string) (any, error) {
 	switch r.json.PeekKind() {
 	case '{':
 		found := map[string]any{}
+		skip := r.skip[of]
 		err := r.members(func(key string) error {
-			if of == "metadata" && key == "managedFields" && !r.managed {
+			if slices.Contains(skip, key) {
 				return r.json.SkipValue()
 			}
 			value, err := r.value(key)
@@ -127,7 +132,7 @@ func (r *reader) value(of string) (any, error) {
 	case '[':
 		found := []any{}
 		err := r.elements(func() error {
-			value, err := r.value("")
+			value, err := r.value(of)
 			found = append(found, value)
 			return err
 		})
@@ -225,7 +230,9 @@ func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string
 // readObject reads an answer that is one object, and says whose in errors.
 func readObject(response *http.Response, name string, managed bool) (*unstructured.Unstructured, error) {
 	read := newReader(response.Body)
-	read.managed = managed
+	if managed {
+		read.skip = nil
+	}
 	object, err := read.object()
 	if err == nil && object.GetKind() == "" {
 		err = errNoObjects

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 )
@@ -246,7 +249,7 @@ func TestAListGoesInPages(t *testing.T) {
 			var expired atomic.Int32
 			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				query := r.URL.Query()
-				if query.Get("labelSelector") != "flotilla.dev/owner=dev" {
+				if query.Get("labelSelector") != "flotilla.dev/owner=dev" || query.Get("fieldSelector") != "metadata.name!=d" {
 					t.Errorf("asked for %s", r.URL)
 				}
 				switch {
@@ -263,13 +266,29 @@ func TestAListGoesInPages(t *testing.T) {
 				}
 			})
 			answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
-				list, err := client.List(ctx, kustomizations, kube.ListOptions{LabelSelector: "flotilla.dev/owner=dev"})
+				options := kube.ListOptions{LabelSelector: "flotilla.dev/owner=dev", FieldSelector: "metadata.name!=d"}
+				list, err := client.List(ctx, kustomizations, options)
 				var found strings.Builder
 				for _, item := range list.Items {
 					found.WriteString(item.GetName())
 					if item.GetManagedFields() != nil || item.Object["spec"].(map[string]any)["n"] != int64(1) {
 						t.Errorf("an item is %v", item)
 					}
+				}
+				expired.Store(0)
+				var folded int
+				options.Fold = func() func(*unstructured.Unstructured) {
+					folded = 0
+					return func(item *unstructured.Unstructured) {
+						folded++
+						if spec := item.Object["spec"].(map[string]any); len(spec) > 0 || item.GetManagedFields() != nil {
+							t.Errorf("what is skipped is in %v", item)
+						}
+					}
+				}
+				options.Skip = map[string][]string{"spec": {"n"}}
+				if list, err := client.List(ctx, kustomizations, options); err != nil || folded != 3 || !list.Served || len(list.Items) > 0 {
+					t.Errorf("%d objects are folded, %d are kept: %v", folded, len(list.Items), err)
 				}
 				return found.String(), err
 			})["one"]
@@ -449,6 +468,28 @@ func TestOneObjectIsRead(t *testing.T) {
 		})["a"]
 		if answer.Value != c.served || (answer.Err == nil) != (c.want == "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
 			t.Errorf("%s: the answer is %v, want %q", c.name, answer, c.want)
+		}
+	}
+}
+
+// A version is one line; what has none is no API server.
+func TestTheVersionOfAServer(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"gitVersion":"v1.31.2"}`:           "v1.31.2",
+		`{"gitVersion":"v1.31.2\nError: x"}`: "does not answer like a Kubernetes API server",
+		`{}`:                                 "does not answer like a Kubernetes API server",
+		`[]`:                                 "does not answer like a Kubernetes API server",
+	} {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		})
+		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+			return client.ServerVersion(ctx)
+		})["one"]
+		if got := fmt.Sprint(answer.Value, answer.Err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", body, got)
 		}
 	}
 }

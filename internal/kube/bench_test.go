@@ -88,6 +88,10 @@ func serveFleet(in io.Reader, out io.Writer) error {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
+			if answer, ok := recordedFacts[r.URL.Path]; ok {
+				_, _ = w.Write(answer())
+				return
+			}
 			if !strings.HasSuffix(r.URL.Path, "/"+kustomizations.Resource) {
 				_, _ = io.WriteString(w, `{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}`)
 				return
@@ -147,7 +151,7 @@ func recordedList() []byte {
 }
 
 // startFleet starts the process that serves the fleet.
-func startFleet(b *testing.B) servedFleet {
+func startFleet(b *testing.B) *servedFleet {
 	b.Helper()
 	command := exec.CommandContext(b.Context(), os.Args[0])
 	command.Env = append(os.Environ(), fleetVariable+"=1")
@@ -157,7 +161,20 @@ func startFleet(b *testing.B) servedFleet {
 	if err := json.NewDecoder(output).Decode(&fleet); err != nil {
 		b.Fatal(err)
 	}
-	return fleet
+	return &fleet
+}
+
+// clusters are those of the fleet, of which 1 % are dead.
+func (f *servedFleet) clusters() map[string]kube.Cluster {
+	clusters := map[string]kube.Cluster{}
+	for i := range fleetClusters {
+		cluster := kube.Cluster{Host: "https://" + f.Alive, TLSServerName: nameOf(i), ClusterCACertificate: f.Authorities[i], Token: fmt.Sprint("token-", i)}
+		if i%100 == 25 {
+			cluster.Host = "https://" + f.Dead
+		}
+		clusters[nameOf(i)] = cluster
+	}
+	return clusters
 }
 
 // ofFlux are the kinds that a question about clusters with Flux lists.
@@ -174,15 +191,7 @@ var ofFlux = []kube.Kind{
 // refuse the credentials. To hold: 10 s and 512 MiB. Lost are those that answer and were not heard, as happens on a
 // machine that is too busy to connect to them in time.
 func BenchmarkAsk(b *testing.B) {
-	fleet := startFleet(b)
-	clusters := map[string]kube.Cluster{}
-	for i := range fleetClusters {
-		cluster := kube.Cluster{Host: "https://" + fleet.Alive, TLSServerName: nameOf(i), ClusterCACertificate: fleet.Authorities[i], Token: fmt.Sprint("token-", i)}
-		if i%100 == 25 {
-			cluster.Host = "https://" + fleet.Dead
-		}
-		clusters[nameOf(i)] = cluster
-	}
+	clusters := startFleet(b).clusters()
 	for _, kinds := range [][]kube.Kind{{kustomizations}, ofFlux} {
 		b.Run(fmt.Sprintf("clusters=3000/kinds=%d", len(kinds)), func(b *testing.B) {
 			debug.FreeOSMemory()

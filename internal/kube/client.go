@@ -145,6 +145,23 @@ func (c *Client) withoutSecrets(err error) error {
 	return scrubbed(err, c.scrubber)
 }
 
+// ServerVersion is the version of the cluster's API server, such as "v1.31.2".
+func (c *Client) ServerVersion(ctx context.Context) (string, error) {
+	var answer version.Info
+	err := c.getJSON(ctx, "/version", Kind{Resource: "the version"}, &answer)
+	switch {
+	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
+		err = notKubernetes()
+	case err == nil && (answer.GitVersion == "" || !isName(answer.GitVersion)):
+		err = notKubernetes()
+	}
+	if err != nil {
+		return "", c.withoutSecrets(err)
+	}
+	c.setKubernetes()
+	return answer.GitVersion, nil
+}
+
 // checkKubernetes makes sure that a 404 comes from a cluster without the kind, and not from a server that is no API server.
 func (c *Client) checkKubernetes(ctx context.Context) error {
 	c.mu.Lock()
@@ -153,18 +170,10 @@ func (c *Client) checkKubernetes(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	var answer version.Info
-	err := c.getJSON(ctx, "/version", Kind{Resource: "the version"}, &answer)
-	switch {
-	case ReasonOf(err) == ReasonForbidden: // only Kubernetes' access control answers so
-		err = nil
-	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
-		err = notKubernetes()
-	case err == nil && answer.GitVersion == "":
-		err = notKubernetes()
-	}
-	if err == nil {
+	_, err := c.ServerVersion(ctx)
+	if ReasonOf(err) == ReasonForbidden { // only Kubernetes' access control answers so
 		c.setKubernetes()
+		return nil
 	}
 	return err
 }

@@ -87,6 +87,10 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		_, err := client.List(ctx, kustomizations, kube.ListOptions{Trim: func(object *unstructured.Unstructured) { delete(object.Object, "data") }})
 		return err
 	}
+	folded := func(ctx context.Context, client *kube.Client) error {
+		_, err := client.List(ctx, kustomizations, kube.ListOptions{Fold: func() func(*unstructured.Unstructured) { return func(*unstructured.Unstructured) {} }})
+		return err
+	}
 	read := func(ctx context.Context, client *kube.Client) error {
 		_, err := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
 		return err
@@ -134,6 +138,10 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"%d"},"items":[{"metadata":{"name":"b"},"data":{"x":"`, asked)
 			repeat(w, "x", 1<<20)
 			_, _ = io.WriteString(w, `"}}]}`)
+		}},
+		{name: "many objects that are folded", ask: folded, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
+			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","items":[`)
+			repeat(w, `{"metadata":{"name":"b"},"data":{"x":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}},`, gigabyte)
 		}},
 		{name: "a token of a gigabyte", ask: list, want: "can be read", answer: func(w io.Writer, _ *http.Request, _ int64) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"KustomizationList","metadata":{"continue":"`)

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,9 +52,15 @@ func (k Kind) String() string {
 type ListOptions struct {
 	Namespace     string // empty: all
 	LabelSelector string
-	// Trim removes what is not needed of an object as soon as it was read, to use less memory. The managed fields are
-	// always removed.
+	FieldSelector string
+	// Skip are fields of objects that are not read, by the field that they are in: {"status": {"images"}}. It takes less
+	// than Trim. The managed fields are never read.
+	Skip map[string][]string
+	// Trim removes what is not needed of an object as soon as it was read, to use less memory.
 	Trim func(*unstructured.Unstructured)
+	// Fold, where it is given, is called whenever the list is begun, which may be several times. What it returns takes
+	// each object, in place of the list, which then has no items.
+	Fold func() (take func(*unstructured.Unstructured))
 }
 
 // List is the objects of a kind on a cluster.
@@ -149,12 +156,27 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 	if options.LabelSelector != "" {
 		query.Set("labelSelector", options.LabelSelector)
 	}
+	if options.FieldSelector != "" {
+		query.Set("fieldSelector", options.FieldSelector)
+	}
 	if limit > 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
 	var items []*unstructured.Unstructured
-	kept := 0
+	kept, folded := 0, 0
+	var take func(*unstructured.Unstructured)
+	if options.Fold != nil {
+		take = options.Fold()
+	}
 	keep := func(object *unstructured.Unstructured) error {
+		if take != nil {
+			if folded++; folded > maxObjects {
+				return errTooLarge
+			}
+			take(object)
+			object.Object = map[string]any{} // a page keeps its objects until it is read
+			return nil
+		}
 		if options.Trim != nil {
 			options.Trim(object)
 		}
@@ -166,6 +188,10 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 	}
 	seen := map[string]bool{}
 	page := newReader(http.NoBody)
+	if len(options.Skip) > 0 {
+		page.skip = maps.Clone(options.Skip)
+		page.skip["metadata"] = append(slices.Clone(options.Skip["metadata"]), managedFields["metadata"]...)
+	}
 	for {
 		response, err := c.get(ctx, pathOf(kind, version, options.Namespace, "")+encoded(query), "list", kind)
 		if err != nil {

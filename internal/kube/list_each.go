@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
-// slowAnswer is how long a cluster may take for one kind before it is asked for all other kinds at the same time.
+// slowAnswer is how long a cluster may take for one question before it is asked all others at the same time.
 const slowAnswer = 500 * time.Millisecond
 
 // Listing is what a cluster answers about one kind.
@@ -16,41 +16,51 @@ type Listing struct {
 	Err error
 }
 
-// ListEach lists objects of several kinds. It asks for one after the other, over one connection, since a connection
-// costs more than most answers. Where a cluster takes long for a kind, it is asked for all other kinds at the same time.
-// There is a listing for each kind, in their order; but the list ends with the first error that is not ReasonForbidden,
-// since the cluster would not answer about the other kinds either.
+// ListEach lists objects of several kinds, as [InTurn] does. There is a listing for each kind, in their order; but the list
+// ends with the first error that is not ReasonForbidden.
 func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions) []Listing {
 	all := make([]Listing, len(kinds))
-	list := func(i int) { all[i].List, all[i].Err = c.List(ctx, kinds[i], options) }
-	for i := range kinds {
-		answered := make(chan struct{})
+	answered := InTurn(len(kinds), func(i int) error {
+		all[i].List, all[i].Err = c.List(ctx, kinds[i], options)
+		return all[i].Err
+	})
+	return all[:answered]
+}
+
+// InTurn asks a cluster so many questions, one after the other, over one connection, since a connection costs more than most
+// answers. Where the cluster takes long for one, it is asked all others at the same time: ask must bear that. It returns how
+// many are answered, up to and with the first error that is not ReasonForbidden, since the cluster would not answer the others
+// either.
+func InTurn(questions int, ask func(i int) error) (answered int) {
+	errs := make([]error, questions)
+	for i := range questions {
+		done := make(chan struct{})
 		go func() {
-			defer close(answered)
-			list(i)
+			defer close(done)
+			errs[i] = ask(i)
 		}()
 		timer := time.NewTimer(slowAnswer)
 		select {
-		case <-answered:
+		case <-done:
 			timer.Stop()
-			if all[i].isLost() {
-				return all[:i+1]
+			if isLost(errs[i]) {
+				return i + 1
 			}
 			continue
 		case <-timer.C:
 		}
 		rest := i + 1
-		parallel.EachAtMost(len(kinds)-rest, len(kinds), func(n int) { list(rest + n) })
-		<-answered
-		for ; i < len(all); i++ {
-			if all[i].isLost() {
-				return all[:i+1]
+		parallel.EachAtMost(questions-rest, questions, func(n int) { errs[rest+n] = ask(rest + n) })
+		<-done
+		for ; i < questions; i++ {
+			if isLost(errs[i]) {
+				return i + 1
 			}
 		}
 		break
 	}
-	return all
+	return questions
 }
 
 // isLost says whether the cluster has not answered.
-func (l *Listing) isLost() bool { return l.Err != nil && ReasonOf(l.Err) != ReasonForbidden }
+func isLost(err error) bool { return err != nil && ReasonOf(err) != ReasonForbidden }

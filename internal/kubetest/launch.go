@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -29,44 +28,19 @@ type binaries struct{ etcd, apiserver, controllers string }
 // find looks for the programs; an error of one that has not been built is
 // [os.ErrNotExist].
 func find() (binaries, error) {
-	folder := os.Getenv("FLOTILLA_KUBE_BIN")
-	if folder == "" {
-		root, err := Repository()
-		if err != nil {
+	var found binaries
+	for name, path := range map[string]*string{"etcd": &found.etcd, "kube-apiserver": &found.apiserver, "kube-controller-manager": &found.controllers} {
+		var err error
+		if *path, err = processtest.Tool("FLOTILLA_KUBE_BIN", name); err != nil {
 			return binaries{}, err
 		}
-		folder = filepath.Join(root, ".tools", "bin")
 	}
-	program := func(name string) string {
-		if runtime.GOOS == "windows" {
-			name += ".exe"
-		}
-		return filepath.Join(folder, name)
-	}
-	found := binaries{program("etcd"), program("kube-apiserver"), program("kube-controller-manager")}
 	for _, path := range []string{found.etcd, found.apiserver} {
 		if _, err := os.Stat(path); err != nil {
 			return binaries{}, err
 		}
 	}
 	return found, nil
-}
-
-// Repository returns the root of this repository: tests run in the folder of
-// their package.
-func Repository() (string, error) {
-	working, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for folder := working; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "tools", "kubernetes", "go.mod")); err == nil {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", fmt.Errorf("no folder above %s has tools/kubernetes", working)
-		}
-	}
 }
 
 // launch starts the servers, and again on other ports when one of those that

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -30,38 +29,14 @@ func program(t testing.TB, name string) string {
 	if testing.Short() {
 		t.Skip("needs Prometheus, which -short leaves out")
 	}
-	folder := os.Getenv("FLOTILLA_PROMETHEUS_BIN")
-	if folder == "" {
-		root, err := repository()
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder = filepath.Join(root, ".tools", "bin")
+	path, err := processtest.Tool("FLOTILLA_PROMETHEUS_BIN", name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("needs Prometheus: %v; `make tools` builds it", err)
 	}
 	return path
-}
-
-// repository returns the root of this repository: tests run in the folder of their package.
-func repository() (string, error) {
-	working, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for folder := working; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "tools", "prometheus", "go.mod")); err == nil {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", fmt.Errorf("no folder above %s has tools/prometheus", working)
-		}
-	}
 }
 
 // Promtool runs promtool with an input, and returns what it prints. It fails the test where promtool has a complaint.
@@ -86,8 +61,21 @@ type Server struct {
 // Start starts a Prometheus with a configuration, whose relative paths are those of a folder.
 func Start(t testing.TB, folder, configuration string) *Server {
 	t.Helper()
-	binary := program(t, "prometheus")
+	return start(t, folder, configuration, t.TempDir())
+}
+
+// StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file in the format of OpenMetrics, at
+// the times that it names.
+func StartWithSeries(t testing.TB, file string) *Server {
+	t.Helper()
 	data := t.TempDir()
+	Promtool(t, "", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(data, "data"))
+	return start(t, t.TempDir(), "", data)
+}
+
+func start(t testing.TB, folder, configuration, data string) *Server {
+	t.Helper()
+	binary := program(t, "prometheus")
 	file := filepath.Join(folder, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,7 +99,7 @@ func launch(t testing.TB, binary, file, data string) (*Server, error) {
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	process, err := processtest.Start(context.WithoutCancel(t.Context()), processtest.Command{
 		Name: "prometheus", Binary: binary, Folder: data,
-		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "data"), "--web.listen-address=" + address},
+		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "data"), "--storage.tsdb.retention.time=100y", "--web.listen-address=" + address},
 	})
 	if err != nil {
 		return nil, err
@@ -159,13 +147,19 @@ type Sample struct {
 // Query asks for the present value of an expression.
 func (s *Server) Query(t testing.TB, expression string) []Sample {
 	t.Helper()
+	return s.QueryAt(t, expression, time.Now())
+}
+
+// QueryAt asks for the value that an expression had at some time.
+func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample {
+	t.Helper()
 	var data struct {
 		Result []struct {
 			Metric map[string]string
 			Value  [2]any
 		}
 	}
-	if err := s.get(t.Context(), "/api/v1/query", url.Values{"query": {expression}}, &data); err != nil {
+	if err := s.get(t.Context(), "/api/v1/query", url.Values{"query": {expression}, "time": {at.UTC().Format(time.RFC3339Nano)}}, &data); err != nil {
 		t.Fatal(err)
 	}
 	var samples []Sample

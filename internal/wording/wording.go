@@ -79,10 +79,12 @@ func OrNil(text string) *string {
 	return &text
 }
 
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // Visible is a text that can do nothing to the terminal on which it is printed: it has U+FFFD in place of control
 // characters, other than tabs and line breaks, and of what changes the direction of text or hides it.
 func Visible(text string) string {
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(text, ""))
+	text = lineBreaks.Replace(strings.ToValidUTF8(text, ""))
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return unicode.ReplacementChar
@@ -102,8 +104,11 @@ func OneLine(said string) string {
 			return Cut(said, maxSaid)
 		}
 	}
-	return Cut(Visible(strings.Join(strings.Fields(said), " ")), maxSaid)
+	return Cut(Line(said), maxSaid)
 }
+
+// Line is a text as one line, and [Visible].
+func Line(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
 
 // Cut is a text of at most so many bytes, and "..." where it was longer.
 func Cut(text string, most int) string {
