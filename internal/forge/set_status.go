@@ -113,16 +113,13 @@ func (h *gitHost) report(commit string, s Status) Report {
 	rules := h.at.kind.statuses
 	r := Report{
 		Commit: strings.ToLower(commit), Context: s.Context, Key: StatusKey(s.Context), State: s.State, word: rules.words[s.State],
-		Description: cutTo(oneLine(h.secrets.Scrub(s.Description)), rules.maxDescription), Link: s.URL, Page: WebURL(h.at.kind.Forge, h.url),
+		Description: cutTo(wording.Line(h.secrets.Scrub(s.Description)), rules.maxDescription), Link: s.URL, Page: WebURL(h.at.kind.Forge, h.url),
 	}
 	if rules.whole {
 		r.Link, r.Description = cmp.Or(r.Link, r.Page), cmp.Or(r.Description, r.word)
 	}
 	return r
 }
-
-// oneLine is a text without line breaks, and without what does something to a terminal.
-func oneLine(text string) string { return wording.Visible(strings.Join(strings.Fields(text), " ")) }
 
 // cutTo is a text of at most so many characters, the last of which says that there was more.
 func cutTo(text string, most int) string {

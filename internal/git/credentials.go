@@ -127,20 +127,10 @@ func (c Credentials) choose(repository string) choice {
 		at.user = defaultSSHUser
 	}
 	plain := Login{Username: c.Username, Password: c.Password, Token: c.Token, SSH: c.SSH}
-	var chosen *URLCredentials
-	var scope urlPrefix
-	for i, by := range c.ByURL {
-		prefix, ok := parseURLPrefix(by.URL)
-		if !ok || !prefix.holds(at) {
-			continue
-		}
-		if chosen == nil || prefix.longer(scope) {
-			chosen, scope = &c.ByURL[i], prefix
-		}
-	}
+	index, scope := longestPrefix(at, len(c.ByURL), func(i int) string { return c.ByURL[i].URL })
 	switch {
-	case chosen != nil:
-		login := chosen.Login
+	case index >= 0:
+		login := c.ByURL[index].Login
 		// Which keys hosts have is no secret, and one list is enough.
 		if login.SSH.KnownHosts == "" && login.SSH.KnownHostsFile == "" {
 			login.SSH.KnownHosts, login.SSH.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
@@ -150,6 +140,27 @@ func (c Credentials) choose(repository string) choice {
 		return choice{login: Login{SSH: plain.SSH}, withheld: plain.auth(at.host) != nil}
 	}
 	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
+}
+
+// LongestPrefix is the index of the longest prefix that a URL begins with, as in [Credentials]; -1 where there is none.
+func LongestPrefix(address string, prefixes []string) int {
+	at, ok := parseURLPrefix(address)
+	if !ok {
+		return -1
+	}
+	index, _ := longestPrefix(at, len(prefixes), func(i int) string { return prefixes[i] })
+	return index
+}
+
+func longestPrefix(at urlPrefix, count int, address func(int) string) (index int, scope urlPrefix) {
+	index = -1
+	for i := range count {
+		prefix, ok := parseURLPrefix(address(i))
+		if ok && prefix.holds(at) && (index < 0 || prefix.longer(scope)) {
+			index, scope = i, prefix
+		}
+	}
+	return index, scope
 }
 
 // urlPrefix is a URL, or a prefix of URLs, in a form that can be compared.

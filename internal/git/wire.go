@@ -84,7 +84,7 @@ func shown(err error) error {
 	if said := (*pktline.ErrorLine)(nil); errors.As(err, &said) && text == said.Text {
 		text = "the server says: " + text
 	}
-	text = wording.Cut(wording.Visible(strings.Join(strings.Fields(text), " ")), maxShown)
+	text = wording.Cut(wording.Line(text), maxShown)
 	if text == err.Error() {
 		return err
 	}

@@ -124,8 +124,8 @@ func (r *evidenceReader) columns(d *columnsDocument) {
 	size := 0
 	for host, targets := range d.Targets {
 		for _, target := range targets {
-			if size += len(host) + len(target); size > maxEvidence {
-				r.fail("the keys of its assignments are longer than %d MiB", maxEvidence>>20)
+			if size += len(host) + len(target); size > MaxEvidence {
+				r.fail("the keys of its assignments are longer than %d MiB", MaxEvidence>>20)
 				return
 			}
 			r.at = [2]string{"", host + "/" + target}

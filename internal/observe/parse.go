@@ -21,8 +21,8 @@ const evidenceFormat = "3"
 
 // Evidence is bounded in all that it has.
 const (
-	maxEvidence = 64 << 20 // bytes: 100,000 assignments on 10,000 clusters are a quarter of that
-	maxText     = 4096     // bytes of one text
+	MaxEvidence = 64 << 20 // bytes of a document: 100,000 assignments on 10,000 clusters are a quarter of that
+	MaxText     = 4096     // bytes of one text of a document
 )
 
 // document is evidence as text.
@@ -65,7 +65,7 @@ const ofTheRoot = "root"
 func (e *Evidence) Marshal() []byte {
 	d := document{
 		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
-		Time: new(formatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
+		Time: new(FormatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
 	}
 	if d.Trees == nil {
 		d.Trees = map[string]map[string]string{}
@@ -77,13 +77,7 @@ func (e *Evidence) Marshal() []byte {
 		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
 		d.Clusters[name] = c
 	}
-	var text bytes.Buffer
-	encoder := stdjson.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil {
-		panic(err) // it has only texts
-	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	return EncodeDocument(d)
 }
 
 func documentOf(is AssignmentStatus) (d statusDocument) {
@@ -94,7 +88,7 @@ func documentOf(is AssignmentStatus) (d statusDocument) {
 		d.Verdict = &is.Verdict
 	}
 	if !is.Since.IsZero() {
-		d.Since = new(formatTime(is.Since))
+		d.Since = new(FormatTime(is.Since))
 	}
 	if is.Message != "" {
 		d.Message = &is.Message
@@ -105,7 +99,8 @@ func documentOf(is AssignmentStatus) (d statusDocument) {
 	return d
 }
 
-func formatTime(t time.Time) string {
+// FormatTime is a time of a document; "" for none.
+func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -123,26 +118,8 @@ func Parse(text []byte) (*Evidence, error) {
 }
 
 func parseEvidence(text []byte) (*Evidence, error) {
-	switch {
-	case len(text) > maxEvidence:
-		return nil, fmt.Errorf("it is longer than %d MiB", maxEvidence>>20)
-	case !utf8.Valid(text):
-		return nil, errors.New("it is not UTF-8")
-	}
 	var d document
-	// encoding/json would take an attribute that comes twice.
-	strict, err := json.UnmarshalStrict(text, &d, json.DisallowDuplicateFields, json.DisallowUnknownFields)
-	// Errors of another format would mislead: only the format is reported.
-	if d.Format != nil && *d.Format != "" && *d.Format != evidenceFormat {
-		return nil, fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", *d.Format, evidenceFormat)
-	}
-	if len(strict) > 0 {
-		err = strict[0]
-	}
-	if typed, ok := errors.AsType[*stdjson.UnmarshalTypeError](err); ok {
-		err = fmt.Errorf("%s is not what belongs there at byte %d", typed.Value, typed.Offset)
-	}
-	if err != nil {
+	if err := DecodeDocument(text, &d, &d.Format, evidenceFormat); err != nil {
 		return nil, err
 	}
 	r := evidenceReader{times: map[string]time.Time{}}
@@ -179,6 +156,42 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	return e, r.err
 }
 
+// DecodeDocument reads a document of JSON into a struct. An attribute that does not belong there, or comes twice, is an error,
+// as is a text that is too long or not UTF-8. given is the field of the struct that has the document's format, reads the one
+// that is understood.
+func DecodeDocument(text []byte, into any, given **string, reads string) error {
+	switch {
+	case len(text) > MaxEvidence:
+		return fmt.Errorf("it is longer than %d MiB", MaxEvidence>>20)
+	case !utf8.Valid(text):
+		return errors.New("it is not UTF-8")
+	}
+	// encoding/json would take an attribute that comes twice.
+	strict, err := json.UnmarshalStrict(text, into, json.DisallowDuplicateFields, json.DisallowUnknownFields)
+	// Errors of another format would mislead: only the format is reported.
+	if format := *given; format != nil && *format != "" && *format != reads {
+		return fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", *format, reads)
+	}
+	if len(strict) > 0 {
+		err = strict[0]
+	}
+	if typed, ok := errors.AsType[*stdjson.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s is not what belongs there at byte %d", typed.Value, typed.Offset)
+	}
+	return err
+}
+
+// EncodeDocument is a document as DecodeDocument reads it, in one line: the same document gives the same bytes.
+func EncodeDocument(document any) []byte {
+	var text bytes.Buffer
+	encoder := stdjson.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		panic(err) // it has only texts and finite numbers
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
 // evidenceReader checks what evidence says. err is the first thing that is wrong, in the order of names.
 type evidenceReader struct {
 	at, wrong [2]string // a cluster or a commit, and a key
@@ -211,8 +224,8 @@ func (r *evidenceReader) required(name string, value *string) string {
 }
 
 func (r *evidenceReader) text(text string) string {
-	if len(text) > maxText {
-		r.fail("a text is longer than %d bytes", maxText)
+	if len(text) > MaxText {
+		r.fail("a text is longer than %d bytes", MaxText)
 	}
 	return text
 }
@@ -228,14 +241,22 @@ func (r *evidenceReader) time(text string) time.Time {
 	if at, ok := r.times[text]; ok {
 		return at
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || at.IsZero() {
-		r.fail("%q is not a time as in 2026-01-31T00:00:00Z (RFC 3339)", text)
+	at, err := ParseTime(text)
+	if err != nil {
+		r.fail("%s", err)
 		return time.Time{}
 	}
-	at = at.UTC().Truncate(time.Second)
 	r.times[text] = at
 	return at
+}
+
+// ParseTime reads a time of a document, in whole seconds of UTC.
+func ParseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.IsZero() {
+		return time.Time{}, fmt.Errorf("%q is not a time as in 2026-01-31T00:00:00Z (RFC 3339)", text)
+	}
+	return at.UTC().Truncate(time.Second), nil
 }
 
 // key checks the key of an assignment: a host and a deployment target.

@@ -227,7 +227,7 @@ func (m *builder) setRollouts() {
 			content = p.DeploymentTarget + "@" + p.Content
 		}
 		m.out.Page.Rollouts = append(m.out.Page.Rollouts, report.Rollout{
-			Target: p.DeploymentTarget, Content: content, Stage: p.Stage, Stages: p.Of, Name: p.Name, Done: p.Done, Hosts: p.Hosts,
+			Target: p.DeploymentTarget, Content: content, Stage: p.Stage, Stages: p.Of, Name: p.Name, Removes: p.Removes, Done: p.Done, Hosts: p.Hosts,
 			Since: p.Since, WaitsFor: p.WaitsFor, Failed: p.Failed,
 		})
 	}

@@ -62,7 +62,7 @@ func HTML(p *Page) ([]byte, error) {
 
 // dataBytes is how large the data and the rows may be together before values are
 // left out. With the rest of the page that is less than 8 MiB.
-const dataBytes = 29 << 18
+const dataBytes = 7<<20 + 1<<18
 
 // hash is how a content security policy names a text.
 func hash(text string) string {

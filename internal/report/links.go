@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -43,13 +44,13 @@ func CheckLink(pattern string, placeholders []string) error {
 	case len(pattern) > maxLink:
 		return fmt.Errorf("has %d bytes; the most is %d", len(pattern), maxLink)
 	case !strings.HasPrefix(pattern, "https://"):
-		return fmt.Errorf("must begin with https://")
+		return errors.New("must begin with https://")
 	case strings.ContainsAny(filled, "{}"):
-		return fmt.Errorf("has a brace that belongs to no placeholder; in a URL it is %%7B or %%7D")
+		return errors.New("has a brace that belongs to no placeholder; in a URL it is %7B or %7D")
 	case err != nil || parsed.Host == "":
-		return fmt.Errorf("is not a URL such as https://logs.example.com/{cluster}")
+		return errors.New("is not a URL such as https://logs.example.com/{cluster}")
 	case parsed.User != nil:
-		return fmt.Errorf("must have no credentials: everybody who sees the page sees them")
+		return errors.New("must have no credentials: everybody who sees the page sees them")
 	}
 	return nil
 }

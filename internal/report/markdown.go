@@ -268,6 +268,9 @@ func (m *markdown) rollouts() {
 	slices.SortStableFunc(ordered, func(a, b Rollout) int { return oneIf(b.Failed) - oneIf(a.Failed) })
 	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rowsOf(ordered, func(r *Rollout) []string {
 		stage, state := number(r.Stage)+" of "+number(r.Stages), "under way"
+		if r.Removes {
+			stage = "removal " + stage
+		}
 		if r.Name != "" {
 			stage += ", " + code(r.Name)
 		}

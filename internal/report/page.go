@@ -192,6 +192,8 @@ type Rollout struct {
 	// Stage is which one of Stages it is at, from 1, and Name that stage's.
 	Stage, Stages int
 	Name          string
+	// Removes says that all that is written is proven, and that it is a stage of what is removed.
+	Removes bool
 	// Done is how many of Hosts have it.
 	Done, Hosts int
 	Since       time.Time

@@ -239,7 +239,7 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Rollouts = append(p.Rollouts, r)
 	}
 	p.Promotions = []report.Promotion{
-		{Name: "control plane to stage", Candidate: g.commit()[:12], Promoted: g.commit()[:12], WaitsFor: "the soak time, until 2026-03-14T12:00:00Z", Since: g.before(3 * time.Hour)},
+		{Name: "control plane to stage", Candidate: g.commit()[:12], Promoted: g.commit()[:12], WaitsFor: "the soak time, not before 2026-03-14 12:00 UTC", Since: g.before(3 * time.Hour)},
 		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.before(30 * time.Hour)},
 	}
 	at := evidence

@@ -71,7 +71,7 @@ func smallPage() *report.Page {
 		},
 		Rollouts: []report.Rollout{
 			{Target: "payments-app-live", Content: "payments-app-live@1f0c9a7b", Stage: 2, Stages: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},
-			{Target: "telemetry-agent", Content: "telemetry-agent@77aa01bc", Stage: 1, Stages: 2, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, until 2026-03-14T10:30:00Z"},
+			{Target: "telemetry-agent", Content: "telemetry-agent@77aa01bc", Stage: 1, Stages: 2, Removes: true, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, not before 2026-03-14 10:30 UTC"},
 		},
 		Promotions: []report.Promotion{
 			{Name: "to-prod", Candidate: "9f8e7d6c", Promoted: "1a2b3c4d", WaitsFor: "the gate to open", Since: hour(8)},
