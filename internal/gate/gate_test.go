@@ -62,22 +62,59 @@ func TestWindowsOpenAndClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, now := range test.open {
-				if !test.windows.Open(at(t, now)) || test.windows.Waits(at(t, now)) != "" {
+				if !test.windows.Open(at(t, now)) || gate.Waits(at(t, now), test.windows) != "" {
 					t.Errorf("closed at %s", now)
 				}
 			}
 			for _, now := range test.closed {
-				if test.windows.Open(at(t, now)) || test.windows.Waits(at(t, now)) == "" {
+				if test.windows.Open(at(t, now)) || gate.Waits(at(t, now), test.windows) == "" {
 					t.Errorf("open at %s", now)
 				}
 			}
 			if test.now != "" {
-				opens := test.windows.Opens(at(t, test.now))
+				opens := gate.Opens(at(t, test.now), test.windows)
 				if test.opensA == "" && !opens.IsZero() || test.opensA != "" && !opens.Equal(at(t, test.opensA)) {
 					t.Errorf("opens at %s", opens)
 				}
 			}
 		})
+	}
+}
+
+// Night in Europe and the days of a rollout, say, each with windows of kind allow.
+func TestSeveralWindowsAreOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	nights := windows(t, window("allow", "0 22 * * *", "8h", "Europe/Berlin"), window("deny", "0 0 * * 2", "24h", ""))
+	mondays := windows(t, window("allow", "0 12 * * 1", "24h", ""))
+	never := windows(t, window("allow", "0 12 * * *", "1h", ""))
+	for _, test := range []struct {
+		all        []gate.Windows
+		now, opens string
+		waits      string
+	}{
+		{nil, "2026-11-23T12:00:00Z", "2026-11-23T12:00:00Z", ""},
+		{[]gate.Windows{nil, mondays}, "2026-11-23T12:00:00Z", "2026-11-23T12:00:00Z", ""},
+		{[]gate.Windows{mondays, nights}, "2026-11-23T12:00:00Z", "2026-11-23T21:00:00Z", "a window, not before 2026-11-23 21:00 UTC"},
+		{[]gate.Windows{nights, mondays}, "2026-11-24T01:00:00Z", "2026-11-30T21:00:00Z", "a window, not before 2026-11-30 21:00 UTC"}, // denied on Tuesdays
+		{[]gate.Windows{nights, never}, "2026-11-23T12:00:00Z", "", "a window, but none opens"},
+	} {
+		now := at(t, test.now)
+		opens := gate.Opens(now, test.all...)
+		if got := gate.Waits(now, test.all...); got != test.waits || gate.Open(now, test.all...) != (test.waits == "") || test.opens != "" && !opens.Equal(at(t, test.opens)) || test.opens == "" != opens.IsZero() {
+			t.Errorf("%s: they open at %s, %q", test.now, opens, got)
+		}
+	}
+}
+
+func TestTheEarliestTimeIsSaidInMinutes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"2026-11-24T03:00:00+01:00": "not before 2026-11-24 02:00 UTC", "2026-11-24T02:00:20Z": "not before 2026-11-24 02:00:20 UTC",
+		"2026-11-24T02:00:59.5Z": "not before 2026-11-24 02:01 UTC",
+	} {
+		if got := gate.NotBefore(at(t, text)); got != want {
+			t.Errorf("%s: %q", text, got)
+		}
 	}
 }
 
@@ -129,7 +166,7 @@ func TestWindowsThatAreNotKnownYetAreNoneAndNoError(t *testing.T) {
 		if !reader.Unknown || len(reader.Findings) > 0 {
 			t.Errorf("%v: %v, %v", value, reader.Unknown, reader.Findings)
 		}
-		made.Opens(time.Unix(0, 0)) // does not panic
+		gate.Opens(time.Unix(0, 0), made) // does not panic
 	}
 }
 
@@ -145,7 +182,7 @@ func FuzzWindow(f *testing.F) {
 			return
 		}
 		now := time.Unix(unix%(1<<33), 0)
-		opens := made.Opens(now)
+		opens := gate.Opens(now, made)
 		if opens.IsZero() {
 			return
 		}
@@ -205,17 +242,18 @@ func TestPromotion(t *testing.T) {
 		"arrives":                {gate.Promotion{Now: now, Open: true}, false, "the next plan, since the candidate is new", now},
 		"no candidate":           {gate.Promotion{Now: now, Open: true, Same: true, Missing: true}, false, "a candidate", time.Time{}},
 		"closed":                 {gate.Promotion{Now: now, Same: true, OpenedAt: earlier}, false, "the gate to open", time.Time{}},
-		"soaks":                  {gate.Promotion{Now: now, Open: true, Soak: time.Hour}, false, "the soak time, until 2026-01-05T13:00:00Z", now},
+		"soaks":                  {gate.Promotion{Now: now, Open: true, Soak: time.Hour}, false, "the soak time, not before 2026-01-05 13:00 UTC", now},
 		"has soaked":             {gate.Promotion{Now: now, Open: true, Same: true, OpenedAt: earlier, Soak: time.Hour}, true, "", earlier},
-		"a new candidate":        {gate.Promotion{Now: now, Open: true, OpenedAt: earlier, Soak: time.Hour}, false, "the soak time, until 2026-01-05T13:00:00Z", now},
-		"a clock that goes back": {gate.Promotion{Now: earlier, Open: true, Same: true, OpenedAt: now, Soak: time.Minute}, false, "the soak time, until 2026-01-05T12:01:00Z", now},
+		"a new candidate":        {gate.Promotion{Now: now, Open: true, OpenedAt: earlier, Soak: time.Hour}, false, "the soak time, not before 2026-01-05 13:00 UTC", now},
+		"a clock that goes back": {gate.Promotion{Now: earlier, Open: true, Same: true, OpenedAt: now, Soak: time.Minute}, false, "the soak time, not before 2026-01-05 12:01 UTC", now},
 		"promoted already":       {gate.Promotion{Now: now, Promoted: true}, false, "", time.Time{}},
 		"pinned":                 {gate.Promotion{Now: now, Open: true, Pinned: true}, false, "the end of pin", time.Time{}},
 		"held":                   {gate.Promotion{Now: now, Open: true, Held: true}, false, "the end of hold", now},
 		"held before it opens":   {gate.Promotion{Now: now, Held: true}, false, "the end of hold", time.Time{}},
 		"not approved":           {gate.Promotion{Now: now, Open: true, NeedsApproval: true, Content: "1", Approvals: []string{"2"}}, false, `an approval: "1"`, now},
 		"approved":               {gate.Promotion{Same: true, Now: now, Open: true, NeedsApproval: true, Content: "1", Approvals: []string{"1"}}, true, "", now},
-		"a closed window":        {gate.Promotion{Now: now, Open: true, Windows: nights}, false, "a window, which opens at 2026-01-05T22:00:00Z", now},
+		"a closed window":        {gate.Promotion{Now: now, Open: true, Windows: nights}, false, "a window, not before 2026-01-05 22:00 UTC", now},
+		"soaks until a window":   {gate.Promotion{Now: now, Open: true, Soak: time.Hour, Windows: nights}, false, "the soak time, not before 2026-01-05 22:00 UTC", now},
 		"an open window":         {gate.Promotion{Same: true, Now: now.Add(11 * time.Hour), Open: true, Windows: nights}, true, "", now.Add(11 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {

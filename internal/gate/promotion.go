@@ -68,11 +68,14 @@ func (p Promotion) Decide() Decision {
 	case !p.Open:
 		waits.WaitsFor = "the gate to open"
 	case p.Soak > 0 && !done:
-		waits.WaitsFor = "the soak time, until " + at.UTC().Format(time.RFC3339)
+		if opens := Opens(at, p.Windows); !opens.IsZero() {
+			at = opens
+		}
+		waits.WaitsFor = "the soak time, " + NotBefore(at)
 	case p.NeedsApproval && !slices.Contains(p.Approvals, p.Content):
 		waits.WaitsFor = "an approval: " + strconv.Quote(p.Content)
 	case len(p.Windows) > 0 && !p.Windows.Open(p.Now):
-		waits.WaitsFor = p.Windows.Waits(p.Now)
+		waits.WaitsFor = Waits(p.Now, p.Windows)
 	case !p.Same:
 		waits.WaitsFor = "the next plan, since the candidate is new"
 	default:

@@ -4,6 +4,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // machines without time zones, such as Windows and containers from scratch
@@ -169,19 +170,27 @@ func (w Windows) Open(now time.Time) bool {
 	return open
 }
 
+// Open says whether changes may be written by all of several windows at once.
+func Open(now time.Time, all ...Windows) bool {
+	return !slices.ContainsFunc(all, func(w Windows) bool { return !w.Open(now) })
+}
+
 // maxSteps bounds the search for a time at which windows open: they may deny for ever.
 const maxSteps = 2000
 
-// Opens returns when changes may be written next: now, or later; zero where no such time was found.
-func (w Windows) Opens(now time.Time) time.Time {
+// Opens returns when changes may be written next by all of several windows at once: now, or later; zero where no such time
+// was found.
+func Opens(now time.Time, all ...Windows) time.Time {
 	for range maxSteps {
-		if w.Open(now) {
+		if Open(now, all...) {
 			return now
 		}
 		var next time.Time
-		for _, window := range w {
-			if at := window.next(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-				next = at
+		for _, windows := range all {
+			for _, window := range windows {
+				if at := window.next(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
 			}
 		}
 		if next.IsZero() {
@@ -192,14 +201,26 @@ func (w Windows) Opens(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Waits is a text that says until when the windows are closed; "" while they are open.
-func (w Windows) Waits(now time.Time) string {
-	if w.Open(now) {
+// NotBefore says of something that waits at which time it may go on at the earliest, such as "not before 2026-11-24 02:00 UTC".
+func NotBefore(at time.Time) string {
+	at = at.UTC()
+	if up := at.Truncate(time.Second); up.Before(at) {
+		at = up.Add(time.Second)
+	}
+	if at.Second() == 0 {
+		return at.Format("not before 2006-01-02 15:04 UTC")
+	}
+	return at.Format("not before 2006-01-02 15:04:05 UTC")
+}
+
+// Waits is a text that says until when changes wait for windows to be open at once; "" where they are open.
+func Waits(now time.Time, all ...Windows) string {
+	if Open(now, all...) {
 		return ""
 	}
-	opens := w.Opens(now)
+	opens := Opens(now, all...)
 	if opens.IsZero() {
 		return "a window, but none opens"
 	}
-	return "a window, which opens at " + opens.UTC().Format(time.RFC3339)
+	return "a window, " + NotBefore(opens)
 }

@@ -13,65 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// change is what an edit changes at one tip. It is computed completely before any
-// part is applied.
-type change struct {
-	edit     Edit
-	at       time.Time      // of its commit
-	letGo    []folder.Key   // folders that stay and have no owner from then on
-	hosts    []string       // whose marker or record is repaired
-	adopted  []Conflict     // folders that another owner had
-	formerly string         // the name that the owner had until then; "" when nothing is of it
-	claim    *claimChange   // nil where the edit is of an owner
-	folders  []FolderChange // added, changed and removed, with config versions, in order
-
-	held bool // by another holder: some or all hosts stay as they are
-
-	atTip    map[string]git.Hash // the owner's records before, by host
-	records  map[string]git.Hash // and after
-	deployed folder.Trees        // the edit's folders after it
-
-	remove []string // paths
-	put    []putFile
-}
-
-// putFile is a file or a folder that the change writes.
-type putFile struct {
-	path    string
-	id      git.Hash
-	content []byte                     // of a file
-	folder  bool                       // it is a folder
-	files   func() ([]git.File, error) // of a folder
-	there   bool                       // the repository has it already
-}
-
-// empty reports whether the tip is already as the edit wants it. Records that
-// differ only in what they say about a folder are no reason for a commit.
-func (c *change) empty() bool {
-	if c.claim != nil {
-		return len(c.put)+len(c.remove) == 0
-	}
-	return len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
-}
-
-// with are the folders with which the change does one of these, in order.
-func (c *change) with(actions ...Action) []folder.Key {
-	var keys []folder.Key
-	for _, change := range c.folders {
-		if slices.Contains(actions, change.Action) {
-			keys = append(keys, change.Key)
-		}
-	}
-	return keys
-}
-
-// back are the folders that are rolled back, of those added and changed.
-func (c *change) back() []folder.Key {
-	return slices.DeleteFunc(c.with(Added, Changed), func(k folder.Key) bool {
-		return c.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Action != RollBack
-	})
-}
-
 // stage computes what the edit changes at this tip, for a commit of that time.
 // proposed is the tip of the branch that the edit is proposed on, if there is
 // one. It only reads.
@@ -486,35 +427,4 @@ func (s *staging) note(k folder.Key, action Action) {
 		change.Was = tree.String()
 	}
 	s.change.folders = append(s.change.folders, change)
-}
-
-// do edits the trees. After it the layout has the change.
-func (w *layout) do(ctx context.Context, c *change) error {
-	directories := make([]string, 0, len(c.put))
-	for _, file := range c.put {
-		directories = append(directories, git.Parent(file.path))
-	}
-	if err := w.Open(ctx, directories); err != nil {
-		return err
-	}
-	for _, at := range c.remove {
-		w.Remove(at)
-	}
-	for _, file := range c.put {
-		mode := git.ModeFile
-		if file.folder {
-			mode = git.ModeTree
-		}
-		if err := w.tryPut(file.path, mode, file.id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *layout) tryPut(at, mode string, id git.Hash) error {
-	if err := w.Blocked(git.Parent(at)); err != nil {
-		return err
-	}
-	return w.Put(at, mode, id)
 }

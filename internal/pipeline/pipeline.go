@@ -47,27 +47,14 @@ type Result struct {
 // entries, one that is not known yet makes only the folders unknown that it reaches. The result is nil when there are
 // errors; all that are found are returned, equal ones once.
 func Compute(value fleet.Value) (*Result, []Finding) {
-	parsed, config, err := value.Fleet()
-	if err != nil {
-		return nil, []Finding{{"Invalid fleet", err.Error()}}
-	}
-	r := &Result{Value: value, Fleet: parsed}
-	r.Value.Constraints = nil // a cache gives the result to fleets of other rules, too
 	var errors findings
-	var wrong fleet.Findings
-	r.Schedule, wrong = schedule.Schedule(parsed)
-	for _, finding := range wrong {
-		errors.add("Invalid schedule", finding.String())
-	}
-	r.Snapshots, err = hydrate.Hydrate(parsed, config, r.Schedule.Assignments)
-	if err != nil {
-		errors.add("Invalid configuration values", err.Error())
+	r := errors.hydrate(value, func(hydrate.Finding) bool { return true })
+	if r == nil {
 		return nil, errors.list()
 	}
-	for _, finding := range r.Snapshots.Findings {
-		errors.add("Invalid configuration values", finding.String())
-	}
-	r.Templates, wrong = render.Compile(parsed)
+	r.Value.Constraints = nil // a cache gives the result to fleets of other rules, too
+	var wrong fleet.Findings
+	r.Templates, wrong = render.Compile(r.Fleet)
 	for _, finding := range wrong {
 		errors.add("Invalid template", finding.String())
 	}
@@ -89,33 +76,43 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	return r, nil
 }
 
-// Hydrate computes the assignments of a fleet and their values, without templates. A key that a schema requires and
-// that is missing is no error: who wants to see what is asked for has it as advice. The results are nil when there are
-// errors.
-func Hydrate(value fleet.Value) (*fleet.Fleet, *schedule.Result, *hydrate.Result, []Finding) {
+// Hydrate computes the assignments of a fleet and their values, without templates: the result has nothing else. A key
+// that a schema requires and that is missing is no error: who wants to see what is asked for has it as advice. The result
+// is nil when there are errors.
+func Hydrate(value fleet.Value) (*Result, []Finding) {
+	var errors findings
+	r := errors.hydrate(value, func(finding hydrate.Finding) bool { return !finding.Missing })
+	if found := errors.list(); len(found) > 0 {
+		return nil, found
+	}
+	return r, nil
+}
+
+// hydrate schedules and hydrates a fleet, and adds the errors; of those of values and schemas the ones that count. The
+// result is nil where there is nothing to go on with.
+func (f *findings) hydrate(value fleet.Value, counts func(hydrate.Finding) bool) *Result {
 	parsed, config, err := value.Fleet()
 	if err != nil {
-		return nil, nil, nil, []Finding{{"Invalid fleet", err.Error()}}
+		f.add("Invalid fleet", err.Error())
+		return nil
 	}
-	var errors findings
-	scheduled, wrong := schedule.Schedule(parsed)
+	r := &Result{Value: value, Fleet: parsed}
+	var wrong fleet.Findings
+	r.Schedule, wrong = schedule.Schedule(parsed)
 	for _, finding := range wrong {
-		errors.add("Invalid schedule", finding.String())
+		f.add("Invalid schedule", finding.String())
 	}
-	hydrated, err := hydrate.Hydrate(parsed, config, scheduled.Assignments)
+	r.Snapshots, err = hydrate.Hydrate(parsed, config, r.Schedule.Assignments)
 	if err != nil {
-		errors.add("Invalid configuration values", err.Error())
-		return nil, nil, nil, errors.list()
+		f.add("Invalid configuration values", err.Error())
+		return nil
 	}
-	for _, finding := range hydrated.Findings {
-		if !finding.Missing {
-			errors.add("Invalid configuration values", finding.String())
+	for _, finding := range r.Snapshots.Findings {
+		if counts(finding) {
+			f.add("Invalid configuration values", finding.String())
 		}
 	}
-	if found := errors.list(); len(found) > 0 {
-		return nil, nil, nil, found
-	}
-	return parsed, scheduled, hydrated, nil
+	return r
 }
 
 // Schedule computes the assignments of a fleet, without their values, and the names of the config containers that

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -20,6 +21,18 @@ type Host struct {
 	Clusters []string
 }
 
+// HostOf is a cluster type as a host, or, where it is not nil, a cluster of it. clusters are the names of the host's clusters.
+func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *Host {
+	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
+	host := &Host{TypeLabels: fleet.Merge(ofType.Labels, reserved), Clusters: clusters}
+	host.Labels = host.TypeLabels
+	if cluster != nil {
+		host.IsCluster = true
+		host.Labels = fleet.Merge(ofType.Labels, cluster.Labels, reserved, fleet.Labels{"cluster": cluster.Name})
+	}
+	return host
+}
+
 // Report is what is known of one folder on one cluster.
 type Report struct {
 	// Known says that it is known what the cluster has; Tree is that, "" where it has no such folder.
@@ -28,6 +41,9 @@ type Report struct {
 	// Status is the verdict. A failure that was said of what follows the folder of the host as a whole halts, and is no
 	// reason to take this folder back. What is none of the verdicts is unknown.
 	verdict.Status
+	// Source is who said so, where that is no agent: the name of a check, or "facts". The message then has what was measured,
+	// and begins with the source.
+	Source string
 }
 
 // Record is what the repository says of a folder.
@@ -64,6 +80,8 @@ type Input struct {
 	Tip string
 	// Back is what the owner had at commits that a step may roll back to.
 	Back map[string]Trees
+	// Remedy is what to do where content that failed cannot be rolled back; "": what helps an assignment.
+	Remedy string
 	// Proposed says that what was written last is in a pull request that is still open.
 	Proposed bool
 }
@@ -79,10 +97,11 @@ type Outcome struct {
 	// Undecided says that the content of some deployment target is not known yet: its folders are not
 	// decided, and have no tree in Decisions.
 	Undecided bool
-	// Closed says that windows are closed, and that nothing at all is written.
+	// Closed says that the windows of the rollout are closed, and that nothing at all is written.
 	Closed bool
-	// Windowed says that something is written that may be written only while windows are open.
-	Windowed bool
+	// Windowed are the windows that have to be open for what is written, each of them: those of the rollout, and of the stages
+	// in which something is written.
+	Windowed []gate.Windows
 	// Missing are commits that Back lacks and the decision needs.
 	Missing []string
 	// PassedOver says which stages are passed in this step without some of their clusters, in order.
@@ -95,13 +114,19 @@ type Outcome struct {
 type run struct {
 	Input
 	state   *State
-	open    bool   // windows
-	opens   string // when they open; computed when first needed
+	open    bool   // the windows of the rollout
+	shut    []bool // by stage of the settings: its windows are closed; nil where none are
 	targets map[string]*target
 	order   []string
-	stages  []Stage           // with the last one, of those that no stage names
+	stages  []Stage           // with the last one, of those that no stage names; where there are others, once more, for removals
+	ways    int               // how many there are without that
 	matches map[string][]bool // by host: which stages select it
 	out     *Outcome
+
+	elsewhere []counts // what pass counts by stage
+
+	openings map[int]opening // by stage
+	written  map[int]bool    // by stage: something is written for which windows have to be open
 }
 
 // Advance decides one step: for each folder whether it gets what is wanted, stays what it is at the tip, or
@@ -111,8 +136,11 @@ func Advance(in Input) *Outcome {
 	if in.Settings == nil {
 		r.state = &State{Targets: map[string]*Target{}}
 	} else {
-		r.open = in.Settings.Windows.Open(in.Now)
 		r.stages = append(slices.Clone(in.Settings.Stages), Stage{ReadyPercent: 100})
+		if r.ways = len(r.stages); r.ways > 1 {
+			r.stages = append(r.stages, r.stages...)
+		}
+		r.look()
 		if mark := in.Settings.mark(); r.state.Stages != mark {
 			r.state.Stages = mark
 			for _, target := range r.state.Targets {
@@ -170,7 +198,7 @@ func (r *run) collect() {
 					m.hold = &r.Holds[i]
 				}
 			}
-			if m.hold != nil && r.Found != nil {
+			if r.Found != nil && (m.hold != nil || r.open && r.mayBeShut(m)) {
 				m.have, m.deployed = r.Found[m.host][name], r.Found.Has(m.host, name)
 			}
 			m.done = !m.pending()
@@ -182,13 +210,12 @@ func (r *run) collect() {
 // finish fills in the hosts, and the progress of the whole rollout.
 func (r *run) finish() {
 	o := r.out
-	o.State, o.Closed = r.state, !r.open
+	o.State, o.Closed, o.Windowed = r.state, !r.open, r.windowed()
 	written := false
 	for _, name := range r.order {
 		t := r.targets[name]
 		o.Undecided = o.Undecided || t.undecided
 		written = written || t.writes > 0
-		o.Windowed = o.Windowed || t.windowed
 		if p := t.progress; p != nil {
 			o.Progress = append(o.Progress, *p)
 		}
@@ -199,7 +226,7 @@ func (r *run) finish() {
 		hosts = r.Deployed
 	}
 	for host := range hosts {
-		if o.Decisions[host] == nil {
+		if o.Decisions[host] == nil && !r.mayNotJoin(host) {
 			o.Decisions[host] = map[string]Decision{}
 		}
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
@@ -33,7 +34,9 @@ func (r *run) decide(t *target) {
 				r.write(t, m)
 				continue
 			}
-			waits.add(why)
+			if waits.add(why); why == waitsForWindow {
+				waits.addWindow(r.stageOf(m))
+			}
 			r.keep(m)
 		}
 	}
@@ -44,7 +47,10 @@ func (r *run) decide(t *target) {
 func (r *run) leave(m *member) {
 	switch {
 	case !m.wanted:
-	case r.open && m.hold == nil:
+	case m.hold == nil && r.isOpen(m):
+		if r.Found != nil && r.Found[m.host][m.key.DeploymentTarget] != m.want {
+			r.noteWrite(m)
+		}
 		r.put(m, Decision{Action: Write, Tree: m.want})
 	default:
 		r.put(m, Decision{Action: Keep})
@@ -60,7 +66,9 @@ func (r *run) keep(m *member) {
 func (r *run) write(t *target, m *member) {
 	t.writes++
 	m.done = true
-	t.windowed = t.windowed || !t.expedited && r.Settings != nil && len(r.Settings.Windows) > 0
+	if !t.expedited {
+		r.noteWrite(m)
+	}
 	if m.wanted {
 		r.put(m, Decision{Action: Write, Tree: m.want})
 	} else if m.touched != nil {
@@ -113,7 +121,7 @@ func (r *run) waits(t *target, m *member, room *int) string {
 		}
 	case t.released && m.wanted && !r.areProven(m):
 		return waitsForRequired
-	case !r.open && !t.expedited:
+	case !t.expedited && !r.isOpen(m):
 		return waitsForWindow
 	}
 	return ""
@@ -132,7 +140,7 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) string {
 		return waitsForRequired
 	case r.Proposed && r.isInRequest(t):
 		return waitsForRequest
-	case !r.open:
+	case !r.isOpen(m):
 		return waitsForWindow
 	case m.stage == s.Passed && *room == 0:
 		return waitsForReady
@@ -184,8 +192,8 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 		if !m.pending() && r.Back[m.touched.From] == nil {
 			if m.touched.From == "" {
 				r.out.Notes = append(r.out.Notes, fmt.Sprintf(
-					"%s failed, and cannot be rolled back automatically: its content before is not known. Set rollback_to, or write newer content",
-					gate.Mark(t.name, t.state.id())))
+					"%s failed, and cannot be rolled back automatically: its content before is not known. %s",
+					gate.Mark(t.name, t.state.id()), cmp.Or(r.Remedy, "Set rollback_to, or write newer content")))
 			} else {
 				r.out.Missing = append(r.out.Missing, m.touched.From)
 			}

@@ -7,6 +7,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
+// A turn is a stage of what is written, or, after all of those, of what is removed. Without stages there is one turn.
+
+func (w *world) turns() int {
+	if all := len(w.settings.Stages) + 1; all > 1 {
+		return 2 * all
+	}
+	return 1
+}
+
+// turn is when a host gets what is wanted.
+func (w *world) turn(host, want string) int {
+	if want == "" && len(w.settings.Stages) > 0 {
+		return w.rings[host] + len(w.settings.Stages) + 1
+	}
+	return w.rings[host]
+}
+
 // passStages notes which stages are passed, and says whether one of them, or the first that is not, has failed, and
 // whether for long enough to go back.
 func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
@@ -17,18 +34,19 @@ func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 	for o.passed[first] {
 		first++
 	}
-	for stage := range len(w.settings.Stages) + 1 {
+	for stage := range w.turns() {
 		if stage != first {
 			if failed, lasting := w.failures(target, o, stage, w.explicit); failed > w.stage(stage).MaxFailed {
 				return true, lasting > w.stage(stage).MaxFailed
 			}
 		}
 	}
-	for stage := range len(w.settings.Stages) + 1 {
-		if !o.passed[stage] && w.isProven(target, o, stage) {
+	for stage := range w.turns() {
+		// After a lost state, one that was passed while all of it was held may be proven later.
+		if (!o.passed[stage] || o.lost != nil) && w.isProven(target, o, stage) {
 			o.passed[stage] = true
 			for host, want := range o.hosts {
-				if w.rings[host] == stage && w.repo[host][target] == want && !w.isHeld(host, target) {
+				if w.turn(host, want) == stage && w.repo[host][target] == want && !w.isHeld(host, target) {
 					o.proven[host] = want
 				}
 			}
@@ -44,7 +62,7 @@ func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 }
 
 func (w *world) stage(number int) rollout.Stage {
-	if number < len(w.settings.Stages) {
+	if number %= len(w.settings.Stages) + 1; number < len(w.settings.Stages) {
 		return w.settings.Stages[number]
 	}
 	return rollout.Stage{ReadyPercent: 100}
@@ -55,7 +73,7 @@ func (w *world) failures(
 	target string, o *naive, number int, ofHost func(target string, o *naive, host, want string) clusterCount,
 ) (failed, lasting int) {
 	for host, want := range o.hosts {
-		if w.rings[host] == number && !w.isHeld(host, target) && w.repo[host][target] == want {
+		if w.turn(host, want) == number && !w.isHeld(host, target) && w.repo[host][target] == want {
 			c := ofHost(target, o, host, want)
 			failed, lasting = failed+c.failed, lasting+c.lasting
 		}
@@ -65,15 +83,14 @@ func (w *world) failures(
 
 // checkStages expects all stages before one that is written to be proven, and no more in flight than allowed.
 func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
-	last := len(w.settings.Stages)
-	for stage := range last + 1 {
+	for stage := range w.turns() {
 		if !o.passed[stage] {
 			w.checkConcurrent(target, o, stage, writes)
-			for later := stage + 1; later <= last; later++ {
+			for later := stage + 1; later < w.turns(); later++ {
 				for host := range writes {
 					switch {
-					case w.rings[host] != later || w.isReleased(target, o):
-					case w.hasRemoved(target, stage), w.isGuessed(target, stage):
+					case w.turn(host, w.wanted[host][target]) != later || w.isReleased(target, o):
+					case w.isGuessed(target, stage):
 						o.passed[stage] = true
 					default:
 						w.t.Errorf("%s/%s, of stage %d, is written while stage %d is not proven", host, target, later, stage)
@@ -83,7 +100,7 @@ func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
 			return
 		}
 		for host := range writes {
-			if w.rings[host] == stage {
+			if w.turn(host, w.wanted[host][target]) == stage {
 				o.proven[host] = w.wanted[host][target] // it joins what is released
 				o.late[host] = true
 			}
@@ -97,7 +114,7 @@ func (w *world) isProven(target string, o *naive, number int) bool {
 	hosts, held := 0, 0
 	var all clusterCount
 	for host, want := range o.hosts {
-		if w.rings[host] != number || o.late[host] {
+		if w.turn(host, want) != number || o.late[host] {
 			continue
 		}
 		if w.isHeld(host, target) {
@@ -118,20 +135,6 @@ func (w *world) isProven(target string, o *naive, number int) bool {
 	some := all.ready > 0 || o.lost != nil && w.settings.SkipUnknown // others that are ready may have had it before
 	over := all.counted == all.failed && all.failed == all.lasting && all.fresh == 0 && all.failed+all.silent > 0
 	return all.failed <= stage.MaxFailed && (some || over) && all.ready*100 >= (all.counted-all.failed)*stage.ReadyPercent
-}
-
-// hasRemoved says whether the change before removed something at a stage: the next one may have that as proven, where
-// all else is held.
-func (w *world) hasRemoved(target string, number int) bool {
-	if w.state == nil || w.state.Targets[target] == nil {
-		return false
-	}
-	for host, state := range w.state.Targets[target].Hosts {
-		if w.rings[host] == number && state.Want == "-" {
-			return true
-		}
-	}
-	return false
 }
 
 // isGuessed says whether a stage counts as passed since a state was lost: by what the records tell.
@@ -237,7 +240,7 @@ func (w *world) checkConcurrent(target string, o *naive, number int, writes map[
 	stage := w.stage(number)
 	open, failures, written := 0, 0, 0
 	for host, want := range o.hosts {
-		if w.rings[host] != number || w.isHeld(host, target) {
+		if w.turn(host, want) != number || w.isHeld(host, target) {
 			continue
 		}
 		if writes[host] {
@@ -285,13 +288,28 @@ func (w *world) isApproved(target string) bool {
 }
 
 // checkShare expects the first stage, which takes a share, to be all that has something unproven until that
-// is proven.
+// is proven: of what is written, and then of what is removed.
 func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
-	if w.isReleased(target, o) || o.passed[0] {
+	if w.isReleased(target, o) {
 		return
 	}
-	reached, free, held, proven, unproven := 0, 0, 0, 0, 0
+	for _, removes := range []bool{false, true} {
+		place := 0
+		if removes {
+			place = len(w.settings.Stages) + 1
+		}
+		if !o.passed[place] {
+			o.passed[place] = w.isShareProven(target, o, writes, removes)
+		}
+	}
+}
+
+func (w *world) isShareProven(target string, o *naive, writes map[string]bool, removes bool) bool {
+	reached, free, held, proven, unproven, written := 0, 0, 0, 0, 0, 0
 	for host, want := range o.hosts {
+		if removes != (want == "") {
+			continue
+		}
 		if !o.carried[host] {
 			reached++
 		}
@@ -303,6 +321,9 @@ func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
 			continue
 		}
 		free++
+		if writes[host] {
+			written++
+		}
 		if (has || writes[host]) && !o.carried[host] {
 			unproven++
 		}
@@ -315,9 +336,11 @@ func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
 	if o.lost != nil { // then all may be looked at, and what was written before the last step is not known to be of the share
 		most = 2 * share(len(w.hosts))
 	}
-	if o.passed[0] = proven >= min(share(reached)-held, free); !o.passed[0] && len(writes) > 0 && unproven > most {
+	isProven := proven >= min(share(reached)-held, free)
+	if !isProven && written > 0 && unproven > most {
 		w.t.Errorf("%s: %d of %d hosts get what nobody has proven", target, unproven, len(o.hosts))
 	}
+	return isProven
 }
 
 func cut(approval string) (name, content string, ok bool) {

@@ -16,6 +16,8 @@ type naive struct {
 	hosts    map[string]string // what the change that is under way wants on the hosts that it reaches; "" is nothing
 	carried  map[string]bool   // those of them that had it when the change began
 	late     map[string]bool   // hosts that joined stages that were passed
+	held     map[string]bool   // hosts that something held
+	waits    bool              // after the step before, some host did not have what is wanted: it may have left the fleet since
 	passed   map[int]bool
 	wentBack bool
 	proven   map[string]string          // by host, the tree that was proven there
@@ -35,6 +37,7 @@ func newNaive() *naive {
 // begin forgets all that is of one change.
 func (o *naive) begin() {
 	o.hosts, o.carried, o.late, o.passed = map[string]string{}, map[string]bool{}, map[string]bool{}, map[int]bool{}
+	o.held = map[string]bool{}
 	o.former, o.failed, o.wentBack = map[string]string{}, map[string]bool{}, false
 }
 
@@ -96,6 +99,13 @@ func (w *world) checkTarget(target string, o *naive, after rollout.Trees) {
 	for host := range writes {
 		w.checkWrite(target, o, host)
 	}
+	o.waits = false
+	for host := range after {
+		o.waits = o.waits || w.hosts[host] == nil && after.Has(host, target)
+	}
+	for host, want := range o.hosts {
+		o.waits = o.waits || after[host][target] != want
+	}
 }
 
 func (w *world) checkWrite(target string, o *naive, host string) {
@@ -103,7 +113,11 @@ func (w *world) checkWrite(target string, o *naive, host string) {
 	if w.isHeld(host, target) {
 		w.t.Errorf("%s/%s is written while it is held", host, target)
 	}
-	if w.closed {
+	shut := w.shut[w.rings[host]]
+	if w.percent { // it may be of the share, and the share alone selects the first ring
+		shut = shut && w.shut[0] && w.rings[host] > 0
+	}
+	if w.closed || shut {
 		w.t.Errorf("%s/%s is written while windows are closed", host, target)
 	}
 	if o.failed[host+want] && want != "" && !w.isRetried(target) {
@@ -115,7 +129,21 @@ func (w *world) checkWrite(target string, o *naive, host string) {
 		}
 	}
 	if want == "" {
+		w.checkRemoval(target, o, host)
 		o.gone[host] = w.now
+	}
+}
+
+// checkRemoval expects all that the change writes elsewhere to be there before something is removed: nobody waits for what
+// was held, or has joined.
+func (w *world) checkRemoval(target string, o *naive, host string) {
+	if len(w.settings.Stages) == 0 {
+		return
+	}
+	for other, want := range o.hosts {
+		if want != "" && w.repo[other][target] != want && !o.held[other] && o.joined[other] != want {
+			w.t.Errorf("%s/%s is removed before %s has what is wanted there", host, target, other)
+		}
 	}
 }
 
@@ -186,12 +214,15 @@ func (w *world) follow(target string, o *naive) {
 		w.renew(target, o)
 	}
 	for host := range w.hosts {
-		if _, known := w.repo[host]; !known && w.wanted[host][target] != "" {
+		if !w.isOfOwner(host) && w.wanted[host][target] != "" {
 			o.joined[host] = w.wanted[host][target]
 		}
 	}
 	if w.isReleased(target, o) { // no change is under way, then
 		return
+	}
+	for host := range w.hosts {
+		o.held[host] = o.held[host] || w.isHeld(host, target)
 	}
 	for host := range w.hosts {
 		want, have := w.wanted[host][target], w.repo[host][target]
@@ -213,6 +244,11 @@ func (w *world) lose(target string, o *naive) {
 	}
 	o.lost = map[string]map[string]bool{}
 	w.noteLost(target, o)
+	for host := range w.hosts { // all that have what is wanted prove it, then
+		if want := w.wanted[host][target]; w.values != nil && w.repo[host][target] == want {
+			o.hosts[host] = want
+		}
+	}
 }
 
 func (w *world) noteLost(target string, o *naive) {
@@ -221,6 +257,9 @@ func (w *world) noteLost(target string, o *naive) {
 			o.lost[host] = map[string]bool{"": !w.lost}
 		}
 		o.lost[host][w.repo[host][target]] = true
+		if w.values != nil {
+			o.lost[host][w.values.released] = true // as its owner says
+		}
 	}
 }
 
@@ -277,7 +316,10 @@ func (w *world) isRecorded(target string) bool {
 
 // isThrough says whether a change was at its end after the step before.
 func (w *world) isThrough(target string, o *naive) bool {
-	for stage := range len(w.settings.Stages) + 1 {
+	if o.waits && len(o.hosts) > 0 && !w.lost {
+		return false
+	}
+	for stage := range w.turns() {
 		if !o.passed[stage] && len(o.hosts) > 0 {
 			return false
 		}
@@ -293,9 +335,8 @@ func (w *world) isThrough(target string, o *naive) bool {
 // isKnown says whether a host is no new one: neither since the step before, nor, with what it wants now, since the
 // state was lost, where a change is thought to be under way that it joined.
 func (w *world) isKnown(target string, o *naive, host string) bool {
-	_, known := w.repo[host]
 	want, joined := o.joined[host]
-	return known && (o.lost == nil || !joined || want != w.wanted[host][target])
+	return w.isOfOwner(host) && (o.lost == nil || !joined || want != w.wanted[host][target])
 }
 
 // isReleased says whether everybody but hosts that are new has what is wanted.

@@ -18,9 +18,11 @@ import (
 type Progress struct {
 	DeploymentTarget string
 	// Content is what is approved, as `<deployment target>@<content>`; "" where no rollout is under way.
-	Content     string
-	Stage, Of   int    // from 1
-	Name        string // of the stage; "" for that of the hosts that no stage names
+	Content   string
+	Stage, Of int    // from 1
+	Name      string // of the stage; "" for that of the hosts that no stage names
+	// Removes says that what was written is proven in all stages, and that the stage is one of what is removed.
+	Removes     bool
 	Done, Hosts int
 	Since       time.Time // when it got to its stage
 	WaitsFor    string
@@ -34,13 +36,22 @@ type Progress struct {
 	Retry string
 	// Waiting is how many folders are not as they are wanted.
 	Waiting int
-	detail  string
+	// NotBefore is the earliest time at which something of it may go on, as far as windows and the soak time decide that, and
+	// as long as clusters say what they say now; else zero.
+	NotBefore time.Time
+	never     bool // they decide, and no window opens
+	detail    string
+	// reason is the most common one why clusters are waited for, or failed, where others than agents say so; isMost says that
+	// it is what is waited for.
+	reason string
+	isMost bool
 }
 
 // waits counts folders by what they wait for.
 type waits struct {
-	total int
-	by    map[string]int
+	total   int
+	by      map[string]int
+	windows map[int]bool // the stages of those that wait for a window
 }
 
 func (w *waits) add(why string) {
@@ -49,6 +60,13 @@ func (w *waits) add(why string) {
 	}
 	w.total++
 	w.by[why]++
+}
+
+func (w *waits) addWindow(stage int) {
+	if w.windows == nil {
+		w.windows = map[int]bool{}
+	}
+	w.windows[stage] = true
 }
 
 // first is what has to be done first.
@@ -68,11 +86,16 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	p := &Progress{DeploymentTarget: t.name, WaitsFor: waits.first(), Waiting: waits.total}
 	if t.state == nil {
 		for _, m := range t.members {
+			if m.done && !m.wanted {
+				continue // the next plan does not see it
+			}
 			p.Hosts++
 			if m.done {
 				p.Done++
 			}
 		}
+		p.detail = r.detail(t, p)
+		p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
 		return p
 	}
 	s := t.state
@@ -85,8 +108,11 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 			p.Done++
 		}
 	}
-	p.Content, p.Since, p.Of = s.id(), s.Since, len(r.stages)
+	p.Content, p.Since, p.Of = s.id(), s.Since, r.ways
 	p.Stage = min(s.Passed+1, p.Of)
+	if p.Removes = t.removes && s.Passed >= r.ways; p.Removes {
+		p.Stage = min(s.Passed-r.ways+1, p.Of)
+	}
 	p.Name = r.stages[p.Stage-1].Name
 	switch p.Failed = s.Failed || t.failing; {
 	case p.Failed:
@@ -101,7 +127,14 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	if s.Failed {
 		p.WentBack, p.Retry = true, gate.Mark(t.name, s.next())
 	}
+	switch {
+	case p.Failed:
+		p.reason = t.counts.fails.text()
+	case p.WaitsFor == waitsForReady:
+		p.reason, p.isMost = t.counts.waits.text(), t.counts.waits.isMost()
+	}
 	p.detail = r.detail(t, p)
+	p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
 	return p
 }
 
@@ -120,11 +153,11 @@ func (r *run) isTimed(t *target) bool {
 	return some
 }
 
-// holds are the reasons of the holds that keep hosts of the stage that a change is at, or any where it has no stages.
+// holds are the reasons of the holds that keep hosts of the stage that a change is at, of those before, or any where it has no stages.
 func (r *run) holds(t *target) string {
 	var reasons []string
 	for _, m := range t.members {
-		if m.hold == nil || !m.pending() || t.state != nil && m.touched != nil && m.stage != min(t.state.Passed, len(r.stages)-1) {
+		if m.hold == nil || !m.pending() || t.state != nil && m.touched != nil && m.stage > t.state.Passed {
 			continue
 		}
 		reason := cmp.Or(m.hold.Reason, "without a reason")
@@ -141,10 +174,6 @@ func (r *run) holds(t *target) string {
 // detail says more of what is waited for. It may change with each report.
 func (r *run) detail(t *target, p *Progress) string {
 	switch p.WaitsFor {
-	case waitsForTime:
-		if c := t.counts; c.soaking > 0 {
-			return "until " + c.soaked.UTC().Format(time.RFC3339)
-		}
 	case waitsForHold:
 		return r.holds(t)
 	case waitsForReady:
@@ -153,27 +182,22 @@ func (r *run) detail(t *target, p *Progress) string {
 			return ""
 		}
 		parts := wording.Counts([]int{c.soaking, c.waiting, c.failed, c.unknown}, "soaking", "not ready yet", "failed", "unknown")
-		text := strings.Join(append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...), ", ")
-		if c.soaking > 0 && c.waiting+c.unknown == 0 && c.total() == c.clusters {
-			text += ", until " + c.soaked.UTC().Format(time.RFC3339)
-		}
-		return text
+		return strings.Join(append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...), ", ")
 	case waitsForFix, waitsForProgress:
 		return r.detailOfFailure(t, p)
 	case waitsForApproval:
 		return strconv.Quote(gate.Mark(t.name, p.Content))
-	case waitsForWindow:
-		if r.opens == "" { // the same for all
-			r.opens = strings.TrimPrefix(r.Settings.Windows.Waits(r.Now), "a window, ")
-		}
-		return r.opens
 	}
 	return ""
 }
 
 func (r *run) detailOfFailure(t *target, p *Progress) string {
 	if p.Retry != "" {
-		return fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
+		text := fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
+		if p.reason != "" {
+			text = p.reason + "; " + text
+		}
+		return text
 	}
 	c := t.counts
 	var parts []string
@@ -184,8 +208,11 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 		parts = append(parts, wording.Count(c.stuck, "cluster is", "clusters are")+" not ready in time")
 	}
 	text := strings.Join(parts, ", ")
-	if t.failedAt+1 != p.Stage {
-		text += fmt.Sprintf(" at stage %d of %d%s", t.failedAt+1, len(r.stages), quotedName(r.stages[t.failedAt].Name))
+	if t.failedAt != t.state.Passed {
+		text += " at " + r.stageName(t.failedAt)
+	}
+	if p.reason != "" {
+		text += ": " + p.reason
 	}
 	switch {
 	case !r.Settings.RollBack || t.lasting || t.expedited:
@@ -201,7 +228,7 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 func (p Progress) String() string {
 	var b strings.Builder
 	if p.Of > 0 {
-		fmt.Fprintf(&b, "stage %d of %d%s, ", p.Stage, p.Of, p.quotedName())
+		b.WriteString(p.stageName() + ", ")
 	}
 	fmt.Fprintf(&b, "%d of %s", p.Done, wording.Count(p.Hosts, "host", "hosts"))
 	if !p.Since.IsZero() {
@@ -229,13 +256,24 @@ func (p Progress) ending() string {
 	return "waits for " + p.WaitsFor
 }
 
-func (p Progress) quotedName() string { return quotedName(p.Name) }
-
-func quotedName(stage string) string {
-	if stage == "" {
-		return ""
+// stageName is such as `stage 1 of 3 "canary"`, or `removal stage 1 of 3 "canary"`.
+func (p Progress) stageName() string {
+	name := fmt.Sprintf("stage %d of %d", p.Stage, p.Of)
+	if p.Removes {
+		name = removalOf + name
 	}
-	return " " + strconv.Quote(stage)
+	if p.Name != "" {
+		name += " " + strconv.Quote(p.Name)
+	}
+	return name
+}
+
+// removalOf comes before the name of a stage in which folders are removed.
+const removalOf = "removal "
+
+// stageName names a stage by its number.
+func (r *run) stageName(number int) string {
+	return Progress{Stage: number%r.ways + 1, Of: r.ways, Name: r.stages[number].Name, Removes: number >= r.ways}.stageName()
 }
 
 // RollingOut says by deployment target how far it is.
@@ -253,10 +291,24 @@ type progressGroup struct {
 	targets int
 }
 
+// addTime keeps the earliest time of all; none where that of some is not known.
+func (g *progressGroup) addTime(p Progress) {
+	switch {
+	case p.never:
+	case g.never:
+		g.never, g.NotBefore = false, p.NotBefore
+	case g.NotBefore.IsZero() || p.NotBefore.IsZero():
+		g.NotBefore = time.Time{}
+	default:
+		g.NotBefore = earliest(g.NotBefore, p.NotBefore)
+	}
+}
+
 // groups puts together what waits for the same at the same stage, the most folders first.
 func (o *Outcome) groups() []*progressGroup {
 	type likeness struct {
 		stage, of int
+		removes   bool
 		waitsFor  string
 		failed    bool
 		retried   bool
@@ -264,7 +316,7 @@ func (o *Outcome) groups() []*progressGroup {
 	groups := map[likeness]*progressGroup{}
 	var order []*progressGroup
 	for _, p := range o.Progress {
-		like := likeness{p.Stage, p.Of, p.WaitsFor, p.Failed, p.WentBack}
+		like := likeness{p.Stage, p.Of, p.Removes, p.WaitsFor, p.Failed, p.WentBack}
 		group := groups[like]
 		if group == nil {
 			group = &progressGroup{Progress: p, targets: 1}
@@ -275,6 +327,10 @@ func (o *Outcome) groups() []*progressGroup {
 			group.Content = ""
 		}
 		group.targets++
+		if group.reason == "" {
+			group.reason = p.reason
+		}
+		group.addTime(p)
 		group.Done, group.Hosts, group.Waiting = group.Done+p.Done, group.Hosts+p.Hosts, group.Waiting+p.Waiting
 		if p.Since.Before(group.Since) {
 			group.Since = p.Since
@@ -282,6 +338,11 @@ func (o *Outcome) groups() []*progressGroup {
 	}
 	slices.SortStableFunc(order, func(a, b *progressGroup) int { return cmp.Compare(b.Waiting, a.Waiting) })
 	return order
+}
+
+// HasMore says whether lines have what may be another with each evidence, and no state has: figures, and the earliest times.
+func (o *Outcome) HasMore() bool {
+	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.reason != "" || p.never || !p.NotBefore.IsZero() })
 }
 
 // maxLines bounds what Lines returns of what waits, and maxPassedOver what it returns of what was passed over.
@@ -327,13 +388,36 @@ func (p Progress) line(targets int) string {
 	}
 	where := ""
 	if p.Of > 0 {
-		where = fmt.Sprintf(" at stage %d of %d%s", p.Stage, p.Of, p.quotedName())
+		where = " at " + p.stageName()
 	}
-	text := fmt.Sprintf("%s%s, on %d of %s: waits for %s", name, where, p.Done, wording.Count(p.Hosts, "host", "hosts"), p.WaitsFor)
+	text := fmt.Sprintf("%s%s, on %d of %s: waits for ", name, where, p.Done, wording.Count(p.Hosts, "host", "hosts"))
+	detail := p.timed(targets)
+	switch {
+	case targets > 1 && p.reason != "":
+		return text + p.WaitsFor + ", such as: " + p.reason
+	case detail == "":
+		return text + p.WaitsFor
+	case p.isMost:
+		return text + p.reason + "; " + detail
+	case !p.Failed && p.reason != "":
+		return text + p.WaitsFor + ": " + detail + "; " + p.reason
+	}
+	return text + p.WaitsFor + ": " + detail
+}
+
+// timed is the detail of one target, or of none where there are several, with the earliest time at which something goes on.
+func (p Progress) timed(targets int) string {
+	var parts []string
 	if targets == 1 && p.detail != "" {
-		text += ": " + p.detail
+		parts = append(parts, p.detail)
 	}
-	return text
+	switch {
+	case !p.NotBefore.IsZero():
+		parts = append(parts, gate.NotBefore(p.NotBefore))
+	case p.never:
+		parts = append(parts, "no window opens")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // notes are warnings about the settings.

@@ -17,12 +17,13 @@ type counts struct {
 	held                                     int // further hosts, which something holds
 	open                                     int // hosts that are written, and of which some cluster is waited for
 	ready, soaking, failed, waiting, unknown int
-	stuck, lasting                           int       // of those that failed: not ready in time; and for long enough to go back
-	ofRoot                                   int       // of those that failed: for that long, and not said of one assignment
-	overdue                                  int       // of those that are unknown: for so long that they may be left out
-	silent                                   bool      // there are no reports
-	soaked                                   time.Time // when the soak time of the last one ends
-	lasts                                    time.Time // when those that failed have for long enough to go back
+	stuck, lasting                           int         // of those that failed: not ready in time; and for long enough to go back
+	ofRoot                                   int         // of those that failed: for that long, and not said of one assignment
+	overdue                                  int         // of those that are unknown: for so long that they may be left out
+	silent                                   bool        // there are no reports
+	ends, frees                              []time.Time // when the soak times of clusters end, and of hosts all of whose clusters only soak
+	lasts                                    time.Time   // when those that failed have for long enough to go back
+	waits, fails                             reasons     // of those that are waited for, or unknown; and of those that failed
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
@@ -33,7 +34,11 @@ func (r *run) pass(t *target) {
 	if t.state.Failed {
 		return
 	}
-	elsewhere := make([]counts, len(r.stages))
+	if r.elsewhere == nil {
+		r.elsewhere = make([]counts, len(r.stages))
+	}
+	elsewhere := r.elsewhere // the same for all, since there may be thousands
+	clear(elsewhere)
 	for _, m := range t.members {
 		if m.touched != nil && m.stage != t.state.Passed && m.counts() && !m.pending() {
 			r.countFailed(m, r.changed(t, m), &elsewhere[m.stage])
@@ -77,8 +82,8 @@ func (r *run) notePassedOver(t *target) {
 		return
 	}
 	parts := wording.Counts([]int{c.failed - c.stuck, c.stuck, c.soaking + c.waiting, c.unknown}, "failed", "stuck", "not ready yet", "unknown")
-	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes stage %d of %d%s without %s: %s",
-		gate.Mark(t.name, t.state.id()), t.state.Passed+1, len(r.stages), quotedName(r.stages[t.state.Passed].Name),
+	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes %s without %s: %s",
+		gate.Mark(t.name, t.state.id()), r.stageName(t.state.Passed),
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 
@@ -166,6 +171,9 @@ func (r *run) count(t *target, number int) counts {
 			continue
 		}
 		c.open++
+		if waiting == 0 {
+			c.frees = append(c.frees, slices.MaxFunc(c.ends[len(before.ends):], time.Time.Compare))
+		}
 		if c.soaking == before.soaking && r.isForLong(r.changed(t, m)) {
 			slow, slowHosts = slow+waiting, slowHosts+1
 		}
@@ -212,6 +220,7 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 	for _, cluster := range m.info.Clusters {
 		report := r.Reports(cluster, m.key)
 		has := report.Known && report.Tree == m.want
+		waiting := c.waiting + c.unknown
 		switch {
 		case r.Now.Before(changed):
 			c.waiting++ // the evidence is older than the content
@@ -231,6 +240,9 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 			}
 		default:
 			c.fallBehind(report)
+		}
+		if c.waiting+c.unknown > waiting && !r.Now.Before(changed) {
+			c.waits.add(report)
 		}
 	}
 }
@@ -257,7 +269,10 @@ func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 // rolls nothing back.
 func (r *run) fail(c *counts, report Report, changed time.Time) {
 	lasts, at := gate.Soaked(verdict.Latest(report.Since, changed), r.Now, r.Settings.FailedFor)
-	switch lasts = lasts || r.Settings.FailedFor == 0; {
+	if lasts = lasts || r.Settings.FailedFor == 0; lasts || r.Settings.RollBack {
+		c.fails.add(report)
+	}
+	switch {
 	case lasts && report.OfRoot:
 		c.failed++
 		c.ofRoot++
@@ -276,6 +291,7 @@ func (r *run) fail(c *counts, report Report, changed time.Time) {
 func (c *counts) fallBehind(report Report) {
 	c.failed++
 	c.stuck++
+	c.fails.add(report)
 	if report.OfRoot {
 		c.ofRoot++
 	} else {
@@ -290,7 +306,7 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 		return
 	}
 	c.soaking++
-	c.soaked = verdict.Latest(c.soaked, at)
+	c.ends = append(c.ends, at)
 }
 
 // isLate reports whether a cluster with a report has not become ready within the deadline: neither since the

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// saidForm is the form of what [Progress.String] writes: the number of the stage, of how many, its name, the hosts that are done, of
-// how many, since when, the ending, the deployment target and its content.
+// saidForm is the form of what [Progress.String] writes: whether the stage is one of what is removed, its number, of how many, its
+// name, the hosts that are done, of how many, since when, the ending, the deployment target and its content.
 var saidForm = regexp.MustCompile(
-	`^(?:stage (\d{1,9}) of (\d{1,9})(?: ("(?:[^"\\]|\\.)*"))?, )?(\d{1,9}) of (\d{1,9}) hosts?(?:, since (\S+Z))?, ([^(]*?)(?: \((.*)@(.+)\))?$`)
+	`^(?:(` + removalOf + `)?stage (\d{1,9}) of (\d{1,9})(?: ("(?:[^"\\]|\\.)*"))?, )?(\d{1,9}) of (\d{1,9}) hosts?(?:, since (\S+Z))?, ([^(]*?)(?: \((.*)@(.+)\))?$`)
 
 // saidEndings are all that a change can say at its end, with what that means.
 var saidEndings = func() map[string]Progress {
@@ -35,13 +35,14 @@ func ParseProgress(target, text string) (Progress, error) {
 	if found == nil {
 		found = make([]string, saidForm.NumSubexp()+1)
 	}
-	p, ok := saidEndings[found[7]]
-	p.DeploymentTarget, p.Content = target, found[9]
-	for i, number := range map[int]*int{1: &p.Stage, 2: &p.Of, 4: &p.Done, 5: &p.Hosts} {
+	p, ok := saidEndings[found[8]]
+	p.DeploymentTarget, p.Content = target, found[10]
+	for i, number := range map[int]*int{2: &p.Stage, 3: &p.Of, 5: &p.Done, 6: &p.Hosts} {
 		*number, _ = strconv.Atoi(found[i]) // nine digits at most, or none
 	}
-	p.Name, _ = strconv.Unquote(found[3])
-	p.Since, _ = time.Parse(time.RFC3339, found[6])
+	p.Removes = found[1] != ""
+	p.Name, _ = strconv.Unquote(found[4])
+	p.Since, _ = time.Parse(time.RFC3339, found[7])
 	if !ok || p.Stage > p.Of || p.String() != text {
 		return Progress{}, fmt.Errorf("%q is not what rolling_out says of a deployment target", text)
 	}

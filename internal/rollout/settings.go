@@ -43,6 +43,7 @@ type Stage struct {
 	MaxFailed           int             `json:"max_failed,omitzero"`            // clusters that may fail
 	Soak                time.Duration   `json:"soak,omitzero"`
 	Approval            bool            `json:"approval,omitzero"`
+	Windows             gate.Windows    `json:"-"` // besides those of the rollout; they say when, so that the stage stays the same without them
 
 	types, clusters *fleet.Requirements
 }
@@ -107,7 +108,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 		o.Report("stages", "is required: a list of stages, which may be empty")
 	}
 	for _, object := range o.List("stages") {
-		s.Stages = append(s.Stages, decodeStage(object))
+		s.Stages = append(s.Stages, decodeStage(r, object))
 	}
 	s.checkStages(o)
 	s.RollBack = o.OneOf("on_failure", "halt", "halt", "roll_back") == "roll_back"
@@ -129,7 +130,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	return s, !r.Unknown, r.Findings
 }
 
-func decodeStage(o *fleet.Object) Stage {
+func decodeStage(r *fleet.Reader, o *fleet.Object) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
@@ -139,6 +140,8 @@ func decodeStage(o *fleet.Object) Stage {
 		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
 	}
 	s.types, s.clusters = compile(o, "cluster_type_selector", s.ClusterTypeSelector), compile(o, "cluster_selector", s.ClusterSelector)
+	windows, path := o.Value("windows")
+	s.Windows = gate.DecodeWindows(r, path, windows)
 	o.Finish()
 	return s
 }

@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -29,27 +31,29 @@ func TestSettingsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
 		value any
 		want  []string
 	}{
-		"no object":          {"fast", []string{"must be an object, not a string"}},
-		"nothing":            {map[string]any{}, []string{"stages: is required"}},
-		"misspelt":           {with(one(), "on_falure", "halt"), []string{`on_falure: unknown attribute; did you mean "on_failure"?`}},
-		"misspelt in stage":  {stages(map[string]any{"name": "a", "sok": "1h"}), []string{`stages["a"].sok: unknown attribute; did you mean "soak"?`}},
-		"one name twice":     {stages(map[string]any{"name": "a", "percent": number64("1")}, map[string]any{"name": "a"}), []string{`stages: has two stages with the name "a"`}},
-		"no name":            {stages(map[string]any{"percent": number64("1")}), []string{"stages[0].name: is required"}},
-		"after all":          {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a", which takes all remaining hosts`}},
-		"after 100 percent":  {stages(map[string]any{"name": "a", "percent": number64("100")}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a"`}},
-		"no percentage":      {stages(map[string]any{"name": "a", "percent": number64("0")}), []string{`stages["a"].percent: must be a whole number from 1 to 100, not 0`}},
-		"too much":           {stages(map[string]any{"name": "a", "ready_percent": number64("101")}), []string{`stages["a"].ready_percent: must be a whole number from 1 to 100, not 101`}},
-		"a fraction":         {stages(map[string]any{"name": "a", "percent": number64("1.5")}), []string{"must be a whole number"}},
-		"a text":             {stages(map[string]any{"name": "a", "percent": "10"}), []string{"must be a whole number, not a string"}},
-		"negative":           {stages(map[string]any{"name": "a", "max_failed": number64("-1")}), []string{"max_failed"}},
-		"soak":               {stages(map[string]any{"name": "a", "soak": "-1h"}), []string{`stages["a"].soak: "-1h" is negative`}},
-		"selector":           {stages(map[string]any{"name": "a", "cluster_selector": map[string]any{"match_lables": map[string]any{}}}), []string{`stages["a"].cluster_selector.match_lables`}},
-		"on_failure":         {with(one(), "on_failure", "rollback"), []string{`did you mean "roll_back"?`}},
-		"unknown":            {with(one(), "unknown", "ignore"), []string{"must be one of wait, skip"}},
-		"deadline":           {with(one(), "progress_deadline", "soon"), []string{"is not a duration"}},
-		"approval":           {with(one(), "approvals", []any{"app"}), []string{`approvals[0]: "app" must be <name>@<content>`}},
-		"approvals":          {with(one(), "approvals", "app@1"), []string{"approvals: must be a list of strings, not a string"}},
-		"a schedule":         {with(one(), "windows", []any{map[string]any{"kind": "allow", "schedule": "0 0 31 4 *", "duration": "1h"}}), []string{`windows[0].schedule: "0 0 31 4 *" names a date that does not exist`}},
+		"no object":         {"fast", []string{"must be an object, not a string"}},
+		"nothing":           {map[string]any{}, []string{"stages: is required"}},
+		"misspelt":          {with(one(), "on_falure", "halt"), []string{`on_falure: unknown attribute; did you mean "on_failure"?`}},
+		"misspelt in stage": {stages(map[string]any{"name": "a", "sok": "1h"}), []string{`stages["a"].sok: unknown attribute; did you mean "soak"?`}},
+		"one name twice":    {stages(map[string]any{"name": "a", "percent": number64("1")}, map[string]any{"name": "a"}), []string{`stages: has two stages with the name "a"`}},
+		"no name":           {stages(map[string]any{"percent": number64("1")}), []string{"stages[0].name: is required"}},
+		"after all":         {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a", which takes all remaining hosts`}},
+		"after 100 percent": {stages(map[string]any{"name": "a", "percent": number64("100")}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a"`}},
+		"no percentage":     {stages(map[string]any{"name": "a", "percent": number64("0")}), []string{`stages["a"].percent: must be a whole number from 1 to 100, not 0`}},
+		"too much":          {stages(map[string]any{"name": "a", "ready_percent": number64("101")}), []string{`stages["a"].ready_percent: must be a whole number from 1 to 100, not 101`}},
+		"a fraction":        {stages(map[string]any{"name": "a", "percent": number64("1.5")}), []string{"must be a whole number"}},
+		"a text":            {stages(map[string]any{"name": "a", "percent": "10"}), []string{"must be a whole number, not a string"}},
+		"negative":          {stages(map[string]any{"name": "a", "max_failed": number64("-1")}), []string{"max_failed"}},
+		"soak":              {stages(map[string]any{"name": "a", "soak": "-1h"}), []string{`stages["a"].soak: "-1h" is negative`}},
+		"selector":          {stages(map[string]any{"name": "a", "cluster_selector": map[string]any{"match_lables": map[string]any{}}}), []string{`stages["a"].cluster_selector.match_lables`}},
+		"on_failure":        {with(one(), "on_failure", "rollback"), []string{`did you mean "roll_back"?`}},
+		"unknown":           {with(one(), "unknown", "ignore"), []string{"must be one of wait, skip"}},
+		"deadline":          {with(one(), "progress_deadline", "soon"), []string{"is not a duration"}},
+		"approval":          {with(one(), "approvals", []any{"app"}), []string{`approvals[0]: "app" must be <name>@<content>`}},
+		"approvals":         {with(one(), "approvals", "app@1"), []string{"approvals: must be a list of strings, not a string"}},
+		"a schedule":        {with(one(), "windows", []any{map[string]any{"kind": "allow", "schedule": "0 0 31 4 *", "duration": "1h"}}), []string{`windows[0].schedule: "0 0 31 4 *" names a date that does not exist`}},
+		"windows of a stage": {stages(map[string]any{"name": "a", "windows": []any{map[string]any{"kind": "allow", "shedule": "x", "duration": "0s"}}}), []string{
+			`stages["a"].windows[0].shedule: unknown attribute`, `stages["a"].windows[0].schedule: is required`, `stages["a"].windows[0].duration: must be longer than 0`}},
 		"a zone":             {with(one(), "windows", []any{map[string]any{"kind": "allow", "schedule": "0 0 1 * *", "duration": "1h", "time_zone": "Mars/Base"}}), []string{`windows[0].time_zone: "Mars/Base" is not a time zone`}},
 		"several, each said": {with(with(stages(map[string]any{"name": "a", "percent": number64("0"), "soak": "x"}), "unknown", "x"), "on_failure", "x"), []string{"percent", "soak", "unknown", "on_failure"}},
 	} {
@@ -92,6 +96,7 @@ func TestSettingsThatAreNotKnownYetAreNoError(t *testing.T) {
 	for _, value := range []any{
 		fleet.Unknown{}, map[string]any{"stages": fleet.Unknown{}}, stages(map[string]any{"name": fleet.Unknown{}}),
 		with(stages(), "approvals", []any{fleet.Unknown{}}),
+		stages(map[string]any{"name": "a", "windows": fleet.Unknown{}}), stages(map[string]any{"name": "a", "windows": []any{map[string]any{"kind": "deny", "schedule": fleet.Unknown{}, "duration": "1h"}}}),
 	} {
 		if _, known, findings := rollout.Decode(value); known || len(findings) > 0 {
 			t.Errorf("%v: known %v, found %q", value, known, findings)
@@ -131,6 +136,7 @@ func TestWholeSettingsAreRead(t *testing.T) {
 			"name": "canary", "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}},
 			"hosts": []any{"large"}, "percent": number64("10"), "max_concurrent": number64("2"), "ready_percent": number64("90"),
 			"max_failed": number64("1"), "soak": "1h30m", "approval": true,
+			"windows": []any{map[string]any{"kind": "deny", "schedule": "0 22 * * *", "duration": "8h"}},
 		}},
 		"on_failure": "roll_back", "progress_deadline": "2h", "unknown": "skip", "approvals": []any{"a@1"}, "expedite": []any{"a"},
 	})
@@ -139,10 +145,49 @@ func TestWholeSettingsAreRead(t *testing.T) {
 	}
 	stage := settings.Stages[0]
 	if stage.Name != "canary" || stage.ClusterTypeSelector == nil || stage.Percent != 10 || stage.MaxConcurrent != 2 ||
-		stage.ReadyPercent != 90 || stage.MaxFailed != 1 || stage.Soak != 90*time.Minute || !stage.Approval {
+		stage.ReadyPercent != 90 || stage.MaxFailed != 1 || stage.Soak != 90*time.Minute || !stage.Approval || len(stage.Windows) != 1 {
 		t.Errorf("%+v", stage)
 	}
 	if !settings.RollBack || !settings.SkipUnknown || settings.ProgressDeadline != 2*time.Hour || len(settings.Approvals) != 1 || len(settings.Expedite) != 1 {
 		t.Errorf("%+v", settings)
 	}
+}
+
+// FuzzDecode expects settings that are accepted to decide something, and to be accepted again.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{
+		`{"stages": []}`, `{"stages": [{"name": "canary", "percent": 10, "soak": "1h"}], "on_failure": "roll_back", "failed_for": "1m"}`,
+		`{"stages": [{"name": "a", "hosts": ["canary"], "windows": [{"kind": "allow", "schedule": "0 22 * * *", "duration": "6h", "time_zone": "Asia/Tokyo"}]}], "unknown": "skip"}`,
+		`{"stages": [{"name": "a", "cluster_type_selector": {"match_labels": {"ring": "canary"}}, "windows": [{"kind": "deny", "schedule": "* * * * *", "duration": "1h"}]}],
+		"windows": [{"kind": "allow", "schedule": "0 0 29 2 *", "duration": "1h"}], "expedite": ["app"], "approvals": ["app@1"]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		var value any
+		if decoder.Decode(&value) != nil {
+			return
+		}
+		settings, known, findings := rollout.Decode(value)
+		if !known || len(findings) > 0 {
+			if known && settings == nil && len(findings) == 0 {
+				t.Errorf("nothing is said of %s", text)
+			}
+			return
+		}
+		s := newSite(t, nil)
+		s.Settings = settings
+		for range 3 {
+			out, _ := s.run(t)
+			checkSaid(t, out)
+			out.Lines()
+			for _, p := range out.Progress {
+				if !p.NotBefore.IsZero() && !p.NotBefore.After(s.Now) {
+					t.Errorf("%s: at %s it says %s", text, s.Now, p.NotBefore)
+				}
+			}
+		}
+	})
 }

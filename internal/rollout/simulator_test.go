@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -21,6 +22,11 @@ const fleets = 10_000
 // silent, join and leave while new content arrives at random, and holds each step to a naive oracle.
 func TestSimulatedRollouts(t *testing.T) {
 	t.Parallel()
+	simulate(t, newWorld)
+}
+
+func simulate(t *testing.T, newWorld func(*testing.T, uint64) *world) {
+	t.Helper()
 	number := fleets
 	if testing.Short() {
 		number /= 20
@@ -35,12 +41,12 @@ func TestSimulatedRollouts(t *testing.T) {
 		total.add(w.tally)
 	}
 	t.Logf("%d fleets: %+v", number, total)
-	if total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < number {
+	if total.Timed == 0 || total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < number {
 		t.Errorf("not everything happened: %+v", total)
 	}
 }
 
-type tally struct{ Steps, Written, RolledBack, Halted, Lost, Finished, Contents, Removed int }
+type tally struct{ Steps, Written, RolledBack, Halted, Lost, Finished, Contents, Removed, Timed int }
 
 func (a *tally) add(b tally) {
 	sum, more := reflect.ValueOf(a).Elem(), reflect.ValueOf(b)
@@ -68,6 +74,9 @@ func (w *world) input() rollout.Input {
 
 // advance asks for a decision, with the commits that it goes back to.
 func (w *world) advance(in rollout.Input) *rollout.Outcome {
+	if w.values != nil {
+		return w.advanceValues(in)
+	}
 	out := rollout.Advance(in)
 	if len(out.Missing) > 0 {
 		in.Back = maps.Clone(in.Back)
@@ -95,6 +104,12 @@ func (w *world) step() {
 	if w.closed = !w.quiet && w.chance(12); w.closed {
 		w.settings.Windows = closedWindows(w.t)
 	}
+	w.shut = map[int]bool{}
+	for i := range w.settings.Stages {
+		if w.settings.Stages[i].Windows = nil; !w.quiet && w.chance(4) {
+			w.settings.Stages[i].Windows, w.shut[i] = closedWindows(w.t), true
+		}
+	}
 	if w.before != nil && (w.quiet || w.chance(2)) {
 		for _, p := range w.before.Progress {
 			if p.Content != "" {
@@ -109,6 +124,9 @@ func (w *world) step() {
 		w.state = nil
 		w.Lost++
 	}
+	if w.values != nil {
+		w.place()
+	}
 	in := w.input()
 	out := w.advance(in)
 	if w.chance(8) {
@@ -120,15 +138,59 @@ func (w *world) step() {
 	w.checkStep(out)
 	w.apply(out)
 	w.before = out
+	if w.values != nil {
+		w.noteReleased(out)
+		w.values.keep()
+	}
 	if w.quiet || w.chance(4) { // nothing happens in between: then nothing is decided
 		w.state, w.lost = out.State, false
 		again := w.advance(w.input())
 		if !w.mayBeProvenAtOnce() && (w.decides(again) || !reflect.DeepEqual(again.RollingOut(), out.RollingOut())) {
 			w.t.Errorf("without anything new, %v became %v", out.RollingOut(), again.RollingOut())
 		}
+		if len(w.requires) == 0 { // which may be proven in between
+			w.checkTimes(again)
+		}
 	}
 	if w.state = out.State; w.chance(8) {
 		w.state = w.remembered(out.State)
+	}
+}
+
+// checkTimes expects what is said to go on not before a time to wait until then, and to go on then, as long as all clusters
+// say what they say now.
+func (w *world) checkTimes(out *rollout.Outcome) {
+	for _, p := range out.Progress {
+		isTimed := p.WaitsFor == "clusters to be ready" || p.WaitsFor == "the soak time, since only time counts"
+		if p.NotBefore.IsZero() {
+			continue
+		}
+		if !p.NotBefore.After(w.now) || !isTimed && p.WaitsFor != "a window" {
+			w.t.Errorf("at %s %q waits for %s until %s", w.now, p.DeploymentTarget, p.WaitsFor, p.NotBefore)
+		}
+		if !isTimed || p.NotBefore.Sub(w.now) > 2*time.Hour { // others may fail, or be given up, by then
+			continue
+		}
+		moves := func(at time.Time) bool {
+			in := w.input()
+			in.Now = at
+			later := w.advance(in)
+			now, then := out.State.Targets[p.DeploymentTarget], later.State.Targets[p.DeploymentTarget]
+			if then == nil || then.Passed > now.Passed {
+				return true
+			}
+			after := later.Decisions.Trees(w.repo)
+			return slices.ContainsFunc(slices.Collect(maps.Keys(w.hosts)), func(host string) bool {
+				return after[host][p.DeploymentTarget] != w.repo[host][p.DeploymentTarget]
+			})
+		}
+		w.Timed++
+		if moves(p.NotBefore.Add(-time.Second)) {
+			w.t.Errorf("%s goes on before %s", p.DeploymentTarget, p.NotBefore)
+		}
+		if w.settings.FailedFor == 0 && !moves(p.NotBefore) { // else what fails now may halt it then
+			w.t.Errorf("%s does not go on at %s", p.DeploymentTarget, p.NotBefore)
+		}
 	}
 }
 
@@ -162,7 +224,8 @@ func (w *world) mayBeProvenAtOnce() bool {
 			return true
 		}
 	}
-	return w.settings.SkipUnknown || len(w.requires) > 0 // and new hosts may get what is released
+	// And new hosts may get what is released, once another target has made them known.
+	return w.settings.SkipUnknown || len(w.requires) > 0 || w.percent && len(w.shut) > 0
 }
 
 func (w *world) decides(out *rollout.Outcome) bool {
@@ -212,6 +275,9 @@ func (w *world) apply(out *rollout.Outcome) {
 		}
 	}
 	at := w.now.Add(time.Minute)
+	if w.values != nil {
+		at = w.now.Add(time.Second)
+	}
 	changed := false
 	for _, key := range append(after.Keys(), w.repo.Keys()...) {
 		now, is := after[key.Host][key.DeploymentTarget]

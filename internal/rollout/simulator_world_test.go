@@ -50,45 +50,16 @@ type world struct {
 	commits []rollout.Trees // by number
 	state   *rollout.State
 	lost    bool
-	closed  bool // windows
+	closed  bool         // windows
+	shut    map[int]bool // the stages whose windows are closed
 	before  *rollout.Outcome
 
 	oracle map[string]*naive
+	values *simValues // nil: a rollout of folders
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{
-		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		rings: map[string]int{}, hosts: map[string]*rollout.Host{}, clusters: map[string]*simCluster{},
-		wanted: rollout.Trees{}, bad: map[string]bool{}, repo: rollout.Trees{}, records: map[rollout.Key]rollout.Record{},
-		requires: map[string]string{}, oracle: map[string]*naive{},
-	}
-	w.settings = rollout.Settings{RollBack: w.chance(2), SkipUnknown: w.chance(3)}
-	if w.chance(2) {
-		w.settings.ProgressDeadline = 3 * time.Hour
-	}
-	w.settings.FailedFor = []time.Duration{0, 5 * time.Minute, 15 * time.Minute}[w.random.IntN(3)]
-	w.percent = w.chance(5)
-	for i := range 1 + w.random.IntN(3) {
-		stage := ring(t, i)
-		if w.chance(3) {
-			stage.MaxConcurrent = 1 + w.random.IntN(2)
-		}
-		if w.chance(4) {
-			stage.ReadyPercent = 50
-		}
-		if w.chance(5) {
-			stage.MaxFailed = 1
-		}
-		if w.chance(2) {
-			stage.Soak = time.Duration(w.random.IntN(90)) * time.Minute
-		}
-		stage.Approval = w.chance(8)
-		if w.percent && i == 0 {
-			stage = rollout.Stage{Name: "share", ReadyPercent: 100, Percent: 30}
-		}
-		w.settings.Stages = append(w.settings.Stages, stage)
-	}
+	w := emptyWorld(t, seed)
 	for i := range 1 + w.random.IntN(3) {
 		w.targets = append(w.targets, fmt.Sprintf("t%d", i))
 		w.oracle[w.targets[i]] = newNaive()
@@ -110,6 +81,48 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}
 		w.commits = append(w.commits, w.repo.Clone())
 		w.state = &rollout.State{}
+	}
+	return w
+}
+
+// emptyWorld is a world without hosts and deployment targets.
+func emptyWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		rings: map[string]int{}, hosts: map[string]*rollout.Host{}, clusters: map[string]*simCluster{},
+		wanted: rollout.Trees{}, bad: map[string]bool{}, repo: rollout.Trees{}, records: map[rollout.Key]rollout.Record{},
+		requires: map[string]string{}, oracle: map[string]*naive{},
+	}
+	w.settings = rollout.Settings{RollBack: w.chance(2), SkipUnknown: w.chance(3)}
+	if w.chance(2) {
+		w.settings.ProgressDeadline = 3 * time.Hour
+	}
+	w.settings.FailedFor = []time.Duration{0, 5 * time.Minute, 15 * time.Minute}[w.random.IntN(3)]
+	w.percent = w.chance(5)
+	number := 1 + w.random.IntN(3)
+	if !w.percent && w.chance(12) {
+		number = 0
+	}
+	for i := range number {
+		stage := ring(t, i)
+		if w.chance(3) {
+			stage.MaxConcurrent = 1 + w.random.IntN(2)
+		}
+		if w.chance(4) {
+			stage.ReadyPercent = 50
+		}
+		if w.chance(5) {
+			stage.MaxFailed = 1
+		}
+		if w.chance(2) {
+			stage.Soak = time.Duration(w.random.IntN(90)) * time.Minute
+		}
+		stage.Approval = w.chance(8)
+		if w.percent && i == 0 {
+			stage = rollout.Stage{Name: "share", ReadyPercent: 100, Percent: 30}
+		}
+		w.settings.Stages = append(w.settings.Stages, stage)
 	}
 	return w
 }
@@ -144,8 +157,14 @@ func (w *world) join() {
 	host := fmt.Sprintf("h%d", len(w.rings))
 	w.rings[host] = w.random.IntN(len(w.settings.Stages) + 1)
 	info := &rollout.Host{TypeLabels: fleet.Labels{"ring": fmt.Sprint(w.rings[host])}}
-	for i := range w.random.IntN(3) {
-		name := fmt.Sprintf("%s-%d", host, i)
+	names := make([]string, w.random.IntN(3))
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", host, i)
+	}
+	if w.values != nil {
+		info.IsCluster, info.Labels, names = true, info.TypeLabels, []string{host}
+	}
+	for _, name := range names {
 		info.Clusters = append(info.Clusters, name)
 		w.clusters[name] = &simCluster{
 			host: host, tree: map[rollout.Key]string{}, verdict: map[rollout.Key]verdict.Verdict{}, since: map[rollout.Key]time.Time{},
@@ -153,8 +172,8 @@ func (w *world) join() {
 	}
 	w.hosts[host], w.wanted[host] = info, map[string]string{}
 	for _, target := range w.targets {
-		if version := w.oracle[target].version; version != "" && !w.chance(4) {
-			w.wanted[host][target] = host + version
+		if version := w.oracle[target].version; version != "" && (w.values != nil || !w.chance(4)) {
+			w.wanted[host][target] = w.content(host, version)
 		}
 	}
 }
@@ -175,15 +194,16 @@ func (w *world) arrive(target string, mayBeBad bool) {
 	version := fmt.Sprintf("-%s-%d", target, w.Contents)
 	bad := mayBeBad && w.chance(3)
 	w.oracle[target].version = version
-	all := w.chance(2) || w.quiet
+	all := w.chance(2) || w.quiet || w.isUniform()
 	for _, host := range slices.Sorted(maps.Keys(w.hosts)) {
 		_, has := w.wanted[host][target]
 		switch {
-		case has && w.chance(12) && mayBeBad:
+		case has && w.values == nil && w.chance(12):
 			delete(w.wanted[host], target)
 		case has && (all || w.chance(2)) || !has && w.chance(2):
-			w.wanted[host][target] = host + version
-			w.bad[host+version] = bad && !w.chance(3)
+			content := w.content(host, version)
+			w.wanted[host][target] = content
+			w.bad[content] = bad && (w.isUniform() || !w.chance(3))
 		}
 	}
 }
@@ -203,17 +223,20 @@ func (w *world) live() {
 		w.arrive(target, false)
 	}
 	// As the guide says: a run for each stage, and for each batch of one, and one to see the last proven. A
-	// target that requires another has to wait for that.
+	// target that requires another has to wait for that. What is removed goes the way once more.
 	runs := 4
-	for _, stage := range w.settings.Stages {
+	for _, stage := range append(w.settings.Stages, w.settings.Stages...) {
 		runs++
 		if stage.MaxConcurrent > 0 {
 			runs += len(w.hosts) / stage.MaxConcurrent
 		}
 	}
 	runs *= len(w.targets)
-	for range runs {
+	for run, lost := 0, w.Lost; run < runs; run++ {
 		w.step()
+		if w.values != nil && w.Lost > lost { // when values were given is lost, too, so that they soak again
+			run, lost = run-1, w.Lost
+		}
 		if w.t.Failed() {
 			return
 		}
@@ -287,7 +310,7 @@ func (w *world) pass() {
 
 func (w *world) report(cluster string, key rollout.Key) rollout.Report {
 	c := w.clusters[cluster]
-	if c == nil || c.silent || c.verdict[key] == "" {
+	if c == nil || c.silent || c.verdict[key] == "" || w.values != nil && c.tree[key] == "" {
 		return rollout.Report{Status: verdict.Status{Verdict: verdict.Unknown}}
 	}
 	return rollout.Report{Known: true, Tree: c.tree[key], Status: verdict.Status{Verdict: c.verdict[key], Since: c.since[key]}}

@@ -1,6 +1,10 @@
 package rollout
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // State is what a step leaves for the next: the deployment targets that are under way, by name.
 type State struct {
@@ -30,6 +34,25 @@ type HostState struct {
 	Carried bool      `json:"carried,omitempty"` // it was written before this change, and not proven
 	From    string    `json:"from,omitempty"`    // the commit to roll back to; "" where that is not known
 	Gone    time.Time `json:"gone,omitzero"`     // when the folder was removed
+}
+
+// UnmarshalJSON refuses what no step leaves: a state may have been edited, or damaged.
+func (s *State) UnmarshalJSON(text []byte) error {
+	type plain State
+	if err := json.Unmarshal(text, (*plain)(s)); err != nil {
+		return err
+	}
+	for name, target := range s.Targets {
+		if target == nil || target.Passed < 0 {
+			return fmt.Errorf("it has no state of the rollout of %q", name)
+		}
+		for host, state := range target.Hosts {
+			if state == nil {
+				return fmt.Errorf("it has no state of the rollout of %q on %q", name, host)
+			}
+		}
+	}
+	return nil
 }
 
 func (s *State) clone() *State {

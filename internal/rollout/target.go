@@ -27,8 +27,8 @@ type target struct {
 	failedAt int
 	lasting  bool // for long enough to go back
 	stuck    bool // all of them since they are not ready in time
+	removes  bool // it reaches folders that are removed
 	writes   int
-	windowed bool
 	progress *Progress
 }
 
@@ -300,11 +300,21 @@ func (r *run) isExpedited(t *target) bool {
 	})
 }
 
-// arrange puts the hosts that the change reaches into stages.
+// arrange puts the hosts that the change reaches into stages: those that lose the folder into stages of their own, which come
+// after all others, so that nothing is removed before what takes its place is proven. Without stages all goes at once.
 func (r *run) arrange(t *target) {
-	var left []*member
+	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
+	r.arrangeFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
+	if t.removes = slices.ContainsFunc(t.members, isRemoved); t.removes {
+		r.arrangeFrom(t, r.ways, isRemoved)
+	}
+}
+
+// arrangeFrom puts those of the hosts that a function names into stages, of which the first has a number.
+func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
+	left := make([]*member, 0, len(t.members))
 	for _, m := range t.members {
-		if m.touched != nil {
+		if names(m) {
 			left = append(left, m)
 		}
 	}
@@ -321,8 +331,8 @@ func (r *run) arrange(t *target) {
 		}
 		return 3
 	}
-	last := len(r.stages) - 1
-	for i := range r.stages {
+	last := r.ways - 1
+	for i := range r.ways {
 		stage := &r.stages[i]
 		var selected []*member
 		for _, m := range left {
@@ -333,21 +343,21 @@ func (r *run) arrange(t *target) {
 		if i < last && stage.Percent > 0 {
 			all := 0
 			for _, m := range t.members {
-				if m.touched != nil && !m.touched.Carried && r.selects(i, m) {
+				if names(m) && !m.touched.Carried && r.selects(i, m) {
 					all++
 				}
 			}
 			slices.SortFunc(selected, func(a, b *member) int {
 				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
 			})
-			if i < t.state.Passed { // no host joins a share that is proven
+			if first+i < t.state.Passed { // no host joins a share that is proven
 				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Proven })
 			}
 			share := (all*stage.Percent + 99) / 100
 			selected = selected[:min(len(selected), share)]
 		}
 		for _, m := range selected {
-			m.stage = i
+			m.stage = first + i
 		}
 		if len(selected) > 0 && i < last {
 			taken := make(map[*member]bool, len(selected))
@@ -366,8 +376,8 @@ func (r *run) selects(stage int, m *member) bool {
 	}
 	matches := r.matches[m.host]
 	if matches == nil {
-		matches = make([]bool, len(r.stages))
-		for i := range r.stages {
+		matches = make([]bool, r.ways)
+		for i := range r.ways {
 			matches[i] = r.stages[i].matches(m.host, m.info)
 		}
 		r.matches[m.host] = matches

@@ -1,0 +1,200 @@
+package rollout_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// TestSimulatedRolloutsOfValues drives rollouts of values in place of folders, and holds them to the same oracle: to it, what a
+// cluster was given is what the repository has of a host.
+func TestSimulatedRolloutsOfValues(t *testing.T) {
+	t.Parallel()
+	simulate(t, newValuesWorld)
+}
+
+// simValues is what a world has where values are rolled out.
+type simValues struct {
+	each         bool // each cluster has its own values
+	released     string
+	given        rollout.ByCluster // the argument released
+	fresh        map[string]bool   // clusters that joined since the step before, and do not have what is wanted
+	memory, next *rollout.Memory
+}
+
+func newValuesWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := emptyWorld(t, seed)
+	w.values = &simValues{each: w.chance(4)}
+	w.targets, w.oracle["t0"] = []string{"t0"}, newNaive()
+	w.oracle["t0"].version = "-t0-0"
+	if w.chance(2) && !w.values.each { // there are clusters that others have made
+		w.values.released = "-t0-0"
+	}
+	for range 2 + w.random.IntN(5) {
+		w.join()
+	}
+	if w.values.released != "" {
+		for name, cluster := range w.clusters {
+			key := rollout.Key{Host: name, DeploymentTarget: "t0"}
+			cluster.tree[key], cluster.verdict[key], cluster.since[key] = w.values.released, verdict.Ready, w.now
+		}
+	}
+	w.commits = []rollout.Trees{{}}
+	return w
+}
+
+func (w *world) isUniform() bool { return w.values != nil && !w.values.each }
+
+// content is what a version is on a host.
+func (w *world) content(host, version string) string {
+	if w.isUniform() {
+		return version
+	}
+	return host + version
+}
+
+// isOfOwner says whether a host is no new one.
+func (w *world) isOfOwner(host string) bool {
+	_, known := w.repo[host]
+	return known && (w.values == nil || !w.values.fresh[host])
+}
+
+// place says what clusters have before a step where they were given nothing, or where that was lost, in the plainest way.
+func (w *world) place() {
+	v := w.values
+	v.fresh = map[string]bool{}
+	w.lost = v.memory == nil || w.lost
+	maps.DeleteFunc(w.repo, func(host string, _ map[string]string) bool { return w.hosts[host] == nil })
+	if w.lost {
+		v.memory, v.given = nil, rollout.ByCluster{All: v.released, Each: map[string]string{}}
+	}
+	o := w.oracle["t0"]
+	for host := range w.hosts {
+		key := rollout.Key{Host: host, DeploymentTarget: "t0"}
+		want, cluster := w.wanted[host]["t0"], w.clusters[host]
+		_, had := w.repo[host]
+		value, heard := v.released, !cluster.silent && cluster.tree[key] != ""
+		switch {
+		case !w.lost && had:
+			continue
+		case !w.lost && value == "", w.lost && heard && cluster.tree[key] == want:
+			value = want
+		case w.lost && heard && cluster.tree[key] != value, w.lost && v.each && cluster.tree[key] != "":
+			value = cluster.tree[key] // as its owner says after an error
+			v.given.Each[host] = value
+		case value == "":
+			value = want
+		}
+		v.fresh[host] = !had && value != want && !w.lost
+		w.repo[host] = map[string]string{"t0": value}
+		w.records[key] = rollout.Record{Tree: value, Changed: w.now.Add(time.Second)}
+		if w.lost && value == want {
+			w.records[key] = rollout.Record{Tree: value, Changed: w.now}
+		}
+		if w.lost && o.proven[host] != value {
+			delete(o.proven, host)
+		}
+	}
+	if w.lost && w.isUniform() && v.released == "" && w.isReleased("t0", &naive{idle: true}) {
+		v.released = o.version
+	}
+	w.commits = append(w.commits, w.repo.Clone())
+}
+
+// advanceValues asks for the values of this step, in the form of a decision about folders.
+func (w *world) advanceValues(in rollout.Input) *rollout.Outcome {
+	v := w.values
+	values := rollout.Values{
+		Name: "t0", Now: in.Now, Hosts: in.Hosts, Settings: in.Settings, Holds: in.Holds, Released: v.given, Memory: v.memory,
+		Proof: func(cluster, value string) rollout.Given {
+			report := w.report(cluster, rollout.Key{Host: cluster, DeploymentTarget: "t0"})
+			return rollout.Given{Heard: report.Known, Known: report.Known, Has: report.Known && report.Tree == value}
+		},
+		Reports: func(_ rollout.Input, given func(string, rollout.Key) rollout.Report) func(string, rollout.Key) rollout.Report {
+			return func(cluster string, key rollout.Key) rollout.Report {
+				report := given(cluster, key)
+				report.Status = w.report(cluster, key).Status
+				return report
+			}
+		},
+	}
+	if v.each {
+		values.Wanted.Each = map[string]string{}
+		for host := range w.hosts {
+			values.Wanted.Each[host] = w.wanted[host]["t0"]
+		}
+	} else {
+		values.Wanted.All = w.oracle["t0"].version
+	}
+	if v.memory == nil { // what nobody said is found
+		without := values
+		without.Released.Each = nil
+		var unplaced []string
+		for host := range v.given.Each {
+			if cluster := w.clusters[host]; !cluster.silent {
+				unplaced = append(unplaced, host)
+			}
+		}
+		slices.Sort(unplaced)
+		if out := rollout.AdvanceValues(without); !slices.Equal(out.Unplaced, unplaced) || len(unplaced) > 0 && len(out.Values) > 0 {
+			w.t.Errorf("unplaced %v, and not %v: %v", out.Unplaced, unplaced, out.Values)
+		}
+	}
+	out := rollout.AdvanceValues(values)
+	if v.next = out.Memory; len(out.Unplaced) > 0 || len(out.Values) != len(w.hosts) {
+		w.t.Errorf("unplaced %v, values %v", out.Unplaced, out.Values)
+	}
+	decided := *out.Outcome
+	decided.Decisions = rollout.Decisions{}
+	for host, value := range out.Values {
+		decision := rollout.Decision{Action: rollout.Write, Tree: value}
+		if out.Decisions[host]["t0"].Action == rollout.RollBack {
+			decision.Action = rollout.RollBack
+		}
+		if value == "" {
+			w.t.Errorf("%s has no value", host)
+		}
+		decided.Decisions[host] = map[string]rollout.Decision{"t0": decision}
+	}
+	checkSaid(w.t, &decided)
+	return &decided
+}
+
+// keep goes on to the next step, in the form in which it is kept.
+func (v *simValues) keep() {
+	text, err := json.Marshal(v.next)
+	read := &rollout.Memory{}
+	if err == nil {
+		err = json.Unmarshal(text, read)
+	}
+	again, _ := json.Marshal(read)
+	if err != nil || !bytes.Equal(text, again) || !reflect.DeepEqual(read.Contents, v.next.Contents) {
+		panic("a memory does not come back")
+	}
+	v.memory, v.given = read, rollout.ByCluster{}
+}
+
+// noteReleased notes what all stages have proven.
+func (w *world) noteReleased(out *rollout.Outcome) {
+	o, all := w.oracle["t0"], true
+	for stage := range len(w.settings.Stages) + 1 {
+		all = all && o.passed[stage]
+	}
+	switch next := w.values.next; {
+	case !w.isUniform():
+	case o.lost != nil || w.percent: // then only what was decided tells what is proven
+		if released := next.Contents[next.Released]; released == o.version {
+			w.values.released = released
+		}
+	case out.RolledOut || all && len(o.hosts) > 0 && !out.Progress[0].Failed:
+		w.values.released = o.version
+	}
+}

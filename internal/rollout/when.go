@@ -1,0 +1,187 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// look notes which windows are open now.
+func (r *run) look() {
+	r.open = r.Settings.Windows.Open(r.Now)
+	for i := range r.Settings.Stages {
+		if !r.Settings.Stages[i].Windows.Open(r.Now) {
+			if r.shut == nil {
+				r.shut = make([]bool, r.ways)
+			}
+			r.shut[i] = true
+		}
+	}
+}
+
+// isOpen says whether the windows of the rollout are open, and those of the stage of the host.
+func (r *run) isOpen(m *member) bool {
+	if !r.open || r.shut == nil {
+		return r.open
+	}
+	stage := r.stageOf(m)
+	return stage == outside || !r.shut[stage]
+}
+
+// mayBeShut says whether a stage that the host may be in has closed windows.
+func (r *run) mayBeShut(m *member) bool {
+	for i, shut := range r.shut {
+		if shut && m.info != nil && r.selects(i, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// outside is the stage of a host that is not in the fleet any more: none.
+const outside = -1
+
+// stageOf is the stage of a host in the settings. That of one that the change does not reach is the first that selects it,
+// without those that take a share: of which hosts, each change says anew.
+func (r *run) stageOf(m *member) int {
+	switch {
+	case m.info == nil:
+		return outside
+	case m.touched != nil:
+		return m.stage % r.ways
+	}
+	for i := range r.Settings.Stages {
+		if percent := r.Settings.Stages[i].Percent; (percent == 0 || percent == 100) && r.selects(i, m) {
+			return i
+		}
+	}
+	return r.ways - 1
+}
+
+// mayNotJoin says whether a host is new, and its stage has closed windows: it stays new until they open.
+func (r *run) mayNotJoin(host string) bool {
+	if r.shut == nil {
+		return false
+	}
+	_, known := r.Deployed[host]
+	return !known && !r.isOpen(&member{host: host, info: r.Hosts[host]})
+}
+
+// windowsOf are the windows that have to be open where a host of a stage is written.
+func (r *run) windowsOf(stage int) []gate.Windows {
+	if stage == outside || stage == r.ways-1 {
+		return []gate.Windows{r.Settings.Windows}
+	}
+	return []gate.Windows{r.Settings.Windows, r.Settings.Stages[stage].Windows}
+}
+
+// noteWrite notes that a folder is written that may be written only while windows are open.
+func (r *run) noteWrite(m *member) {
+	if r.Settings == nil {
+		return
+	}
+	if r.written == nil {
+		r.written = map[int]bool{}
+	}
+	r.written[r.stageOf(m)] = true
+}
+
+// windowed are the windows that have to be open for what is written.
+func (r *run) windowed() []gate.Windows {
+	var all []gate.Windows
+	for stage := outside; stage < r.ways; stage++ {
+		if !r.written[stage] {
+			continue
+		}
+		for i, windows := range r.windowsOf(stage) {
+			if len(windows) > 0 && (i > 0 || len(all) == 0) {
+				all = append(all, windows)
+			}
+		}
+	}
+	return all
+}
+
+// opening is when windows open that were asked for at a time; zero for never.
+type opening struct{ from, at time.Time }
+
+// opens is when the windows of the rollout and of a stage are open at once, from a time on; zero where no such time was found.
+func (r *run) opens(stage int, from time.Time) time.Time {
+	known, ok := r.openings[stage]
+	if !ok || from.Before(known.from) || !known.at.IsZero() && from.After(known.at) {
+		if r.openings == nil {
+			r.openings = map[int]opening{}
+		}
+		known = opening{from, gate.Opens(from, r.windowsOf(stage)...)}
+		r.openings[stage] = known
+	}
+	return known.at
+}
+
+// earliest is the earlier one of two times, of which a zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// notBefore is the earliest time at which something of a target may go on, as long as clusters say what they say now: zero
+// where neither windows nor the soak time decide that. never says that they decide, and that no window opens.
+func (r *run) notBefore(t *target, waitsFor string, waits *waits) (at time.Time, never bool) {
+	switch waitsFor {
+	case waitsForWindow, waitsForReady, waitsForTime:
+	default:
+		return at, false
+	}
+	for stage := range waits.windows {
+		at = earliest(at, r.opens(stage, r.Now))
+	}
+	never = waitsFor == waitsForWindow
+	if soaked := r.soaked(t); !soaked.IsZero() {
+		opens := soaked
+		if next := t.upcoming(); next != nil {
+			opens = r.opens(r.stageOf(next), soaked)
+		}
+		at, never = earliest(at, opens), true
+	}
+	return at, never && at.IsZero()
+}
+
+// upcoming is a host that is written once the soak time is over; nil where all are.
+func (t *target) upcoming() *member {
+	var next *member
+	for _, m := range t.members {
+		if m.touched != nil && m.counts() && m.pending() && !m.done && m.stage >= t.state.Passed && (next == nil || m.stage < next.stage) {
+			next = m
+		}
+	}
+	return next
+}
+
+// soaked is when the stage that a change is at is proven, or has room for another host, where only the soak time is waited for;
+// else zero.
+func (r *run) soaked(t *target) time.Time {
+	if t.state == nil || t.state.Passed >= len(r.stages) || r.Proposed {
+		return time.Time{}
+	}
+	c, stage := &t.counts, &r.stages[t.state.Passed]
+	unknown := c.unknown
+	if r.Settings.SkipUnknown {
+		unknown = 0
+	}
+	isGuessed := t.state.Guessed && (stage.ReadyPercent < 100 || c.failed > 0) // then more is asked for than a share
+	if c.waiting+unknown > 0 || isGuessed {
+		return time.Time{}
+	}
+	times, number := c.ends, max(1, ((c.total()-c.failed-c.unknown+unknown)*stage.ReadyPercent+99)/100-c.ready)
+	if c.written < c.hosts {
+		times, number = c.frees, c.open-stage.MaxConcurrent+1
+	}
+	if number < 1 || number > len(times) {
+		return time.Time{}
+	}
+	times = slices.SortedFunc(slices.Values(times), time.Time.Compare)
+	return times[number-1]
+}
