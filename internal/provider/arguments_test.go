@@ -362,7 +362,11 @@ func eachDeclaration(t *testing.T, folders []string, visit func(file string, nod
 func keysThatAreRead(t *testing.T) map[string]bool {
 	t.Helper()
 	keys, readers := map[string]bool{}, readersOf(t)
-	eachDeclaration(t, []string{".", "../fleet", "../agent", "../rollout", "../gate", "../constraint"}, func(file string, node ast.Node) {
+	folders, err := filepath.Glob("*") // one for each resource and data source
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachDeclaration(t, append(folders, ".", "../fleet", "../agent", "../rollout", "../gate", "../constraint"), func(file string, node ast.Node) {
 		if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
 			keys[key] = true
 		}
@@ -390,8 +394,8 @@ func keyOf(node ast.Node, readers map[string]bool) string {
 	if !isMethod || !isLiteral || literal.Kind != token.STRING || !readers[strings.ToLower(method.Sel.Name)] {
 		return ""
 	}
-	if on, isName := method.X.(*ast.Ident); isName && on.Name == "path" {
-		return "" // of the framework
+	if on, isName := method.X.(*ast.Ident); isName && (on.Name == "path" || on.Name == "table") {
+		return "" // of the framework, and of what data sources return
 	}
 	key, err := strconv.Unquote(literal.Value)
 	if err != nil || !keyPattern.MatchString(key) {

@@ -10,7 +10,7 @@ import (
 )
 
 // sayChanges are the resources with an attribute changes.
-var sayChanges = map[string]bool{"flotilla_assignment": true, "flotilla_agent": true}
+var sayChanges = map[string]bool{"flotilla_assignment": true, "flotilla_agent": true, "flotilla_rollout": true}
 
 // UpgradeResourceState reads the attribute changes as empty. A state has what the last apply changed, and the next plan
 // must not show those lines, nor leave out lines that are the same again. A refresh could empty it, too, but then

@@ -1,10 +1,7 @@
 package provider_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"path"
 	"strings"
 	"testing"
@@ -40,17 +37,7 @@ func runningCluster(t *testing.T, url, applied, tried string, folders ...string)
 			}
 		}
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		items, found := lists[r.URL.Path]
-		if !found && r.URL.Path != "/version" {
-			http.NotFound(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	return listing(t, lists)
 }
 
 func TestComplianceSaysWhatRuns(t *testing.T) {

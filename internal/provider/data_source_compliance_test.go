@@ -294,17 +294,7 @@ func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
 			"status": map[string]any{"observedGeneration": 1, "conditions": ready, "lastAppliedRevision": "dev@sha1:" + commit, "lastAttemptedRevision": "dev@sha1:" + commit},
 		})
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		items, found := lists[r.URL.Path]
-		if !found && r.URL.Path != "/version" {
-			http.NotFound(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
-	}))
-	t.Cleanup(server.Close)
-	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": listing(t, lists)}}}, map[string]any{"feedback": map[string]any{"clusters": true}})
 	drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
 	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; said.Err() != nil || drone["verdict"] != "behind" || drone["message"] != want || drone["commit"] != first {
 		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, said)
@@ -369,4 +359,20 @@ func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
 			return
 		}
 	}
+}
+
+// listing is a Kubernetes API that has nothing but lists, by their paths. It returns its URL.
+func listing(t *testing.T, lists map[string][]any) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		items, found := lists[r.URL.Path]
+		if !found && r.URL.Path != "/version" {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }

@@ -50,7 +50,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 		with("\n  hold = true")
 		waits("the end of hold")
 		with("\n  soak = \"24h\"\n  now = plantimestamp()")
-		waits("the soak time, until ")
+		waits("the soak time, not before ")
 		with("\n  now = plantimestamp()\n  windows = [{ kind = \"deny\", schedule = \"* * * * *\", duration = \"24h\" }]")
 		waits("a window")
 		with("\n  approval = true")
@@ -98,7 +98,7 @@ func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.
 		stage := newWorkdir(t, dev.w.tool, configuration)
 		stage.run("apply", "-input=false", "-auto-approve")
 		plan := change(t, stage.plan(), "flotilla_promotion.stage")
-		if !strings.Contains(got(plan.After, "candidate"), "1.8.0") || !strings.Contains(got(plan.After, "waiting_for"), "the soak time, until ") || field(plan.After, "promoted") != nil {
+		if !strings.Contains(got(plan.After, "candidate"), "1.8.0") || !strings.Contains(got(plan.After, "waiting_for"), "the soak time, not before ") || field(plan.After, "promoted") != nil {
 			t.Errorf("it says %v", plan.After)
 		}
 		writeFile(t, filepath.Join(stage.path, "stage.tf"), strings.Replace(block, `"24h"`, `"0s"`, 1))

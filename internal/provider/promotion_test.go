@@ -54,11 +54,11 @@ func TestPromotionLetsThroughWhatHasProvenItself(t *testing.T) {
 		{map[string]any{"candidate": "a", "open": true, "now": "2026-01-01T00:00:00Z"}, "a", nil},
 		{map[string]any{"candidate": "a", "open": false, "now": "2026-01-01T01:00:00Z"}, "a", nil}, // takes nothing back
 		{map[string]any{"candidate": "b", "open": false, "now": "2026-01-01T02:00:00Z"}, "a", "the gate to open"},
-		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T03:00:00Z"}, "a", "the soak time, until 2026-01-01T04:00:00Z"},
+		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T03:00:00Z"}, "a", "the soak time, not before 2026-01-01 04:00 UTC"},
 		{map[string]any{"candidate": "b", "open": false, "soak": "1h", "now": "2026-01-01T03:30:00Z"}, "a", "the gate to open"}, // a break
-		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T04:00:00Z"}, "a", "the soak time, until 2026-01-01T05:00:00Z"},
+		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T04:00:00Z"}, "a", "the soak time, not before 2026-01-01 05:00 UTC"},
 		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T05:00:00Z"}, "b", nil},
-		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "now": "2026-01-01T05:30:00Z"}, "b", "the soak time, until 2026-01-01T06:30:00Z"}, // a new one starts again
+		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "now": "2026-01-01T05:30:00Z"}, "b", "the soak time, not before 2026-01-01 06:30 UTC"}, // a new one starts again
 		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "hold": true, "now": "2026-01-01T07:00:00Z"}, "b", "the end of hold"},
 		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "pin": "a", "now": "2026-01-01T07:00:00Z"}, "a", "the end of pin"},
 		{map[string]any{"candidate": "c", "open": true, "now": "2026-01-01T08:00:00Z"}, "c", nil},

@@ -50,35 +50,45 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Config Sync, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
-			"clusters": connection.ClustersAttribute(),
-			"git":      gitAttribute(),
+			"clusters":     connection.ClustersAttribute(),
+			"git":          gitAttribute(),
+			"measurements": measurementsAttribute(),
 		},
 	}
 }
 
 // ValidateConfig checks what needs no server.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
-	var value, clusters types.Dynamic
+	var value, clusters, measurements types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("measurements"), &measurements)...)
 	decodeGit(value, &resp.Diagnostics)
 	connection.DecodeClusters(clusters, &resp.Diagnostics)
+	decodeMeasurements(measurements, &resp.Diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	var value, clusters types.Dynamic
+	var value, clusters, measurements types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("measurements"), &measurements)...)
 	settings := decodeGit(value, &resp.Diagnostics)
 	reached := connection.DecodeClusters(clusters, &resp.Diagnostics)
 	reached.WarnOfUnverified(&resp.Diagnostics)
+	measured := decodeMeasurements(measurements, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.certificates})
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
+		return
+	}
+	measureClient, err := measured.client(connection.UserAgent(p.version))
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("measurements"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
 	}
 	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(connection.UserAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
@@ -108,7 +118,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Release: p.version, UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources:  source.NewClient(client, settings.credentials),
-		Complete: settings.complete, Clusters: reached, Release: p.version, Clock: p.clock,
+		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
 }

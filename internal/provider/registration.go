@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/commitstatus"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
@@ -19,11 +20,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/history"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/inventory"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/manifests"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/measurements"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repositoryfiles"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/scheduling"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/values"
 )
 
 // Resources lists the constructors of all resources.
@@ -34,6 +37,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 		promotion.New,
 		clusterclaim.New,
 		commitstatus.New,
+		values.New,
 		stateonly.Cluster,
 		stateonly.ClusterType,
 		stateonly.ConfigContainer,
@@ -50,6 +54,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 // DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		clusterfacts.New,
 		comparison.New,
 		compliance.New,
 		configsnapshots.New,
@@ -57,6 +62,7 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 		history.New,
 		inventory.New,
 		manifests.New,
+		measurements.New,
 		overview.New,
 		repositoryfiles.New,
 		scheduling.New,

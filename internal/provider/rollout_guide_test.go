@@ -18,6 +18,7 @@ import (
 const (
 	stagesGuide   = "staged-rollouts.md.tmpl"
 	stagesExample = "examples/rollouts/stages/main.tf"
+	nightsExample = "examples/rollouts/windows/main.tf"
 )
 
 // staged is the configuration that the guide on staged rollouts shows, and clusters that report about it. Its time is
@@ -37,8 +38,14 @@ const prodAssignment = "flotilla_assignment.prod"
 // newStaged applies version 1 to all hosts, edits the HCL, and lets all clusters report that they are ready.
 func newStaged(t *testing.T, edits ...string) *staged {
 	t.Helper()
+	return stagedBy(t, stagesExample, edits...)
+}
+
+// stagedBy is newStaged of an example of the guide.
+func stagedBy(t *testing.T, example string, edits ...string) *staged {
+	t.Helper()
 	s := &staged{
-		t: t, url: bare(t), hcl: guideExample(t, stagesGuide, stagesExample),
+		t: t, url: bare(t), hcl: guideExample(t, stagesGuide, example),
 		clock: &stoppedClock{now: time.Date(time.Now().Year()+1, 1, 11, 8, 0, 0, 0, time.UTC)}, says: map[string]map[string]any{},
 	}
 	s.w = providertest.New(provider.StartAt(s.clock))

@@ -49,6 +49,8 @@ func hostileCluster(t *testing.T) *httptest.Server {
 		case "half":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"kind":%q,`, echo)
+		case "hub":
+			hubOfCanaries(w, r, echo)
 		case "hang":
 			<-r.Context().Done()
 		}
@@ -57,6 +59,31 @@ func hostileCluster(t *testing.T) *httptest.Server {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
+}
+
+// hubOfCanaries is a hub whose Argo CD and whose ClusterProfile have credentials.
+func hubOfCanaries(w http.ResponseWriter, r *http.Request, canary string) {
+	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	var answer any
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/secrets"):
+		metadata := map[string]any{"name": "cluster-a", "namespace": "argocd", "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": canary}}
+		server := url.URL{Scheme: "https", User: url.UserPassword("me", canary), Host: "registered.example.com", RawQuery: url.QueryEscape(canary)}
+		answer = map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{map[string]any{
+			"metadata": metadata, "data": map[string]any{"name": data("registered"), "server": data(server.String()), "config": data(canary), "shard": data(canary)},
+		}}}
+	case strings.HasSuffix(r.URL.Path, "/clusterprofiles"):
+		answer = map[string]any{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfileList", "items": []any{map[string]any{
+			"metadata": map[string]any{"name": "profiled", "annotations": map[string]any{"a": canary}}, "status": map[string]any{"credentialProviders": []any{map[string]any{"name": canary}}},
+		}}}
+	case strings.HasSuffix(r.URL.Path, "/version"):
+		answer = map[string]any{"gitVersion": "v1.31.2"}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // clusterCell is a cluster whose configuration has secrets, and what its verdict says.
@@ -100,6 +127,7 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 		"text":            {at("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
 		"garbage":         {at("garbage") + ", token = var.secret.token", notKubernetes},
 		"half":            {at("half") + ", token = var.secret.token", "closed the connection in"},
+		"hub":             {at("hub") + ", token = var.secret.token", "no "},
 		"hang":            {at("hang") + ", token = var.secret.token", "did not answer within"},
 		"untrusted":       {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
 		"gone":            {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},
@@ -141,6 +169,12 @@ data "flotilla_compliance" "test" {
   gitops_repo = { url = flotilla_assignment.test.gitops_repo.url, branch = "dev" }
   feedback    = { clusters = { deadline = "5s" } }
 }
+data "flotilla_cluster_facts" "test" {
+  sources = { clusters = { deadline = "5s" }, hub = "hub" }
+}
+output "facts" {
+  value = { of = data.flotilla_cluster_facts.test.clusters, evidence = data.flotilla_cluster_facts.test.evidence }
+}
 output "evidence" {
   value = data.flotilla_compliance.test.evidence
 }
@@ -161,6 +195,10 @@ output "metrics" {
 				if !strings.Contains(message, cells[cluster].want) {
 					t.Errorf("cluster %s: the message is %q, want %q", cluster, message, cells[cluster].want)
 				}
+			}
+
+			if facts := w.run("output", "-json", "facts"); !strings.Contains(facts, `"server":"https://registered.example.com"`) || !strings.Contains(facts, "profiled") {
+				t.Errorf("the clusters of the hub are not found: %s", facts)
 			}
 
 			// What is wrong with the configuration is an error, which must not show it either: some without the values of

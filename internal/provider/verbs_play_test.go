@@ -238,7 +238,7 @@ func (m *matrix) stateRm(verb string) {
 	m.taken(verb, before)
 }
 
-// taken applies what was imported: the assignment and the claim plan nothing; the agent and the promotion learn what an id
+// taken applies what was imported: the assignment and the claim plan nothing; the agent, the promotion and the rollout learn what an id
 // cannot say; what is only in the state is created. Nothing changes but the state.
 func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 	m.t.Helper()
@@ -249,7 +249,7 @@ func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 		switch {
 		case rows[name].id == nil:
 			want = []providertest.Action{providertest.Create}
-		case slices.Contains([]string{"flotilla_agent", "flotilla_promotion"}, name):
+		case slices.Contains([]string{"flotilla_agent", "flotilla_promotion", "flotilla_rollout"}, name):
 			want = append(want, providertest.Update)
 		}
 		got := providertest.NoOp

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -115,6 +117,17 @@ var rows = map[string]row{
 			return map[string]any{"candidate": fmt.Sprint("v", version), "open": false, "pin": fmt.Sprint("v", version)}
 		},
 		id: func(m *matrix) string { return fmt.Sprintf(`"v%d"`, m.version) },
+	},
+	"flotilla_rollout": {
+		attributes: func(_ *matrix, version int, twin string) map[string]any {
+			at := time.Date(2126, 11, 23, version, 0, 0, 0, time.UTC) // later than any value was given
+			return map[string]any{
+				"name": "kubernetes" + twin, "fleet": poolFleet("edge-1", "edge-2"), "wanted": fmt.Sprint("v", version), "stages": []any{},
+				"released": fmt.Sprint("v", version), // without it, a replacement is an error
+				"evidence": string((&observe.Evidence{Time: at, Clusters: map[string]observe.Cluster{}}).Marshal()),
+			}
+		},
+		id: func(m *matrix) string { return fmt.Sprintf(`{"edge-1":"v%[1]d","edge-2":"v%[1]d"}`, m.version) },
 	},
 	"flotilla_environment": {attributes: func(_ *matrix, version int, twin string) map[string]any {
 		return map[string]any{"name": "dev" + twin, "labels": labelled(version), "gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}}

@@ -165,7 +165,17 @@ func (w *Workspace) Taint(address string) {
 
 // ReadData reads a data source whose configuration is known.
 func (w *Workspace) ReadData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
-	p, said := w.begin(ctx, configuration, true)
+	return w.readData(ctx, configuration, typeName, attributes, true)
+}
+
+// PlanData reads a data source as a plan does, while the configuration of the provider may not be known yet. A data source
+// whose own configuration is not known is only validated.
+func (w *Workspace) PlanData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+	return w.readData(ctx, configuration, typeName, attributes, false)
+}
+
+func (w *Workspace) readData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any, known bool) (map[string]any, Diagnostics) {
+	p, said := w.begin(ctx, configuration, known)
 	if said.Err() != nil {
 		return nil, said
 	}
@@ -186,7 +196,7 @@ func (w *Workspace) ReadData(ctx context.Context, configuration Configuration, t
 	if err != nil {
 		return nil, broken(address, err)
 	}
-	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil {
+	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil || !config.IsFullyKnown() {
 		return nil, said
 	}
 	read, err := p.server.ReadDataSource(ctx, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: &value})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -18,7 +19,7 @@ import (
 // checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
 func (o *operation) checkEvidence(in rollout.Input) {
 	if in.Reports != nil {
-		repository.CheckClusters(o.steps.evidence, o.result.Fleet, o.diagnostics)
+		o.steps.evidence.CheckFleet(o.result.Fleet, o.diagnostics)
 	}
 	if in.Settings == nil {
 		return
@@ -32,79 +33,104 @@ func (o *operation) checkEvidence(in rollout.Input) {
 			last = record.Changed
 		}
 	}
-	if in.Now.Before(last) {
-		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
-			"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
-			in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+	for i, document := range o.steps.evidence.List {
+		if at := document.Time(); at.Before(last) {
+			o.diagnostics.AddAttributeWarning(o.steps.evidence.At[i], "Evidence is older than what is deployed", fmt.Sprintf(
+				"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
+				at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+		}
 	}
 }
 
-// reports returns a function that looks up the evidence about a folder on a cluster. The evidence's tip is the tip of
-// the branch when the clusters were asked. It returns false where the branch does not have that commit, or the commit
-// cannot be read.
-func (o *operation) reports(
-	ctx context.Context, evidence *observe.Evidence, in rollout.Input,
-) (func(string, rollout.Key) rollout.Report, bool) {
-	past := map[string]rollout.Trees{}
+// newest is the newest document of flotilla_compliance, and where it is; nil where there is none.
+func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
+	for i, document := range c.evidence.List {
+		if of := document.Compliance; of != nil && (newest == nil || of.Time.After(newest.Time)) {
+			newest, at = of, c.evidence.At[i]
+		}
+	}
+	return newest, at
+}
+
+// reports returns a function that looks up what all evidence says about a folder on a cluster; nil where none says anything. It
+// returns false where the branch does not have the tip of some evidence, or a commit cannot be read.
+func (o *operation) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
+	past := map[string]rollout.Trees{} // by commit: what the owner has there
 	switch {
 	case o.known == nil:
-		past[evidence.Tip] = o.current
+		if newest, _ := o.steps.newest(); newest != nil {
+			past[newest.Tip] = o.current
+		}
 	case o.private != nil && o.private.Tip != "" && !o.private.Proposed:
 		past[o.private.Tip] = o.current
 	}
-	if _, seen := past[evidence.Tip]; evidence.Tip != "" && !seen && !o.hasCommit(ctx, evidence.Tip) {
-		return nil, false
-	}
-	for _, commit := range append([]string{evidence.Tip}, commitsOfRemoved(evidence, in)...) {
-		if _, ok := past[commit]; ok || commit == "" {
+	var knowing []evidence.Lookup
+	for i, document := range o.steps.evidence.List {
+		of := document.Compliance
+		if of == nil || len(of.Clusters) == 0 {
 			continue
 		}
-		trees, err := o.treesAt(ctx, commit)
-		if err != nil {
-			repository.AddError(ctx, o.diagnostics, err, false)
+		if _, seen := past[of.Tip]; of.Tip != "" && !seen && !o.hasCommit(ctx, of.Tip, o.steps.evidence.At[i]) {
 			return nil, false
 		}
-		past[commit] = trees
+		for _, commit := range append([]string{of.Tip}, commitsOfRemoved(of, in)...) {
+			if _, ok := past[commit]; ok || commit == "" {
+				continue
+			}
+			trees, err := o.treesAt(ctx, commit)
+			if err != nil {
+				repository.AddError(ctx, o.diagnostics, err, false)
+				return nil, false
+			}
+			past[commit] = trees
+		}
+		knowing = append(knowing, lookup(of, past))
 	}
+	return o.steps.evidence.Reports(in, knowing...), true
+}
+
+// lookup looks up a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked. past has
+// what the owner had there, and at some other commits.
+func lookup(of *observe.Evidence, past map[string]rollout.Trees) evidence.Lookup {
 	return func(cluster string, key rollout.Key) rollout.Report {
-		content := evidence.Assignment(cluster, key.String())
+		content := of.Assignment(cluster, key.String())
 		report := rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
 		if content.AtTip {
-			report.Tree = past[evidence.Tip][key.Host][key.DeploymentTarget]
+			report.Tree = past[of.Tip][key.Host][key.DeploymentTarget]
 			if trees, ok := past[content.Commit]; ok && report.Tree == "" {
 				report.Tree = trees[key.Host][key.DeploymentTarget]
 			}
 		}
 		return report
-	}, true
+	}
 }
 
 // hasCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another
-// repository.
-func (o *operation) hasCommit(ctx context.Context, id string) bool {
+// repository. at is where the evidence is.
+func (o *operation) hasCommit(ctx context.Context, id string, at path.Path) bool {
 	found, err := o.connection.Delivery.Commits(ctx, o.formerOwner(), []string{id}, nil)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return false
 	}
-	return repository.CheckTip(found[id], o.intent.Owner.Location.Branch, o.diagnostics)
+	return repository.CheckTip(found[id], o.intent.Owner.Location.Branch, at, o.diagnostics)
 }
 
 // commitsOfRemoved returns the commits that clusters of hosts have on which a folder is to be removed. Evidence has only
 // the folders that existed when it was gathered. Whether a cluster still has an older one follows from its commit.
-func commitsOfRemoved(evidence *observe.Evidence, in rollout.Input) []string {
+func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	if in.State == nil {
 		return nil
 	}
 	var commits []string
 	for target, state := range in.State.Targets {
-		for host, of := range state.Hosts {
+		for host, ofHost := range state.Hosts {
 			info := in.Hosts[host]
-			if of.Gone.IsZero() || info == nil {
+			if ofHost.Gone.IsZero() || info == nil {
 				continue
 			}
 			for _, cluster := range info.Clusters {
-				content := evidence.Assignment(cluster, rollout.Key{Host: host, DeploymentTarget: target}.String())
+				content := of.Assignment(cluster, rollout.Key{Host: host, DeploymentTarget: target}.String())
 				if content.AtTip {
 					commits = append(commits, content.Commit)
 				}

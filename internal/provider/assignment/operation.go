@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -242,6 +243,9 @@ func (o *operation) addOtherLines() {
 	if rollout {
 		lines = o.outcome.Lines()
 	}
+	if !rollout && o.outcome != nil && o.outcome.HasMore() {
+		o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout waits", wording.Lines(o.outcome.Lines(), changes.MaxLines))
+	}
 	proven := !o.model.Proven.IsUnknown() && !o.model.Proven.Equal(o.prior.Proven) && !o.model.Proven.IsNull()
 	if proven {
 		lines = append(lines, provenLine)
@@ -323,7 +327,7 @@ func (o *operation) isDone() bool {
 		if !o.known.Drift.IsNone() {
 			o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
 				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
-				o.known.Owner.Name, o.steps.settings.Windows.Waits(o.steps.evidence.Time)))
+				o.known.Owner.Name, gate.Waits(o.steps.evidence.Time(), o.steps.settings.Windows)))
 		}
 		return true
 	}

@@ -1,16 +1,10 @@
 package assignment
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/ascii85"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -54,26 +48,7 @@ type savedRecord struct {
 	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
 }
 
-const (
-	ownerEntry = "owner"
-	// privateFormat is the format of the private state. A later format is not read: the repository's records are used
-	// in its place.
-	privateFormat = 1
-	// maxPrivate bounds the unpacked size, since a state may have been edited.
-	maxPrivate = 256 << 20
-)
-
-// sealed is the form in which Terraform keeps the private state, which must be JSON.
-type sealed struct {
-	Format int    `json:"format"`
-	Data   string `json:"data"` // ascii85 of the gzipped JSON of that, without characters that JSON escapes
-}
-
-// Terraform and the framework encode the text twice in base64, so that each byte of it counts almost double.
-var (
-	toJSONText   = strings.NewReplacer(`"`, "v", "&", "w", "<", "x", ">", "y", `\`, "~")
-	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
-)
+const ownerEntry = "owner"
 
 // loadAssignment reads the private state; nil where there is none.
 func loadAssignment(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *assignmentPrivate {
@@ -81,8 +56,8 @@ func loadAssignment(ctx context.Context, private privatestate.State, diagnostics
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {
 		return nil
 	}
-	m, err := unseal(text)
-	if err != nil {
+	m := &assignmentPrivate{}
+	if err := privatestate.Unseal(text, m); err != nil {
 		diagnostics.AddWarning("Private state cannot be read",
 			tfvalue.Sentence(fmt.Sprintf("what the assignment wrote is taken from the repository's records instead: %s", err)))
 		return nil
@@ -90,69 +65,14 @@ func loadAssignment(ctx context.Context, private privatestate.State, diagnostics
 	return m
 }
 
-func unseal(text []byte) (*assignmentPrivate, error) {
-	var s sealed
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, err
-	}
-	if s.Format != privateFormat {
-		return nil, fmt.Errorf("it has format %d, of another version of the provider", s.Format)
-	}
-	text85 := []byte(fromJSONText.Replace(s.Data))
-	packed := make([]byte, 4*len(text85))
-	length, _, err := ascii85.Decode(packed, text85, true)
-	if err != nil {
-		return nil, err
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed[:length]))
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(unpacked, maxPrivate))
-	if err != nil {
-		return nil, err
-	}
-	m := &assignmentPrivate{}
-	if err := json.Unmarshal(content, m); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 // save writes the private state.
 func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
-	text, err := m.seal()
+	text, err := privatestate.Seal(m)
 	if err != nil {
 		diagnostics.AddError("Private state cannot be written", err.Error())
 		return
 	}
 	diagnostics.Append(private.SetKey(ctx, ownerEntry, text)...)
-}
-
-// compressors are used again, since creating one takes longer than compressing a small text.
-var compressors = sync.Pool{New: func() any {
-	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
-	return writer
-}}
-
-func (m *assignmentPrivate) seal() ([]byte, error) {
-	content, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var packed bytes.Buffer
-	writer := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(writer)
-	writer.Reset(&packed)
-	if _, err := writer.Write(content); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	text85 := make([]byte, ascii85.MaxEncodedLen(packed.Len()))
-	text85 = text85[:ascii85.Encode(text85, packed.Bytes())]
-	return json.Marshal(sealed{Format: privateFormat, Data: toJSONText.Replace(string(text85))})
 }
 
 // refreshed is the private state with what a refresh has found. m may be nil.
@@ -176,7 +96,7 @@ func (m *assignmentPrivate) isLost() bool { return m == nil || m.Rollout == nil 
 
 // needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
 func (m *assignmentPrivate) needsRecords() bool {
-	return !m.Drift.Gone && (m.isLost() || len(m.Rollout.Targets) > 0)
+	return !m.Drift.Gone && (m.isLost() || m.Rollout != nil && len(m.Rollout.Targets) > 0)
 }
 
 // isUnderWay says whether a folder with this tree has been written by a rollout that is under way.

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -106,7 +107,7 @@ func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 
 func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipeline.Rendering, out *rollout.Outcome) {
 	t.Helper()
-	text, err := m.seal()
+	text, err := privatestate.Seal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	m.Drift = delivery.Drift{
 		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Gone: true,
 	}
-	text, err := m.seal()
+	text, err := privatestate.Seal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if again := m.rendering(rendering.Result, to, c); again == nil || !maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
 		t.Error("trees are rendered again")
 	}
-	text, err := m.seal()
+	text, err := privatestate.Seal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,5 +265,27 @@ func TestPrivateStateThatCannotBeReadIsAnError(t *testing.T) {
 		if _, err := unseal([]byte(text)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func unseal(text []byte) (*assignmentPrivate, error) {
+	m := &assignmentPrivate{}
+	return m, privatestate.Unseal(text, m)
+}
+
+// What was edited, or damaged, is not taken for what was written.
+func TestADamagedPrivateStateIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{`{"rollout":{"targets":{"app":null}}}`, `{"rollout":{"targets":{"app":{"hosts":{"edge":null}}}}}`, `[]`} {
+		text, err := privatestate.Seal(json.RawMessage(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := unseal(text); err == nil {
+			t.Errorf("%s is read as %+v", content, again)
+		}
+	}
+	if (&assignmentPrivate{Model: "{}"}).needsRecords() {
+		t.Error("a private state without a rollout needs records")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -37,7 +38,7 @@ func (o *operation) setProven(ctx context.Context, done bool) {
 		o.model.Proven = o.prior.Proven
 		return
 	}
-	if !fleet.IsKnown(tfvalue.Plain(o.model.Candidate)) || o.model.RolledOut.IsUnknown() || o.model.Evidence.IsUnknown() {
+	if !fleet.IsKnown(tfvalue.Plain(o.model.Candidate)) || o.model.RolledOut.IsUnknown() || !o.steps.evidence.Known {
 		return
 	}
 	o.model.Proven = o.prior.Proven
@@ -72,16 +73,23 @@ func (o *operation) writes() bool {
 // isReady says whether all clusters are ready, by the evidence of an assignment without a rollout: with one, rolled_out
 // says so.
 func (o *operation) isReady(ctx context.Context) bool {
-	evidence := o.steps.evidence
-	if evidence == nil || o.steps.settings != nil || len(evidence.Clusters) == 0 || o.rendering == nil {
+	if o.steps.settings != nil || o.rendering == nil || !o.steps.evidence.Speaks() {
 		return true
 	}
 	if !o.connection.CanAsk() {
 		return false
 	}
-	in := rollout.Input{Wanted: o.rendering.Wanted(), Hosts: o.hosts(), Now: evidence.Time}
+	in := rollout.Input{
+		Wanted: o.rendering.Wanted(), Deployed: o.known.Trees, Found: o.current, Hosts: o.hosts(), Now: o.steps.evidence.Time(),
+		Records: map[rollout.Key]rollout.Record{},
+	}
+	if o.private != nil {
+		for key, tree := range folder.All(in.Wanted) { // which of them were written last is not kept without a rollout
+			in.Records[key] = rollout.Record{Tree: tree, Changed: o.private.Changed}
+		}
+	}
 	var ok bool
-	if in.Reports, ok = o.reports(ctx, evidence, in); !ok {
+	if in.Reports, ok = o.reports(ctx, in); !ok {
 		return false
 	}
 	o.checkEvidence(in)

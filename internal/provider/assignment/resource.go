@@ -97,8 +97,9 @@ var definition = schema.Schema{
 			Optional: true,
 			MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
 				"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
-				"approval}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
-				"stages before are proven for its content, and halts while any host that has the content has failed. `on_failure` is `halt` (default) or `roll_back`, for what has " +
+				"approval, windows}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
+				"stages before are proven for its content, and halts while any host that has the content has failed. What it loses goes, " +
+				"stage by stage, once all that is written of it is proven. A window is `{kind, schedule, duration, time_zone}`: those of the rollout and of the stage have to be open. `on_failure` is `halt` (default) or `roll_back`, for what has " +
 				"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
 				"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
 				"goes at once.",
@@ -108,10 +109,12 @@ var definition = schema.Schema{
 			MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
 				"A list that is not given is all, and an empty one none. `until` is a time, which is compared with the time of the evidence.",
 		},
-		"evidence": schema.StringAttribute{
+		"evidence": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it. It is write-only: in no state, and no difference in a plan. " +
-				"Its time is the time of the rollout: a clock is read only to check windows before writing.",
+			MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
+				"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
+				"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
+				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
 		},
 		"timeouts": schema.DynamicAttribute{
 			Optional: true,
@@ -182,7 +185,7 @@ type model struct {
 	Timeouts      types.Dynamic `tfsdk:"timeouts"`
 	Rollout       types.Dynamic `tfsdk:"rollout"`
 	Holds         types.Dynamic `tfsdk:"holds"`
-	Evidence      types.String  `tfsdk:"evidence"`
+	Evidence      types.Dynamic `tfsdk:"evidence"`
 	Source        types.Dynamic `tfsdk:"source"`
 	Candidate     types.Dynamic `tfsdk:"candidate"`
 	Proven        types.Dynamic `tfsdk:"proven"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -12,11 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -26,8 +25,8 @@ import (
 type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything at once
 	holds    []rollout.Hold
-	evidence *observe.Evidence // nil where there is none
-	known    bool              // false while some of it is not known yet
+	evidence evidencelist.Given
+	known    bool // false while some of it is not known yet
 }
 
 // plain says that there is no rollout and no hold.
@@ -47,10 +46,10 @@ func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 		tfvalue.AddFindings(diagnostics, path.Root("holds"), "Invalid holds", tfvalue.Inner(findings))
 		s.holds, s.known = holds, s.known && known
 	}
-	switch {
-	case m.Evidence.IsUnknown():
+	switch s.evidence = evidencelist.Decode(m.Evidence, diagnostics); {
+	case !s.evidence.Known:
 		s.known = s.known && !isRollout && len(s.holds) == 0
-	case m.Evidence.IsNull():
+	case len(s.evidence.List) == 0:
 		if isRollout {
 			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
 				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.")
@@ -62,14 +61,6 @@ func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 				break
 			}
 		}
-	default:
-		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))
-		if err != nil {
-			diagnostics.AddAttributeError(path.Root("evidence"), "Invalid evidence", tfvalue.Sentence(err.Error()))
-			s.known = false
-			return s
-		}
-		s.evidence = evidence
 	}
 	return s
 }
@@ -84,7 +75,9 @@ func (o *operation) decideRollout(ctx context.Context) bool {
 		if o.known != nil {
 			before = &o.known.Owner
 		}
-		repository.CheckAbout(o.steps.evidence, o.intent.Owner, before, o.diagnostics)
+		for i, document := range o.steps.evidence.List {
+			repository.CheckAbout(document.Compliance, o.intent.Owner, before, o.steps.evidence.At[i], o.diagnostics)
+		}
 	}
 	if o.diagnostics.HasError() {
 		return false
@@ -108,8 +101,8 @@ func (o *operation) decideRollout(ctx context.Context) bool {
 	if o.checkEvidence(in); o.diagnostics.HasError() {
 		return false
 	}
-	if o.known == nil && o.steps.evidence == nil && !o.applies {
-		return false // what is held is what the branch has by then
+	if newest, _ := o.steps.newest(); newest == nil && o.known == nil && !o.applies {
+		return false // what waits is what the branch has by then
 	}
 	out := o.advance(ctx, in)
 	if o.diagnostics.HasError() {
@@ -167,31 +160,26 @@ func (o *operation) rolloutInput(ctx context.Context, wanted rollout.Trees) (in 
 		}
 	}
 	in.Found = o.current
-	if evidence := o.steps.evidence; evidence != nil {
-		in.Now = evidence.Time
-		if len(evidence.Clusters) > 0 {
-			if in.Reports, ok = o.reports(ctx, evidence, in); !ok {
-				return in, false
-			}
-		}
-	}
-	return in, true
+	in.Now = o.steps.evidence.Time()
+	in.Reports, ok = o.reports(ctx, in)
+	return in, ok
 }
 
 // addWritten adds what the branch has of an assignment without a state: as of the commit at which the evidence was
 // gathered, since the branch may move on until the apply.
 func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
-	owner, evidence := o.formerOwner(), o.steps.evidence
+	owner := o.formerOwner()
+	newest, at := o.steps.newest()
 	var written gitops.Written
 	var err error
 	switch {
-	case evidence == nil:
+	case newest == nil:
 		written, err = o.connection.Delivery.Written(ctx, owner, nil)
-	case evidence.Tip != "":
-		written, err = o.connection.Delivery.WrittenAt(ctx, owner, evidence.Tip)
+	case newest.Tip != "":
+		written, err = o.connection.Delivery.WrittenAt(ctx, owner, newest.Tip)
 	}
 	if errors.Is(err, git.ErrCommit) {
-		o.hasCommit(ctx, evidence.Tip) // says so
+		o.hasCommit(ctx, newest.Tip, at) // says so
 		return false
 	}
 	if err != nil {
@@ -236,14 +224,11 @@ func (o *operation) hosts() map[string]*rollout.Host {
 	}
 	hosts := make(map[string]*rollout.Host, len(o.result.Schedule.Hosts))
 	for _, host := range o.result.Schedule.Hosts {
-		reserved := fleet.Labels{"environment": o.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
-		entry := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
-		entry.Labels = entry.TypeLabels
+		clusters := ofType[host.ClusterType.Name]
 		if host.Cluster != nil {
-			entry.IsCluster, entry.Clusters = true, []string{host.Cluster.Name}
-			entry.Labels = fleet.Merge(host.Labels, reserved, fleet.Labels{"cluster": host.Cluster.Name})
+			clusters = []string{host.Cluster.Name}
 		}
-		hosts[host.Name] = entry
+		hosts[host.Name] = rollout.HostOf(o.result.Fleet.Environment, host.ClusterType, host.Cluster, clusters)
 	}
 	return hosts
 }
@@ -327,21 +312,14 @@ func (o *operation) isUnderWay() bool { return o.outcome != nil && len(o.outcome
 // isClosed says that no window is open, so that nothing changes.
 func (o *operation) isClosed() bool { return o.outcome != nil && o.outcome.Closed }
 
-// checkWindows refuses to write where the windows have closed since the plan. It is the only part of a rollout that
-// reads a clock.
+// checkWindows refuses to write where the windows for what is written have closed since the plan: those of the rollout, and of
+// the stages in which something is written. It is the only part of a rollout that reads a clock.
 func (o *operation) checkWindows() bool {
-	if o.outcome == nil || !o.outcome.Windowed || o.steps.settings.Windows.Open(o.now()) {
+	if o.outcome == nil || gate.Open(o.connection.Now(), o.outcome.Windowed...) {
 		return true
 	}
 	o.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
 		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
-		o.steps.settings.Windows.Waits(o.now())))
+		gate.Waits(o.connection.Now(), o.outcome.Windowed...)))
 	return false
-}
-
-func (o *operation) now() time.Time {
-	if o.connection.Clock != nil {
-		return o.connection.Clock.Now()
-	}
-	return time.Now()
 }

@@ -114,12 +114,12 @@ const (
 // addError reports what is wrong with a side at its attribute.
 func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	var side *comparison.SideError
-	if timeouts.AddEnded(ctx, diagnostics, err) || !errors.As(err, &side) {
-		return
+	attribute := "left"
+	if errors.As(err, &side) && side.Right {
+		attribute = "right"
 	}
-	at := path.Root("left")
-	if side.Right {
-		at = path.Root("right")
+	if timeouts.AddEndedOf(ctx, diagnostics, err, attribute, "Nothing was written.") {
+		return
 	}
 	kind := repository.KindOf(err, "Repository cannot be used")
 	switch {
@@ -128,5 +128,5 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	case errors.Is(err, git.ErrCommit):
 		kind.Summary, kind.Advice = "No such commit", " The data source flotilla_history lists the commits of a branch."
 	}
-	diagnostics.AddAttributeError(at, kind.Summary, tfvalue.Sentence(err.Error())+kind.Advice)
+	diagnostics.AddAttributeError(path.Root(attribute), kind.Summary, tfvalue.Sentence(err.Error())+kind.Advice)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -18,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // New returns the data source.
@@ -88,16 +86,17 @@ var missingKeys = table.Object[string]{
 
 // read schedules and hydrates the fleet.
 func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
-	f, scheduled, hydrated := m.compute(c, diagnostics)
-	if diagnostics.HasError() {
+	computed := m.compute(c, diagnostics)
+	if computed == nil || diagnostics.HasError() {
 		return
 	}
+	scheduled, hydrated := computed.Schedule, computed.Snapshots
 	uses, err := hydrate.Uses(hydrated, scheduled.Assignments, m.Key.ValueString())
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("key"), "Invalid key", tfvalue.Sentence(err.Error()))
 		return
 	}
-	if m.Check(f, diagnostics); diagnostics.HasError() {
+	if m.Check(computed.Fleet, diagnostics); diagnostics.HasError() {
 		return
 	}
 	using := make(map[string]bool, len(uses))
@@ -121,16 +120,12 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 }
 
 // compute takes the fleet as everything else does. For advice it is hydrated alone: what is missing is no error then.
-func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) (*fleet.Fleet, *schedule.Result, *hydrate.Result) {
+func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Result {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
-	if m.Advise.ValueBool() {
-		f, scheduled, hydrated, found := pipeline.Hydrate(value)
-		fleetvalue.AddErrors(diagnostics, found)
-		return f, scheduled, hydrated
+	if !m.Advise.ValueBool() {
+		return c.Compute(value, diagnostics)
 	}
-	computed := c.Compute(value, diagnostics)
-	if computed == nil {
-		return nil, nil, nil
-	}
-	return computed.Fleet, computed.Schedule, computed.Snapshots
+	result, found := pipeline.Hydrate(value)
+	fleetvalue.AddErrors(diagnostics, found)
+	return result
 }

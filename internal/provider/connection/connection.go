@@ -3,6 +3,7 @@ package connection
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
@@ -22,9 +24,11 @@ type Connection struct {
 	// complete is false while a credential is unknown, so that no request can be sent yet.
 	Complete bool
 	Clusters Clusters
-	Release  string
-	fleets   pipeline.Cache
-	Agents   agent.Cache
+	// Measure asks servers for figures; nil while a credential for them is unknown.
+	Measure *measure.Client
+	Release string
+	fleets  pipeline.Cache
+	Agents  agent.Cache
 	// createdObjects are the objects of the agents that this process has created, by cluster and object.
 	CreatedObjects sync.Map
 	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
@@ -34,6 +38,15 @@ type Connection struct {
 
 // CanAsk says whether repositories and Git hosts can be asked already.
 func (c *Connection) CanAsk() bool { return c != nil && c.Complete }
+
+// Now is the time, in whole seconds of UTC.
+func (c *Connection) Now() time.Time {
+	now := time.Now()
+	if c != nil && c.Clock != nil {
+		now = c.Clock.Now()
+	}
+	return now.UTC().Truncate(time.Second)
+}
 
 // UserAgent is the User-Agent of requests: the provider, and its release.
 func UserAgent(release string) string { return "terraform-provider-flotilla/" + release }

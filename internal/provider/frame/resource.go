@@ -174,6 +174,9 @@ func (r *servedResource[M]) call(
 	}
 	do(ctx, c)
 	for _, attribute := range writeOnly {
+		if given, ok := attribute.(*types.Dynamic); ok && given.IsUnderlyingValueNull() {
+			continue // OpenTofu compares the type of a null with that of the configuration
+		}
 		reflect.ValueOf(attribute).Elem().SetZero() // null
 	}
 	return c.Store || !c.Diagnostics.HasError()

@@ -139,8 +139,8 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		return
 	}
 	question.in.Result = computed
-	if repository.CheckAbout(question.in.Evidence, question.in.Owner, nil, diagnostics); question.in.Evidence != nil && !diagnostics.HasError() {
-		repository.CheckClusters(question.in.Evidence, computed.Fleet, diagnostics)
+	if repository.CheckAbout(question.in.Evidence, question.in.Owner, nil, path.Root("evidence"), diagnostics); question.in.Evidence != nil && !diagnostics.HasError() {
+		repository.CheckClusters(question.in.Evidence, computed.Fleet, path.Root("evidence"), diagnostics)
 	}
 	if diagnostics.HasError() {
 		return
@@ -223,5 +223,5 @@ func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) 
 	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
 		return
 	}
-	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, diagnostics)
+	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics)
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
@@ -108,11 +108,11 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 	q.in.Progress = repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	q.in.Comparisons = m.decodeComparisons(diagnostics)
 	if !m.Evidence.IsNull() {
-		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))
+		parsed, err := evidence.ParseCompliance([]byte(m.Evidence.ValueString()))
 		if err != nil {
 			diagnostics.AddAttributeError(path.Root("evidence"), "Invalid evidence", tfvalue.Sentence(err.Error()))
 		}
-		q.in.Evidence = evidence
+		q.in.Evidence = parsed
 	}
 	return q
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // ofOwners says that the page is of all owners of the branch: neither name nor fleet is given.
@@ -69,7 +70,7 @@ func (m *model) readOwners(ctx context.Context, c *connection.Connection, diagno
 	}
 	result := overview.BuildOwners(in)
 	if err := m.setPage(result, &q); err != nil {
-		diagnostics.AddError("Cannot write the page", err.Error())
+		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
 		return
 	}
 	m.Summary, m.Audit = summary.Value(numbers{result.Counts, audit.Summary{}}), types.ObjectNull(auditors.Type().AttrTypes)

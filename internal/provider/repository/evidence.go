@@ -14,8 +14,8 @@ import (
 )
 
 // CheckAbout refuses evidence of another assignment than the owner. Evidence of what it was called before, if that is not nil, is
-// accepted. CheckTip checks the repository.
-func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delivery.Owner, diagnostics *diag.Diagnostics) {
+// accepted. at is where the evidence is. CheckTip checks the repository.
+func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delivery.Owner, at path.Path, diagnostics *diag.Diagnostics) {
 	is := about(owner)
 	if evidence == nil || evidence.About == is {
 		return
@@ -27,7 +27,7 @@ func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delive
 			return
 		}
 	}
-	diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
+	diagnostics.AddAttributeError(at, "Evidence of another assignment", fmt.Sprintf(
 		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
 }
 
@@ -36,27 +36,23 @@ func about(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
-// CheckClusters refuses evidence that knows clusters, and none of the fleet.
-func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, diagnostics *diag.Diagnostics) {
+// CheckClusters refuses evidence that knows clusters, and none of the fleet. at is where the evidence is.
+func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, diagnostics *diag.Diagnostics) {
 	known := slices.ContainsFunc(of.Clusters, func(cluster fleet.Cluster) bool {
 		_, ok := evidence.Clusters[cluster.Name]
 		return ok
 	})
 	if len(evidence.Clusters) > 0 && len(of.Clusters) > 0 && !known {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+		diagnostics.AddAttributeError(at, "Evidence of another fleet",
 			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
 	}
 }
 
 // CheckTip refuses evidence that was gathered at a commit which the branch does not have: it is about another repository.
-// found is what the branch has of that commit.
-func CheckTip(found gitops.Commit, branch string, diagnostics *diag.Diagnostics) bool {
-	return checkTipAt(path.Root("evidence"), found, branch, diagnostics)
-}
-
-func checkTipAt(attribute path.Path, found gitops.Commit, branch string, diagnostics *diag.Diagnostics) bool {
+// found is what the branch has of that commit, at is where the evidence is.
+func CheckTip(found gitops.Commit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
-		diagnostics.AddAttributeError(attribute, "Evidence of another repository", fmt.Sprintf(
+		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
 				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.", branch, found.Reason))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -61,7 +62,7 @@ func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location
 			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
 				"The evidence is about %s. What the branch has of it is of environment %q.", e.About, owner.Owner.Environment))
 		case len(e.Clusters) > 0 && e.Tip != "":
-			checkTipAt(element, owner.Seen.Past[e.Tip], at.Branch, diagnostics)
+			CheckTip(owner.Seen.Past[e.Tip], at.Branch, element, diagnostics)
 		}
 	}
 	if diagnostics.HasError() {
@@ -80,7 +81,7 @@ func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diag
 			continue
 		}
 		at := path.Root(evidencesName).AtListIndex(i)
-		parsed, err := observe.Parse([]byte(text.ValueString()))
+		parsed, err := evidence.ParseCompliance([]byte(text.ValueString()))
 		if err != nil {
 			diagnostics.AddAttributeError(at, "Invalid evidence", tfvalue.Sentence(err.Error()))
 			continue

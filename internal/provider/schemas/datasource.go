@@ -5,14 +5,24 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // ComputedText is a computed text attribute of a data source.
 func ComputedText(what string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+}
+
+// Evidence is a document as the value of an attribute. One that is longer than a rollout reads is an error, with a remedy.
+func Evidence(document []byte, remedy string, diagnostics *diag.Diagnostics) types.String {
+	if size := len(document); size > observe.MaxEvidence {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence is too long", fmt.Sprintf("It would have %d MiB, and %d MiB are the most: %s.", size>>20, observe.MaxEvidence>>20, remedy))
+	}
+	return types.StringValue(string(document))
 }
 
 // The length of Markdown, in bytes.

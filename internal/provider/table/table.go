@@ -63,6 +63,31 @@ func Texts[T any](name, what string, of func(T) []string) Attribute[T] {
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return of(row) }}
 }
 
+// TextsByName is an attribute that is a map of texts; null where of returns nil.
+func TextsByName[T any](name, what string, of func(T) map[string]string) Attribute[T] {
+	return mapOf(name, what, types.StringType, of, func(text string) attr.Value { return types.StringValue(text) })
+}
+
+// NumbersByName is an attribute that is a map of numbers; null where of returns nil.
+func NumbersByName[T any](name, what string, of func(T) map[string]float64) Attribute[T] {
+	return mapOf(name, what, types.Float64Type, of, func(number float64) attr.Value { return types.Float64Value(number) })
+}
+
+func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string]V, value func(V) attr.Value) Attribute[T] {
+	attribute := schema.MapAttribute{Computed: true, ElementType: element, MarkdownDescription: what}
+	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
+		found := of(row)
+		if found == nil {
+			return nil
+		}
+		values := make(map[string]attr.Value, len(found))
+		for name := range found {
+			values[name] = value(found[name])
+		}
+		return types.MapValueMust(element, values)
+	}}
+}
+
 // Objects is an attribute that is a list of objects.
 func Objects[T, U any](name, what string, object Object[U], of func(T) []U) Attribute[T] {
 	attribute := object.ListAttribute(what)
@@ -254,6 +279,12 @@ func valueOf(typ attr.Type, value any) attr.Value {
 		return value
 	case writer:
 		return value.value()
+	}
+	switch typ := typ.(type) {
+	case types.ListType:
+		return types.ListNull(typ.ElemType)
+	case types.MapType:
+		return types.MapNull(typ.ElemType)
 	}
 	switch typ {
 	case types.Int64Type:

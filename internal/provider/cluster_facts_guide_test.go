@@ -1,0 +1,114 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+// What clusters say of themselves are labels that policies select by. A cluster that falls silent keeps them, and what runs
+// there; without what it said the last time, the plan is an error, and nothing goes.
+func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
+	t.Parallel()
+	example := guideExample(t, "what-runs-where.md.tmpl", "examples/observing/facts/main.tf")
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := &sayingClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}
+			clusters := world.start(t)("edge-1", "edge-2")
+			url := bare(t)
+			text := strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(url))
+			for name, cluster := range clusters {
+				of := cluster.(map[string]any)
+				text = strings.ReplaceAll(text, fmt.Sprintf("kubeconfig = file(%q)", name+".kubeconfig"),
+					fmt.Sprintf("host = %q, token = %q, cluster_ca_certificate = %q", of["host"], of["token"], of["cluster_ca_certificate"]))
+			}
+			w := newWorkdir(t, tool, map[string]string{"main.tf": text})
+			changes := func() string {
+				t.Helper()
+				for _, change := range w.plan().ResourceChanges {
+					if change.Address == "flotilla_assignment.prod" && !change.Change.Actions.NoOp() {
+						return fmt.Sprint(change.Change.After.(map[string]any)["changes"])
+					}
+				}
+				return "none"
+			}
+			fails := func(want string) {
+				t.Helper()
+				stdout, stderr, err := w.try("plan", "-input=false", "-no-color")
+				if err == nil || !words(want).MatchString(stdout+stderr) {
+					t.Errorf("it is not said that %s: %s%s", want, stdout, stderr)
+				}
+			}
+			w.run("apply", "-input=false", "-auto-approve")
+			if got := changes(); got != "none" {
+				t.Errorf("after the apply the plan changes %s", got)
+			}
+			labels := w.run("output", "-json", "labels")
+			if got := strings.TrimSpace(labels); got != `{"edge-1":{"example.com/gpu":"true","region":"eu-1"},"edge-2":{"example.com/gpu":"true","region":"us-1"}}` {
+				t.Errorf("labels are %s", got)
+			}
+
+			world.move("edge-1", "")
+			fails("Labels of clusters are not known")
+			writeFile(t, filepath.Join(w.path, "labels.json"), labels)
+			if got := changes(); got != "none" {
+				t.Errorf("the plan of a silent cluster changes %s", got)
+			}
+			w.run("apply", "-input=false", "-auto-approve")
+			if again := w.run("output", "-json", "labels"); again != labels {
+				t.Errorf("labels of a silent cluster are %s", again)
+			}
+
+			world.move("edge-1", "eu-1")
+			world.move("edge-2", "eu-1") // what a cluster says may change, and moves what runs there
+			if got := changes(); !strings.Contains(got, "detector-live") || !strings.Contains(got, "edge-2") {
+				t.Errorf("a cluster that moved changes %s", got)
+			}
+
+			world.move("edge-1", "")
+			if err := os.Remove(filepath.Join(w.path, "labels.json")); err != nil {
+				t.Fatal(err)
+			}
+			if stdout, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil || !words("Labels of clusters are not known").MatchString(stdout+stderr) {
+				t.Errorf("it is destroyed: %s%s", stdout, stderr)
+			}
+			writeFile(t, filepath.Join(w.path, "labels.json"), `{"*": {}}`)
+			w.run("destroy", "-input=false", "-auto-approve")
+		})
+	}
+}
+
+// The role that the guide has is what facts need, and no more.
+func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
+	t.Parallel()
+	_, role, _ := strings.Cut(guideText(t, "what-runs-where.md.tmpl"), "```yaml\napiVersion: rbac")
+	role, _, _ = strings.Cut("apiVersion: rbac"+role, "```")
+	server := kubetest.Start(t, kubetest.Options{})
+	server.Apply(t, role+`---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: flotilla-facts}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: flotilla-facts}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: asks-facts}]
+`)
+	as := func(user string) map[string]any {
+		certificate, key := server.ClientCertificate(t, user)
+		return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
+	}
+	read, said := readFacts(t, map[string]any{"a": as("asks-facts"), "b": as("has-no-rights")}, map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "1m"}}})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	for name, want := range map[string]string{"a": "[]", "b": `["list nodes","list pods"]`} {
+		of := read["clusters"].(map[string]any)[name].(map[string]any)
+		if got := asJSON(t, of["missing_rights"]); got != want || of["facts"].(map[string]any)["kubernetes_version"] == nil {
+			t.Errorf("%s lacks %s: %v", name, got, of)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+// Package clusterfacts is flotilla_cluster_facts: what clusters say of themselves, and which of them a hub knows.
+package clusterfacts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/discovery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// New returns the data source.
+func New() datasource.DataSource {
+	return frame.DataSource[model]{Name: "cluster_facts", Schema: definition(), Validate: validate, Read: read}.New()
+}
+
+func definition() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "What clusters say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
+			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
+		Attributes: map[string]schema.Attribute{
+			"sources": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Where clusters are found, any of the following. Unset: `{clusters = true}`.\n\n" +
+					"* `clusters`: `true` asks each of the provider's `clusters`, or `{names, deadline, parallel}` with which of them (all), how long one of them " +
+					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
+					"* `hub`: the name of one of the provider's `clusters`, with which others have registered clusters, or `{name, argocd, namespace, cluster_profiles}`. " +
+					"`argocd` (`true`) reads the Secrets of Argo CD's clusters in the `namespace` (`\"argocd\"`), and keeps name, URL and labels of each, never credentials or annotations. " +
+					"`cluster_profiles` (`true`) reads the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` in all namespaces. What the hub does not serve has no clusters; " +
+					"a hub that does not answer, or does not let these be listed, is an error, since it is not known then which clusters there are.",
+			},
+			"requested": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`.",
+			},
+			"ready_nodes_percent": schema.Int64Attribute{
+				Optional:            true,
+				MarkdownDescription: "How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0.",
+			},
+			"labels_from": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
+					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. What is known and is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
+					"`without_labels` of the cluster says why.",
+			},
+			"label_defaults": schema.MapAttribute{
+				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
+				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
+					"the label is that of here, if any. A cluster that does not answer, or has no nodes that could say it, and has no entry is an error: without its labels, policies would no longer select it, and its workloads would be removed. " +
+					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a warning says so.",
+			},
+			"timeouts": timeouts.ReadAttribute(),
+			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
+			"summary":  summary.Attribute("All clusters in numbers."),
+			"clusters": schema.MapAttribute{
+				Computed: true, ElementType: clusters.Type(),
+				MarkdownDescription: "What is known of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. What has the same name is the same cluster, " +
+					"and what it says itself goes before what a hub says.\n\n" +
+					"* `sources`: where it was found: `cluster`, `argocd`, `cluster_profiles`.\n" +
+					"* `verdict`: `ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. " +
+					"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.\n" +
+					"* `since`: since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became not ready. Null where that is not known.\n" +
+					"* `message`: the reason.\n" +
+					"* `missing_rights`: what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.\n" +
+					"* `facts`: what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:\n" +
+					factsText() +
+					"* `without_labels`: labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.",
+			},
+			"labels": schema.MapAttribute{
+				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
+				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, as when the provider's `clusters` are not known yet, " +
+					"those of `label_defaults` are among them.",
+			},
+			"evidence": schemas.ComputedText("All of it as JSON, for rollouts: verdicts, and facts for proofs."),
+		},
+	}
+}
+
+// settings are the arguments.
+type settings struct {
+	clusters bool
+	names    []string // nil: all
+	options  kube.Options
+	hub      *discovery.Hub
+	percent  int
+	choices  []facts.Choice
+	defaults map[string]map[string]string
+}
+
+// validate checks the attributes that Terraform does not check.
+func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+
+// decode reads the arguments, strictly.
+func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
+	s.clusters = m.Sources.IsNull() || m.Sources.IsUnderlyingValueNull()
+	tfvalue.ReadStrictly("sources", m.Sources, diagnostics, func(o *fleet.Object) {
+		if asking := o.BoolOrObject("clusters", &s.clusters); asking != nil {
+			s.clusters = true
+			if asking.Has("names") { // an empty list is none, and not all
+				s.names = append([]string{}, asking.Texts("names")...)
+			}
+			s.options.Deadline = asking.Timeout("deadline", 0)
+			s.options.Parallel = asking.Int("parallel", 0, 1, 4096)
+			asking.Finish()
+		}
+		s.hub = decodeHub(o)
+		if isUnknown := o.Has("clusters") && !o.Known("clusters"); !s.clusters && s.hub == nil && !isUnknown {
+			diagnostics.AddAttributeError(path.Root("sources"), "Invalid sources", "There is nothing to ask: set clusters, or hub.")
+		}
+	})
+	s.percent = tfvalue.WholeWithin("ready_nodes_percent", m.ReadyNodesPercent, 100, 0, 100, diagnostics)
+	isKnown := !m.Sources.IsUnknown() && !m.Sources.IsUnderlyingValueUnknown()
+	for label, value := range m.LabelsFrom.Elements() {
+		from, ok := value.(types.String)
+		if at := path.Root("labels_from").AtMapKey(label); ok && !from.IsUnknown() {
+			choice, err := facts.ParseChoice(label, from.ValueString())
+			switch {
+			case err != nil:
+				diagnostics.AddAttributeError(at, "Invalid labels_from", tfvalue.Sentence(err.Error()))
+			case choice.IsOfHub() && s.hub == nil && isKnown:
+				diagnostics.AddAttributeError(at, "Invalid labels_from", fmt.Sprintf("Only a hub knows %q: set hub in sources.", choice))
+			case choice.IsRequested() && !m.Requested.ValueBool() && !m.Requested.IsUnknown():
+				diagnostics.AddAttributeError(at, "Invalid labels_from", fmt.Sprintf("%q is read only where requested is true.", choice))
+			}
+			s.choices = append(s.choices, choice)
+		}
+	}
+	slices.SortFunc(s.choices, func(a, b facts.Choice) int { return strings.Compare(a.Label, b.Label) })
+	s.decodeDefaults(m, diagnostics)
+	return s
+}
+
+func decodeHub(o *fleet.Object) *discovery.Hub {
+	hub := &discovery.Hub{ArgoCD: "argocd", ClusterProfiles: true}
+	switch given, _ := o.Value("hub"); given.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		of := o.Object("hub")
+		hub.Name = of.Required("name")
+		if namespace := of.Text("namespace"); namespace != "" {
+			if hub.ArgoCD = namespace; fleet.CheckLabelName(namespace) != "" {
+				of.Report("namespace", "%q %s", namespace, fleet.CheckLabelName(namespace))
+			}
+		}
+		if of.Known("argocd") && !of.Bool("argocd") {
+			hub.ArgoCD = ""
+		}
+		hub.ClusterProfiles = !of.Has("cluster_profiles") || of.Bool("cluster_profiles")
+		if hub.ArgoCD == "" && !hub.ClusterProfiles && of.Known("cluster_profiles") {
+			of.Report("cluster_profiles", "is false as argocd is, so that nothing of the hub is read")
+		}
+		of.Finish()
+	default:
+		if hub.Name = o.Text("hub"); given == "" {
+			o.Report("hub", "must be the name of one of the provider's clusters")
+		}
+	}
+	return hub
+}
+
+// decodeDefaults reads label_defaults.
+func (s *settings) decodeDefaults(m *model, diagnostics *diag.Diagnostics) {
+	s.defaults = map[string]map[string]string{}
+	root := path.Root("label_defaults")
+	if !m.LabelDefaults.IsNull() && m.LabelsFrom.IsNull() {
+		diagnostics.AddAttributeError(root, "Invalid label_defaults", "There are no labels_from, so that there are no labels.")
+		return
+	}
+	for name, value := range m.LabelDefaults.Elements() {
+		given, ok := value.(types.Map)
+		if !ok || given.IsNull() {
+			continue
+		}
+		labels := map[string]string{}
+		for label, value := range given.Elements() {
+			text, ok := value.(types.String)
+			if !ok || text.IsNull() || text.IsUnknown() {
+				continue
+			}
+			at := root.AtMapKey(name).AtMapKey(label)
+			if _, has := m.LabelsFrom.Elements()[label]; !has && !m.LabelsFrom.IsUnknown() {
+				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(fmt.Sprintf("there is no label %q in labels_from%s", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements()))))))
+			}
+			if problem := fleet.CheckLabelValue(text.ValueString()); problem != "" {
+				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(problem))
+			}
+			labels[label] = text.ValueString()
+		}
+		s.defaults[name] = labels
+	}
+}
+
+// read asks the clusters and the hub.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	s := m.decode(diagnostics)
+	question, complete := s.question(c, m.Requested.ValueBool(), diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	at := c.Now()
+	known, unusable, err := discovery.Ask(ctx, question)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("sources"), "Hub cannot be read", tfvalue.Sentence(err.Error()))
+		return
+	}
+	if len(unusable) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("sources"), "Clusters of the hub have no name that can be used",
+			fmt.Sprintf("These objects are left out: %s.", wording.List(unusable, wording.Named)))
+	}
+	labels := facts.Label(known, s.choices, s.defaults, complete)
+	if m.LabelsFrom.IsNull() {
+		labels.Without = nil
+	}
+	if names := labels.Silent; len(names) > 0 {
+		lines := []string{}
+		for _, name := range names {
+			lines = append(lines, fmt.Sprintf("%s: %s", name, strings.Join(slices.Sorted(maps.Values(labels.Without[name])), "; ")))
+		}
+		diagnostics.AddAttributeError(path.Root("label_defaults"), "Labels of clusters are not known", fmt.Sprintf(
+			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = {}} to go on without:\n%s",
+			facts.AllOthers, wording.Lines(lines, wording.Named)))
+		return
+	}
+	if len(labels.Waiting) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
+			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in this run. What runs on one that is there already, and is selected by them, "+
+				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s", wording.Lines(labels.Waiting, wording.Named)))
+	}
+	m.set(at, known, labels, diagnostics)
+}
+
+// question says what to ask. complete is false while it is not known which clusters there are.
+func (s *settings) question(c *connection.Connection, requested bool, diagnostics *diag.Diagnostics) (q discovery.Question, complete bool) {
+	root := path.Root("sources")
+	known := connection.Clusters{Unknown: true}
+	if c != nil {
+		known = c.Clusters
+		s.options.UserAgent = connection.UserAgent(c.Release)
+	}
+	there := slices.Sorted(maps.Keys(known.Known))
+	there = append(there, slices.Sorted(maps.Keys(known.Waiting))...)
+	check := func(at, name string) bool {
+		if known.Unknown || slices.Contains(there, name) {
+			return true
+		}
+		diagnostics.AddAttributeError(root, "Invalid sources",
+			tfvalue.Sentence(fmt.Sprintf("%s: the provider's clusters have no entry %q%s", at, name, fleet.DidYouMean(name, there))))
+		return false
+	}
+	q = discovery.Question{Reach: map[string]kube.Cluster{}, Options: s.options, ReadyPercent: s.percent, Requested: requested}
+	complete = true
+	names := s.names
+	if names == nil && s.clusters {
+		names, complete = there, !known.Unknown
+	}
+	for i, name := range names {
+		switch reach, ok := known.Known[name]; {
+		case !check(fmt.Sprintf("clusters.names[%d]", i), name):
+		case ok:
+			q.Reach[name] = reach
+		default:
+			q.Waiting = append(q.Waiting, name)
+		}
+	}
+	if s.hub != nil && check("hub", s.hub.Name) {
+		var ok bool
+		if s.hub.Reach, ok = known.Known[s.hub.Name]; ok {
+			q.Hub = s.hub
+		} else {
+			complete = false
+		}
+	}
+	if !complete {
+		diagnostics.AddAttributeWarning(root, "Clusters are not known yet", "How to reach clusters is not known before the apply. What is found by them is left out of this plan.")
+	}
+	return q, complete
+}

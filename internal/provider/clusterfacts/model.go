@@ -1,0 +1,175 @@
+package clusterfacts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+type model struct {
+	Sources           types.Dynamic `tfsdk:"sources"`
+	Requested         types.Bool    `tfsdk:"requested"`
+	ReadyNodesPercent types.Int64   `tfsdk:"ready_nodes_percent"`
+	LabelsFrom        types.Map     `tfsdk:"labels_from"`
+	LabelDefaults     types.Map     `tfsdk:"label_defaults"`
+	Timeouts          types.Dynamic `tfsdk:"timeouts"`
+	Time              types.String  `tfsdk:"time"`
+	Summary           types.Object  `tfsdk:"summary"`
+	Clusters          types.Map     `tfsdk:"clusters"`
+	Labels            types.Map     `tfsdk:"labels"`
+	Evidence          types.String  `tfsdk:"evidence"`
+}
+
+// row is a cluster of the result.
+type row struct {
+	facts.Known
+	without map[string]string // labels that it does not have, with the reasons
+}
+
+// The collections have objects and not nested attributes, since mocks in Terraform's tests support only objects. So what the
+// documentation says of their attributes is in that of the collection.
+var clusters = table.Object[*row]{
+	table.Texts("sources", "", func(r *row) []string {
+		names := []string{}
+		for _, source := range r.Sources {
+			names = append(names, string(source))
+		}
+		return names
+	}),
+	table.Text("verdict", "", func(r *row) string { return string(r.Verdict) }),
+	table.TextOrNull("since", "", func(r *row) string { return tfvalue.TimeText(r.Since) }),
+	table.Text("message", "", func(r *row) string { return r.Message }),
+	table.Texts("missing_rights", "", func(r *row) []string { return r.Missing }),
+	table.ObjectOrNull("facts", "", factsTable(), func(r *row) *row {
+		if r.Facts == nil {
+			return nil
+		}
+		return r
+	}),
+	table.TextsByName("without_labels", "", func(r *row) map[string]string { return r.without }),
+}
+
+// factsTable has an attribute for each fact, null where it is not known.
+func factsTable() (object table.Object[*row]) {
+	for _, fact := range facts.All {
+		name := fact.Name
+		isUnknown := func(r *row) bool { return r.Facts[name] == nil }
+		switch fact.Kind {
+		case facts.Text:
+			object = append(object, table.Text(name, "", func(r *row) string { return asText(r.Facts[name]) }).OrNull(isUnknown))
+		case facts.Number:
+			object = append(object, table.Number(name, "", func(r *row) int { return int(asNumber(r.Facts[name])) }).OrNull(isUnknown))
+		case facts.Texts:
+			object = append(object, table.Texts(name, "", func(r *row) []string {
+				texts := []string{}
+				list, _ := r.Facts[name].([]any)
+				for _, one := range list {
+					texts = append(texts, asText(one))
+				}
+				return texts
+			}).OrNull(isUnknown))
+		case facts.TextsByName:
+			object = append(object, table.TextsByName(name, "", func(r *row) map[string]string { return byName(r.Facts[name], asText) }))
+		case facts.NumbersByName:
+			object = append(object, table.NumbersByName(name, "", func(r *row) map[string]float64 { return byName(r.Facts[name], asNumber) }))
+		}
+	}
+	return object
+}
+
+func asText(value any) string    { text, _ := value.(string); return text }
+func asNumber(value any) float64 { number, _ := value.(float64); return number }
+
+func byName[V any](value any, as func(any) V) map[string]V {
+	given, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	found := make(map[string]V, len(given))
+	for name := range given {
+		found[name] = as(given[name])
+	}
+	return found
+}
+
+// factsText documents the facts.
+func factsText() string {
+	var lines strings.Builder
+	for _, fact := range facts.All {
+		from := []string{}
+		if fact.Right != "" {
+			from = append(from, "`"+fact.Right+"`")
+		}
+		for _, source := range fact.From {
+			if source != facts.Cluster {
+				from = append(from, map[facts.Source]string{facts.ArgoCD: "Argo CD", facts.ClusterProfiles: "ClusterProfile"}[source])
+			}
+		}
+		fmt.Fprintf(&lines, "  * `%s` (%s; %s): %s.\n", fact.Name, fact.Kind, strings.Join(from, ", "), fact.About)
+	}
+	return lines.String()
+}
+
+// totals is how many clusters there are.
+type totals struct{ clusters, ready, progressing, unknown int }
+
+var summary = table.Object[totals]{
+	table.Number("clusters", "How many there are.", func(t totals) int { return t.clusters }),
+	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
+	table.Number("progressing", "How many are progressing, such as those with nodes that are not ready.", func(t totals) int { return t.progressing }),
+	table.Number("unknown", "How many are unknown, such as those that did not answer.", func(t totals) int { return t.unknown }),
+}
+
+func totalsOf(known map[string]facts.Known) totals {
+	t := totals{clusters: len(known)}
+	for _, of := range known {
+		switch of.Verdict {
+		case verdict.Ready:
+			t.ready++
+		case verdict.Unknown:
+			t.unknown++
+		default:
+			t.progressing++
+		}
+	}
+	return t
+}
+
+// set sets the computed attributes.
+func (m *model) set(at time.Time, known map[string]facts.Known, labels facts.Labels, diagnostics *diag.Diagnostics) {
+	rows, said := make(map[string]*row, len(known)), make(map[string]evidence.ClusterFacts, len(known))
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		rows[name] = &row{Known: known[name], without: labels.Without[name]}
+		said[name] = known[name].ClusterFacts
+	}
+	document := evidence.Facts{Time: at, Clusters: said}
+	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "ask fewer clusters", diagnostics)
+	m.Summary, m.Clusters = summary.Value(totalsOf(known)), clusters.MapOf(rows)
+	m.Labels = labelsOf(labels.Of)
+}
+
+// labelsOf are labels by cluster.
+func labelsOf(of map[string]map[string]string) types.Map {
+	rows := make(map[string]attr.Value, len(of))
+	for name, labels := range of {
+		values := make(map[string]attr.Value, len(labels))
+		for label, value := range labels {
+			values[label] = types.StringValue(value)
+		}
+		rows[name] = types.MapValueMust(types.StringType, values)
+	}
+	return types.MapValueMust(types.MapType{ElemType: types.StringType}, rows)
+}

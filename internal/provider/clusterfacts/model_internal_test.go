@@ -1,0 +1,40 @@
+package clusterfacts
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+)
+
+// Clusters that together say more than evidence may have are an error, and not evidence that no rollout reads.
+func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
+	t.Parallel()
+	properties := map[string]any{}
+	for i := range 100 {
+		properties[fmt.Sprint(i)] = strings.Repeat("x", 1000)
+	}
+	one := facts.Known{ClusterFacts: evidence.ClusterFacts{Facts: map[string]any{"properties": properties}}}
+	known := map[string]facts.Known{}
+	for _, test := range []struct {
+		clusters int
+		want     string
+	}{
+		{600, ""},
+		{700, "It would have 67 MiB, and 64 MiB are the most: ask fewer clusters."},
+	} {
+		for i := range test.clusters {
+			known[fmt.Sprint(i)] = one
+		}
+		var said diag.Diagnostics
+		new(model).set(time.Unix(1, 0), known, facts.Labels{}, &said)
+		if got := fmt.Sprint(said.Errors()); !strings.Contains(got, test.want) || said.HasError() != (test.want != "") {
+			t.Errorf("%d clusters: %s, want %s", test.clusters, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// sayingClusters are clusters that say what they are. The first segment of a path is the name of a cluster.
+type sayingClusters struct {
+	mu     sync.Mutex
+	region map[string]string // by cluster; one that is not there does not answer
+	ready  bool
+	// registered are the Secrets of Argo CD and the ClusterProfiles of the hub, which is called "hub".
+	secrets, profiles string
+}
+
+const hubCanary = "hub-canary-9d21"
+
+// start serves them. It returns the provider's clusters for some names.
+func (s *sayingClusters) start(t testing.TB) func(names ...string) map[string]any {
+	t.Helper()
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return func(names ...string) map[string]any {
+		clusters := map[string]any{}
+		for _, name := range names {
+			clusters[name] = map[string]any{"host": server.URL + "/" + name, "cluster_ca_certificate": authority, "token": "secret-" + name}
+		}
+		return clusters
+	}
+}
+
+// move says where a cluster is; "" for one that does not answer.
+func (s *sayingClusters) move(cluster, region string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.region[cluster] = region; region == "" {
+		delete(s.region, cluster)
+	}
+}
+
+func (s *sayingClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	region, answers := s.region[name]
+	w.Header().Set("Content-Type", "application/json")
+	status := "True"
+	if !s.ready {
+		status = "False"
+	}
+	switch {
+	case !answers:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case path == "version":
+		fmt.Fprint(w, `{"gitVersion":"v1.31.2"}`)
+	case path == "api/v1/nodes" && region == "forbidden":
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","code":403,"message":"nodes is forbidden"}`)
+	case path == "api/v1/nodes":
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"n1","labels":{"topology.kubernetes.io/region":%q,"nvidia.com/gpu.present":"true"}},"spec":{"providerID":"aws:///x"},`+
+			`"status":{"capacity":{"cpu":"4"},"nodeInfo":{"kubeletVersion":"v1.31.2","architecture":"amd64"},"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":"2026-11-22T00:00:00Z"}]}}]}`, region, status)
+	case path == "api/v1/pods":
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"resources":{"requests":{"cpu":"500m"}}}]}}]}`)
+	case strings.HasSuffix(path, "/argo/secrets") && name == "hub":
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"SecretList","items":[%s]}`, s.secrets)
+	case strings.HasSuffix(path, "/clusterprofiles") && name == "hub":
+		fmt.Fprintf(w, `{"apiVersion":"multicluster.x-k8s.io/v1alpha1","kind":"ClusterProfileList","items":[%s]}`, s.profiles)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","code":404}`)
+	}
+}
+
+// readFacts reads the data source as a plan does.
+func readFacts(t *testing.T, clusters any, arguments map[string]any) (map[string]any, providertest.Diagnostics) {
+	t.Helper()
+	clock := &stoppedClock{now: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
+	return providertest.New(provider.StartAt(clock)).PlanData(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_cluster_facts", arguments)
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestFactsOfClusters(t *testing.T) {
+	t.Parallel()
+	world := &sayingClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
+	clusters := world.start(t)("eu", "shut", "gone")
+	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
+	read, said := readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "20s", "parallel": 2}}})
+	if said.Err() != nil || len(said) > 0 {
+		t.Fatal(said)
+	}
+	all := read["clusters"].(map[string]any)
+	eu := all["eu"].(map[string]any)
+	for name, want := range map[string]string{
+		"sources": `["cluster"]`, "verdict": `"ready"`, "since": `"2026-11-22T00:00:00Z"`, "message": `"1 node is ready"`, "missing_rights": `[]`, "without_labels": `null`,
+		"facts": `{"allocatable":{},"architectures":["amd64"],"capacity":{"cpu":4},"container_runtimes":[],"kubernetes_minor":"1.31","kubernetes_version":"1.31.2",` +
+			`"labels":{"nvidia.com/gpu.present":"true","topology.kubernetes.io/region":"eu-1"},"node_versions":["1.31.2"],"nodes":1,"nodes_ready":1,"operating_systems":[],"os_images":[],` +
+			`"properties":null,"provider":"aws","region":"eu-1","registered_labels":null,"requested":{"cpu":0.5,"pods":1},"server":null,"zones":[]}`,
+	} {
+		if got := asJSON(t, eu[name]); got != want {
+			t.Errorf("%s is\n%s, want\n%s", name, got, want)
+		}
+	}
+	if got := len(eu["facts"].(map[string]any)); got != len(facts.All) {
+		t.Errorf("%d facts, want %d", got, len(facts.All))
+	}
+	for name, want := range map[string]string{
+		"shut":  `unknown ["list nodes"] 1.31.2 the credentials lack the right to list nodes at cluster scope`,
+		"gone":  `unknown [] <nil> the API server answers 503 Service Unavailable`,
+		"later": `unknown [] <nil> the connection to the cluster is not known yet`,
+	} {
+		of := all[name].(map[string]any)
+		version := any(nil)
+		if known, ok := of["facts"].(map[string]any); ok {
+			version = known["kubernetes_version"]
+		}
+		if got := fmt.Sprint(of["verdict"], " ", asJSON(t, of["missing_rights"]), " ", version, " ", of["message"]); got != want {
+			t.Errorf("%s is\n%s, want\n%s", name, got, want)
+		}
+	}
+	if got := asJSON(t, read["summary"]); got != `{"clusters":4,"progressing":0,"ready":1,"unknown":3}` {
+		t.Error(got)
+	}
+	document, err := evidence.ParseFacts([]byte(read["evidence"].(string)))
+	if err != nil || read["time"] != "2026-11-22T01:00:00Z" || document.Time.Format(time.RFC3339) != read["time"] || len(document.Clusters) != 4 || document.Clusters["eu"].Facts["region"] != "eu-1" {
+		t.Errorf("%v: %v %v", err, read["time"], document)
+	}
+	if asJSON(t, read["labels"]) != `{"eu":{},"gone":{},"later":{},"shut":{}}` {
+		t.Error(read["labels"])
+	}
+	world.ready = false
+	read, _ = readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{"eu"}}}})
+	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":1,"ready":0,"unknown":0}` {
+		t.Error(got)
+	}
+	read, _ = readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{"eu"}}}, "ready_nodes_percent": 0})
+	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":0,"ready":1,"unknown":0}` {
+		t.Error(got)
+	}
+	if read, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{}}}}); said.Err() != nil || asJSON(t, read["clusters"]) != "{}" {
+		t.Errorf("%v: %v", said, read["clusters"])
+	}
+}
+
+// Clusters that others registered with a hub are found, and nothing of their credentials.
+func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
+	t.Parallel()
+	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	world := &sayingClusters{
+		region: map[string]string{"eu": "eu-1", "hub": "eu-1"}, ready: true,
+		secrets: fmt.Sprintf(`{"metadata":{"name":"a","namespace":"argo","labels":{"argocd.argoproj.io/secret-type":"cluster","team":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%q}},"data":{"name":%q,"server":%q,"config":%q}},`+
+			`{"metadata":{"name":"b","namespace":"argo"},"data":{"name":%q}}`, hubCanary, data("eu"), data("https://me:"+hubCanary+"@eu.example.com"), data(hubCanary), data("argo-only")),
+		profiles: `{"metadata":{"name":"profile-only","namespace":"fleet"},"status":{"version":{"kubernetes":"1.30.1"},"conditions":[{"type":"ControlPlaneHealthy","status":"True"}]}}`,
+	}
+	clusters := world.start(t)("eu", "hub")
+	read, said := readFacts(t, clusters, map[string]any{
+		"sources":     map[string]any{"clusters": map[string]any{"names": []any{"eu"}}, "hub": map[string]any{"name": "hub", "namespace": "argo", "argocd": true, "cluster_profiles": true}},
+		"labels_from": map[string]any{"team": "registered_labels.team"},
+	})
+	if said.Err() != nil || len(said) > 0 {
+		t.Fatal(said)
+	}
+	var got []string
+	for _, name := range slices.Sorted(maps.Keys(read["clusters"].(map[string]any))) {
+		of := read["clusters"].(map[string]any)[name].(map[string]any)
+		known := of["facts"].(map[string]any)
+		got = append(got, fmt.Sprint(name, " ", of["sources"], " ", of["verdict"], " ", known["kubernetes_version"], " ", known["server"], " ", of["without_labels"]))
+	}
+	want := []string{
+		"argo-only [argocd] unknown <nil> <nil> map[team:the cluster has no registered_labels.team]",
+		"eu [argocd cluster] ready 1.31.2 https://eu.example.com map[]",
+		"profile-only [cluster_profiles] ready 1.30.1 <nil> map[team:the cluster has no registered_labels.team]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if labels := asJSON(t, read["labels"]); labels != `{"argo-only":{},"eu":{"team":"a"},"profile-only":{}}` {
+		t.Error(labels)
+	}
+	if all := asJSON(t, read) + fmt.Sprint(said); strings.Contains(all, hubCanary) || strings.Contains(all, data(hubCanary)) {
+		t.Errorf("there is a credential: %s", all)
+	}
+	// Without knowing which clusters it has, nothing is known.
+	world.move("hub", "")
+	if _, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(fmt.Sprint(said), `The hub "hub": the API server answers 503`) {
+		t.Errorf("%v", said)
+	}
+	// A hub that this apply creates is no error. What was known of its clusters stays.
+	clusters["hub"] = map[string]any{"host": providertest.Unknown{}}
+	read, said = readFacts(t, clusters, map[string]any{
+		"sources": map[string]any{"hub": "hub"}, "labels_from": map[string]any{"team": "registered_labels.team"}, "label_defaults": map[string]any{"argo-only": map[string]any{"team": "c"}},
+	})
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "Clusters are not known yet") || asJSON(t, read["labels"]) != `{"argo-only":{"team":"c"}}` {
+		t.Errorf("%v: %v", said, read["labels"])
+	}
+}
+
+// A cluster that cannot be reached yet may have labels from before, as one that is changed by the same run. So it is said which
+// clusters have none.
+func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
+	t.Parallel()
+	world := &sayingClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	clusters := world.start(t)("eu")
+	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
+	for name, test := range map[string]struct {
+		defaults map[string]any
+		labels   string
+		warns    bool
+	}{
+		"without an entry":    {map[string]any{"eu": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, true},
+		"with an entry":       {map[string]any{"later": map[string]any{"region": "us-1"}}, `{"eu":{"region":"eu-1"},"later":{"region":"us-1"}}`, false},
+		"with one for others": {map[string]any{"*": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, false},
+	} {
+		read, said := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
+		warns := len(said) == 1 && said[0].At == `AttributeName("label_defaults")` && strings.Contains(said[0].Detail, "they are without these labels in this run") && strings.Contains(said[0].Detail, "later")
+		if said.Err() != nil || asJSON(t, read["labels"]) != test.labels || warns != test.warns || !test.warns && len(said) > 0 {
+			t.Errorf("%s: %v: %v", name, said, read["labels"])
+		}
+	}
+}
+
+func TestMistakesOfClusterFacts(t *testing.T) {
+	t.Parallel()
+	world := &sayingClusters{region: map[string]string{"eu": "eu-1"}, ready: true}
+	clusters := world.start(t)("eu", "us")
+	labels := func(from string) map[string]any { return map[string]any{"labels_from": map[string]any{"a": from}} }
+	sources := func(of any) map[string]any { return map[string]any{"sources": of} }
+	for name, test := range map[string]struct {
+		arguments map[string]any
+		want      string // the attribute, and what is said
+	}{
+		"no object":           {sources("eu"), `sources: Must be an object`},
+		"a misspelt source":   {sources(map[string]any{"cluster": true}), `sources: cluster: unknown attribute; did you mean "clusters"?`},
+		"nothing":             {sources(map[string]any{}), `sources: There is nothing to ask`},
+		"nothing, twice":      {sources(map[string]any{"clusters": false}), `sources: There is nothing to ask`},
+		"another name":        {sources(map[string]any{"clusters": map[string]any{"names": []any{"ue"}}}), `clusters.names[0]: the provider's clusters have no entry "ue"; did you mean "eu"?`},
+		"another hub":         {sources(map[string]any{"hub": "ue"}), `hub: the provider's clusters have no entry "ue"; did you mean "eu"?`},
+		"an empty hub":        {sources(map[string]any{"hub": ""}), `must be the name of one of the provider's clusters`},
+		"a hub of no name":    {sources(map[string]any{"hub": map[string]any{"argocd": false}}), `hub.name: is required`},
+		"a hub of nothing":    {sources(map[string]any{"hub": map[string]any{"name": "eu", "argocd": false, "cluster_profiles": false}}), `hub.cluster_profiles: is false as argocd is`},
+		"a namespace":         {sources(map[string]any{"hub": map[string]any{"name": "eu", "namespace": "A/B"}}), `"A/B" is not a DNS label`},
+		"a deadline":          {sources(map[string]any{"clusters": map[string]any{"deadline": "0s"}}), `must be a duration above zero`},
+		"too parallel":        {sources(map[string]any{"clusters": map[string]any{"parallel": 5000}}), `must be a whole number from 1 to 4096`},
+		"a percentage":        {map[string]any{"ready_nodes_percent": 101}, `ready_nodes_percent: It must be a whole number from 0 to 100, not 101.`},
+		"no fact":             {labels("regin"), `labels_from.a: There is no fact "regin"; did you mean "region"?`},
+		"a map":               {labels("labels"), `labels_from.a: The fact "labels" is a map of texts`},
+		"of a hub":            {labels("properties.x"), `labels_from.a: Only a hub knows "properties.x": set hub in sources.`},
+		"of pods":             {labels("requested.cpu"), `labels_from.a: "requested.cpu" is read only where requested is true.`},
+		"no label":            {map[string]any{"labels_from": map[string]any{"a b": "region"}}, `labels_from.a b: "a b" is not the key of a label`},
+		"defaults of nothing": {map[string]any{"label_defaults": map[string]any{}}, `label_defaults: There are no labels_from`},
+		"a default of none":   {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"b": "c"}}}, `label_defaults.eu.b: There is no label "b" in labels_from; did you mean "a"?`},
+		"a wrong default":     {map[string]any{"labels_from": map[string]any{"a": "region"}, "label_defaults": map[string]any{"eu": map[string]any{"a": "b c"}}}, `label_defaults.eu.a: "b c" is not the value of a label`},
+		"a silent cluster":    {labels("region"), `label_defaults: Without their labels, policies would no longer select these clusters.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := readFacts(t, clusters, test.arguments)
+			var all []string
+			for _, one := range said {
+				all = append(all, strings.NewReplacer(`AttributeName("`, "", `").ElementKeyString("`, ".", `")`, "").Replace(one.At)+": "+one.Detail)
+			}
+			if text := strings.Join(all, "\n"); said.Err() == nil || !strings.Contains(text, test.want) {
+				t.Errorf("%s, want %s", text, test.want)
+			}
+		})
+	}
+	for name, arguments := range map[string]map[string]any{
+		"sources":        sources(providertest.Unknown{}),
+		"a source":       sources(map[string]any{"clusters": providertest.Unknown{}, "hub": providertest.Unknown{}}),
+		"labels_from":    {"labels_from": providertest.Unknown{}, "label_defaults": map[string]any{"eu": map[string]any{"a": "b"}}},
+		"a label":        labels(""),
+		"label_defaults": {"labels_from": map[string]any{"a": "region"}, "label_defaults": providertest.Unknown{}},
+	} {
+		if name == "a label" {
+			arguments["labels_from"].(map[string]any)["a"] = providertest.Unknown{}
+		}
+		if _, said := readFacts(t, world.start(t)("eu"), arguments); said.Err() != nil {
+			t.Errorf("%s that is not known yet: %v", name, said)
+		}
+	}
+}

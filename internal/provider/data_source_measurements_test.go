@@ -1,0 +1,455 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// readMeasurements reads flotilla_measurements of a small fleet.
+func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[string]any, providertest.Diagnostics) {
+	t.Helper()
+	configuration := providertest.Configuration{Provider: map[string]any{}}
+	if providerBlock != nil {
+		configuration.Provider["measurements"] = providerBlock
+	}
+	return providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": clustered(nil), "checks": checks})
+}
+
+// checkOf is a check of Prometheus with further keys; nil takes one away.
+func checkOf(url string, further map[string]any) map[string]any {
+	check := map[string]any{"name": "errors", "of": "cluster", "pass": "value < 0.4", "prometheus": map[string]any{"url": url, "query": "errors"}}
+	maps.Copy(check, further)
+	return check
+}
+
+// standIn answers as Prometheus does, and remembers what it was sent.
+type standIn struct {
+	*httptest.Server
+	answer func(query string) string
+
+	mu    sync.Mutex
+	heard []http.Header
+}
+
+func newStandIn(t *testing.T, answer func(query string) string) *standIn {
+	s := &standIn{answer: answer}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.heard = append(s.heard, r.Header.Clone())
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, s.answer(r.FormValue("query")))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// vector is the result of a query: labels of one series, and its value, in turn.
+func vector(labelsAndValues ...string) string {
+	var result []string
+	for i := 0; i < len(labelsAndValues); i += 2 {
+		result = append(result, fmt.Sprintf(`{"metric":{%s},"value":[1700000000,%q]}`, labelsAndValues[i], labelsAndValues[i+1]))
+	}
+	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(result, ",") + `]}}`
+}
+
+func TestMeasurementsAreEvidenceAndCanBeRead(t *testing.T) {
+	t.Parallel()
+	server := newStandIn(t, func(query string) string {
+		if query == "requests" {
+			return vector(`"cluster":"drone-1"`, "340", `"cluster":"drone-2"`, "12")
+		}
+		return vector(`"cluster":"drone-1"`, "0.9", `"cluster":"drone-2"`, "0.2", `"cluster":"elsewhere"`, "7")
+	})
+	values, said := readMeasurements(t, nil,
+		checkOf(server.URL, map[string]any{"unit": "%", "samples": "requests", "fail": "value > 50.0"}),
+		map[string]any{"name": "smoke", "of": "assignment", "pass": "value == 1.0", "web": map[string]any{"url": server.URL + "/{host}/{deployment_target}", "timeout": "30s"}},
+		checkOf("http://127.0.0.1:1", map[string]any{"name": "none"}),
+	)
+	if len(said) > 0 {
+		t.Fatal(said)
+	}
+	found, err := evidence.ParseMeasurements([]byte(values["evidence"].(string)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Environment != "dev" || found.Time.Format("2006-01-02T15:04:05Z") != values["time"] || len(found.Checks) != 3 {
+		t.Errorf("%+v", found)
+	}
+	for _, test := range []struct {
+		check   int
+		subject string
+		want    verdict.Status
+	}{
+		{0, "drone-1", verdict.Status{Verdict: verdict.Progressing, Message: "errors: 0.9 % (340 samples) against 0.2 % on 12 clusters (passes where value < 0.4)"}},
+		{0, "drone-2", verdict.Status{Verdict: verdict.Ready, Message: "errors: 0.2 % (12 samples) against 0.2 % on 12 clusters (passes where value < 0.4)"}},
+		{0, "large-1", verdict.Status{Verdict: verdict.Unknown, Message: "errors: there is no figure"}},
+		{1, "drone/app-edge", verdict.Status{Verdict: verdict.Ready, Message: "smoke: 1 against 0.2 on 12 hosts (passes where value == 1.0)"}},
+		{2, "drone-1", verdict.Status{Verdict: verdict.Unknown, Message: "none: http://127.0.0.1:1 could not be asked: dial tcp 127.0.0.1:1: connect: connection refused"}},
+	} {
+		if got := found.Checks[test.check].Judge(test.subject, &evidence.Rest{Value: 0.2, Count: 12}); got != test.want {
+			t.Errorf("%s: %+v", test.subject, got)
+		}
+	}
+	results, _ := json.Marshal(values["results"])
+	for _, want := range []string{
+		`"figures":["drone-1: 0.9 % (340 samples)","drone-2: 0.2 % (12 samples)"]`, `"expected":3`, `"measured":2`, `"passed_over":1`,
+		`"figures":["drone/app-core: 1","drone/app-edge: 1","large/app-core: 1"]`, `"message":"http://127.0.0.1:1 could not be asked`,
+	} {
+		if !strings.Contains(string(results), want) {
+			t.Errorf("the results have no %s: %s", want, results)
+		}
+	}
+	if model := values["fleet"].(map[string]any)["model"].(string); len(model) > 100 {
+		t.Errorf("the state has the model: %d bytes", len(model))
+	}
+}
+
+func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
+	t.Parallel()
+	const url = "https://prometheus.example.com"
+	with := func(key string, further map[string]any) map[string]any {
+		from := map[string]any{"url": url, "query": "errors"}
+		if key == "web" {
+			from = map[string]any{"url": "https://{cluster}.example.com"}
+		}
+		maps.Copy(from, further)
+		check := checkOf(url, map[string]any{"prometheus": nil})
+		check[key] = from
+		return check
+	}
+	for want, check := range map[string]any{
+		`checks[0]: must be an object, not a string`:                                                       "hunter2",
+		`checks[0].name: is required`:                                                                      checkOf(url, map[string]any{"name": nil}),
+		`checks["errors\nx"].name: must be one line of at most 63 bytes`:                                   checkOf(url, map[string]any{"name": "errors\nx"}),
+		`checks["errors"].of: is required: what the figures are of`:                                        checkOf(url, map[string]any{"of": nil}),
+		`checks["errors"].of: must be one of cluster, host, assignment, fleet, not "clutser"; did you`:     checkOf(url, map[string]any{"of": "clutser"}),
+		`checks["errors"].pass: is required`:                                                               checkOf(url, map[string]any{"pass": nil}),
+		`checks["errors"].pass: line 1, column 1: there is no variable or function "valeu"; did you mean`:  checkOf(url, map[string]any{"pass": "valeu < 1.0"}),
+		`checks["errors"].pass: has samples, and the check does not say what they are: set samples`:        checkOf(url, map[string]any{"pass": "samples > 1.0"}),
+		`checks["errors"].fail: must give a bool, and gives a double`:                                      checkOf(url, map[string]any{"fail": "value"}),
+		`checks["errors"].fail: has rest, and a check of the fleet has one figure alone`:                   checkOf(url, map[string]any{"of": "fleet", "fail": "value > rest"}),
+		`checks["errors"].unit: must be one line of at most 16 bytes`:                                      checkOf(url, map[string]any{"unit": strings.Repeat("x", 17)}),
+		`checks["errors"].prometheus: is required, or web: where the figures come from`:                    checkOf(url, map[string]any{"prometheus": nil}),
+		`checks["errors"].web: is set, and prometheus, too: a check has one of them`:                       checkOf(url, map[string]any{"web": map[string]any{"url": "https://{cluster}.example.com"}}),
+		`checks["errors"].sample: unknown attribute; did you mean "samples"?`:                              checkOf(url, map[string]any{"sample": "x"}),
+		`checks["errors"].samples: line 1, column 1: there is no variable or function "requests"`:          map[string]any{"name": "errors", "of": "cluster", "pass": "true", "samples": "requests", "web": map[string]any{"url": "https://{cluster}.example.com"}},
+		`checks["errors"].prometheus.url: is required`:                                                     with("prometheus", map[string]any{"url": nil}),
+		`checks["errors"].prometheus.url: has credentials in it`:                                           with("prometheus", map[string]any{"url": "https://me:hunter2@example.com"}),
+		`checks["errors"].prometheus.url: is longer than 2048 bytes`:                                       with("prometheus", map[string]any{"url": url + strings.Repeat("/x", 2048)}),
+		`checks["errors"].prometheus.query: is required`:                                                   with("prometheus", map[string]any{"query": ""}),
+		`checks["errors"].prometheus.query: is longer than 16384 bytes`:                                    with("prometheus", map[string]any{"query": strings.Repeat("x", 20_000)}),
+		`checks["errors"].prometheus.labels: has "host", and a check of a cluster has the labels cluster`:  with("prometheus", map[string]any{"labels": map[string]any{"host": "x"}}),
+		`checks["errors"].prometheus.labels: the name for "cluster" must be one line of at most 128 bytes`: with("prometheus", map[string]any{"labels": map[string]any{"cluster": strings.Repeat("x", 5000)}}),
+		`checks["errors"].prometheus.timeout: is longer than 2m0s`:                                         with("prometheus", map[string]any{"timeout": "3m"}),
+		`checks["errors"].prometheus.headers: Authorization is a credential, and would be in the state`:    with("prometheus", map[string]any{"headers": map[string]any{"authorization": "hunter2"}}),
+		`checks["errors"].prometheus.qurey: unknown attribute; did you mean "query"?`:                      with("prometheus", map[string]any{"qurey": "x"}),
+		`checks["errors"].web.url: must have {cluster}, and no other placeholder`:                          with("web", map[string]any{"url": "https://example.com"}),
+		`checks["errors"].web.value: must give a double or int or uint or bool, and gives a string`:        with("web", map[string]any{"value": "string(status)"}),
+		`checks["errors"].web.headers: the value of X-Team cannot be sent`:                                 with("web", map[string]any{"headers": map[string]any{"x-team": "a\nhunter2"}}),
+	} {
+		_, said := readMeasurements(t, nil, check)
+		if len(said) != 1 || said[0].At != `AttributeName("checks")` || !strings.Contains(said[0].Detail, strings.TrimSpace(want)) || strings.Contains(said.String(), "hunter2") {
+			t.Errorf("%s: %s", want, said)
+		}
+	}
+	_, said := readMeasurements(t, nil, checkOf(url, nil), checkOf(url, map[string]any{"fail": "1"}), checkOf(url, map[string]any{"name": "other", "pass": "("}))
+	if text := said.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) || !strings.Contains(text, "fail: must give a bool, and gives a int") || !strings.Contains(text, `checks["other"].pass: line 1`) {
+		t.Errorf("not all at once: %s", said)
+	}
+	if _, said = readMeasurements(t, nil, slices.Repeat([]any{checkOf(url, nil)}, 51)...); !strings.Contains(said.String(), "checks has 51 checks, and 50 are the most") && !strings.Contains(said.String(), "has 51 checks, and 50 are the most") {
+		t.Errorf("%s", said)
+	}
+}
+
+// What is not known yet is no mistake, wherever it stands.
+func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
+	t.Parallel()
+	web := map[string]any{"name": "web", "of": "cluster", "pass": "value == samples", "samples": "status", "web": map[string]any{
+		"url": "https://{cluster}.example.com", "value": "status == 200", "timeout": "5s", "headers": map[string]any{"x-team": "a"},
+	}}
+	prometheus := checkOf("", map[string]any{"samples": "requests", "unit": "%", "fail": "value > 1.0 && samples > 1.0", "prometheus": map[string]any{
+		"url": "https://example.com", "query": "errors", "timeout": "5s", "headers": map[string]any{"x-team": "a"}, "labels": map[string]any{"cluster": "k8s_cluster"},
+	}})
+	cases := map[string]any{"checks": providertest.Unknown{}, "a check": []any{prometheus, providertest.Unknown{}}}
+	for _, check := range []map[string]any{web, prometheus} {
+		for key, value := range check {
+			without := maps.Clone(check)
+			without[key] = providertest.Unknown{}
+			cases[fmt.Sprint(check["name"], ".", key)] = []any{without}
+			from, _ := value.(map[string]any)
+			for inner, value := range from {
+				part := maps.Clone(from)
+				part[inner] = providertest.Unknown{}
+				within := maps.Clone(check)
+				within[key] = part
+				cases[fmt.Sprint(check["name"], ".", key, ".", inner)] = []any{within}
+				if entries, ok := value.(map[string]any); ok {
+					part = maps.Clone(from)
+					part[inner] = map[string]any{slices.Collect(maps.Keys(entries))[0]: providertest.Unknown{}}
+					within = maps.Clone(check)
+					within[key] = part
+					cases[fmt.Sprint(check["name"], ".", key, ".", inner, ".*")] = []any{within}
+				}
+			}
+		}
+	}
+	if len(cases) < 25 {
+		t.Errorf("%d cases", len(cases))
+	}
+	for name, checks := range cases {
+		arguments := map[string]any{"fleet": clustered(nil), "checks": checks}
+		if _, said := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(said) > 0 {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
+	t.Parallel()
+	answer := func(string) string { return vector(`"cluster":"drone-1"`, "1") }
+	plain, other := newStandIn(t, answer), newStandIn(t, answer)
+	block := map[string]any{
+		"token":       "plain-token-1",
+		"credentials": []any{map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}}},
+	}
+	web := func(url string) map[string]any {
+		return map[string]any{"name": "web " + url, "of": "fleet", "pass": "value == 1.0", "web": map[string]any{"url": url, "headers": map[string]any{"x-scope-orgid": "team"}}}
+	}
+	values, said := readMeasurements(t, block, checkOf(plain.URL, nil), checkOf(other.URL, map[string]any{"name": "b"}), web(plain.URL+"/x"), web(other.URL+"/x"))
+	if len(said) > 0 {
+		t.Fatal(said)
+	}
+	sent := func(s *standIn) []string {
+		var all []string
+		for _, header := range s.heard {
+			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
+				t.Errorf("it asks as %s", header.Get("User-Agent"))
+			}
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", header.Get("Authorization"), header.Get("X-Api-Key"), header.Get("X-Scope-Orgid"))))
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got, want := sent(plain), []string{"Bearer plain-token-1", "team"}; !slices.Equal(got, want) {
+		t.Errorf("the server of the plain token heard %q", got)
+	}
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:hunter2-two"))
+	if got, want := sent(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
+		t.Errorf("the other server heard %q", got)
+	}
+	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") || strings.Contains(text, "key-three") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
+	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "1") })
+	for name, value := range map[string]string{"TOKEN": "from-environment", "USERNAME": "env-user", "PASSWORD": "env-password"} {
+		t.Setenv("FLOTILLA_MEASUREMENTS_"+name, value)
+	}
+	readMeasurements(t, nil, checkOf(server.URL, nil))
+	readMeasurements(t, map[string]any{"password": "mine"}, checkOf(server.URL, nil))
+	var got []string
+	for _, header := range server.heard {
+		got = append(got, header.Get("Authorization"))
+	}
+	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine"))}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// repeating is a server that says secrets wherever it can, and the credentials that it was sent.
+func repeating(secrets map[string]string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		heard := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
+		quoted, _ := json.Marshal(heard)
+		w.Header().Set("Content-Type", "application/json")
+		switch r.FormValue("query") {
+		case "error":
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":%s}`, quoted)
+		case "text":
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, heard)
+		case "redirect":
+			http.Redirect(w, r, "https://"+url.PathEscape(secrets["token"])+".example.com/"+url.PathEscape(heard), http.StatusFound)
+		default:
+			fmt.Fprintf(w, `{"status":"success","warnings":[%s],"data":{"resultType":"vector","result":[{"metric":{"cluster":%s},"value":[1,"1"]}]}}`, quoted, quoted)
+		}
+	}
+}
+
+// A server that repeats what it was sent, in errors, warnings and bodies, is not believed to be secret.
+func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
+	t.Parallel()
+	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"
+	repeat := httptest.NewServer(repeating(map[string]string{"token": token, "password": password, "key": key}))
+	t.Cleanup(repeat.Close)
+	for name, login := range map[string]map[string]any{
+		"token": {"token": token, "headers": map[string]any{"x-api-key": key}}, "password": {"username": "me", "password": password, "headers": map[string]any{"x-api-key": key}},
+	} {
+		login["url"] = repeat.URL
+		var checks []any
+		for _, query := range []string{"error", "text", "redirect", "warn"} {
+			for _, of := range []string{"cluster", "fleet"} {
+				checks = append(checks, checkOf(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}))
+			}
+		}
+		checks = append(checks, map[string]any{"name": "web", "of": "fleet", "pass": "true", "web": map[string]any{"url": repeat.URL, "value": "double(body.warnings[0])"}})
+		values, said := readMeasurements(t, map[string]any{"credentials": []any{login}}, checks...)
+		if len(said) > 0 || values == nil {
+			t.Fatal(said)
+		}
+		text := fmt.Sprint(values, said)
+		for _, secret := range []string{login["headers"].(map[string]any)["x-api-key"].(string), fmt.Sprint(login["token"]), fmt.Sprint(login["password"]), base64.StdEncoding.EncodeToString([]byte("me:" + password))} {
+			if secret != "<nil>" && strings.Contains(text, secret) {
+				t.Errorf("%s: %s is shown: %s", name, secret, text)
+			}
+		}
+	}
+}
+
+func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	entry := func(attributes map[string]any) map[string]any {
+		return map[string]any{"credentials": []any{attributes}}
+	}
+	for name, c := range map[string]struct {
+		given any
+		want  string // "" for none
+	}{
+		"nothing":               {},
+		"an empty object":       {given: map[string]any{}},
+		"everything unknown":    {given: providertest.Unknown{}},
+		"an unknown token":      {given: map[string]any{"token": providertest.Unknown{Then: "x"}}},
+		"an unknown entry":      {given: map[string]any{"credentials": []any{providertest.Unknown{}}}},
+		"an unknown url":        {given: entry(map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"})},
+		"no object":             {given: "hunter2", want: "Must be an object, not a string"},
+		"a misspelt key":        {given: map[string]any{"tokn": "hunter2"}, want: `tokn: unknown attribute; did you mean "token"?`},
+		"a misspelt key inside": {given: entry(map[string]any{"url": "https://x.example", "tokn": "hunter2"}), want: `credentials[0].tokn: unknown attribute; did you mean "token"?`},
+		"no url":                {given: entry(map[string]any{"token": "hunter2"}), want: "credentials[0].url: is required"},
+		"another scheme":        {given: entry(map[string]any{"url": "ssh://x.example"}), want: "credentials[0].url: must be a URL that begins with https:// or http://"},
+		"a password in the url": {given: entry(map[string]any{"url": "https://me:hunter2@x.example"}), want: "credentials[0].url: has credentials in it, and would be in the state: set them beside it"},
+		"one url twice":         {given: map[string]any{"credentials": []any{map[string]any{"url": "https://x.example", "token": "a"}, map[string]any{"url": "https://x.example/", "token": "b"}}}, want: `credentials: there are two for "https://x.example/"`},
+		"a header":              {given: entry(map[string]any{"url": "https://x.example", "headers": map[string]any{"a b": "hunter2"}}), want: `credentials[0].headers: "a b" is not the name of a header`},
+		"certificates":          {given: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
+	} {
+		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"measurements": c.given}})
+		if c.want == "" && len(said) > 0 || c.want != "" && (len(said) == 0 || !strings.Contains(said.String(), c.want) || said[0].At != `AttributeName("measurements")`) || strings.Contains(said.String(), "hunter2") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// TestCanariesAppearInNoMeasurement has both tools read figures from a server that says the secrets, with logs, plans and states.
+func TestCanariesAppearInNoMeasurement(t *testing.T) {
+	requireAcceptance(t)
+	secrets := map[string]string{"token": "t0ken-0123-/+%", "password": `passw0rd-01 "q" & /+ü%`, "key": "k3y-0123456789abcdef"}
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			bearer, basic := httptest.NewServer(repeating(secrets)), httptest.NewServer(repeating(secrets))
+			t.Cleanup(bearer.Close)
+			t.Cleanup(basic.Close)
+			var checks strings.Builder
+			for _, server := range []string{bearer.URL, basic.URL} {
+				for _, query := range []string{"error", "text", "redirect", "warn"} {
+					for _, of := range []string{"cluster", "fleet"} {
+						fmt.Fprintf(&checks, "{ name = %q, of = %q, pass = \"value < 1.0\", prometheus = { url = %q, query = %q } },\n", server+query+of, of, server, query)
+					}
+				}
+				fmt.Fprintf(&checks, "{ name = %q, of = \"fleet\", pass = \"true\", web = { url = %q, value = \"double(body.warnings[0])\" } },\n", server, server)
+			}
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(`
+variable "secret" {
+  type      = map(string)
+  ephemeral = true
+}
+
+provider "flotilla" {
+  measurements = {
+    credentials = [
+      { url = %q, token = var.secret.token, headers = { x-api-key = var.secret.key } },
+      { url = %q, username = "me", password = var.secret.password, headers = { x-api-key = var.secret.key } },
+    ]
+  }
+}
+
+data "flotilla_measurements" "test" {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    cluster_types = [{ name = "drone" }]
+    clusters      = [{ name = "drone-1", cluster_type = "drone" }]
+  })
+  checks = [%s]
+}
+
+output "results" { value = data.flotilla_measurements.test.results }
+output "evidence" { value = data.flotilla_measurements.test.evidence }
+`, bearer.URL, basic.URL, checks.String())})
+			variable, err := json.Marshal(secrets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TF_VAR_secret", string(variable))
+			if printed, err := w.traced(t, "plan", "plan", "-input=false", "-no-color", "-out=plan.out"); err != nil || !strings.Contains(printed, "does not take the query") {
+				t.Fatalf("%v\n%s", err, printed)
+			}
+			if _, err := w.traced(t, "apply", "apply", "-input=false", "-no-color", "plan.out"); err != nil {
+				t.Fatal(err)
+			}
+			showsNone(t, w.path, secrets)
+		})
+	}
+}
+
+// Through Terraform: figures are outputs, a plan without a change is empty, and a server that is gone is no error.
+func TestMeasurementsComeOutOfTerraform(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "0.25") })
+	config := func(url, output string) string {
+		return `
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    cluster_types = [{ name = "drone" }]
+    clusters      = [{ name = "drone-1", cluster_type = "drone" }]
+  })
+}
+
+data "flotilla_measurements" "dev" {
+  fleet    = local.fleet
+  timeouts = { read = "1m" }
+  checks = [
+    { name = "errors", of = "cluster", unit = "%", pass = "value < 0.4", prometheus = { url = "` + url + `", query = "errors" } },
+  ]
+}
+
+output "said" { value = data.flotilla_measurements.dev.results[0].` + output + ` }
+`
+	}
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{
+		{Config: config(server.URL, "figures[0]"), Check: resource.TestCheckOutput("said", "drone-1: 0.25 %")},
+		{Config: config(server.URL, "figures[0]"), PlanOnly: true},
+		{
+			Config: config("http://127.0.0.1:1", "message"),
+			Check:  resource.TestCheckOutput("said", "http://127.0.0.1:1 could not be asked: dial tcp 127.0.0.1:1: connect: connection refused"),
+		},
+	}})
+}

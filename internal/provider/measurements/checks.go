@@ -1,0 +1,175 @@
+package measurements
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// Bounds of the texts of checks, in bytes.
+const (
+	maxName  = 63
+	maxUnit  = 16
+	maxLabel = 128
+	maxURL   = 2048
+	maxQuery = 16 << 10
+)
+
+// decodeChecks reads the attribute checks, strictly.
+func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.Check {
+	given := tfvalue.Plain(value)
+	if given == nil {
+		return nil
+	}
+	reader := &fleet.Reader{}
+	at := (*fleet.Path)(nil).Attribute("checks")
+	objects := reader.List(at, given)
+	if len(objects) > evidence.MaxChecks {
+		reader.Report(at, "has %d checks, and %d are the most", len(objects), evidence.MaxChecks)
+		objects = objects[:evidence.MaxChecks]
+	}
+	checks := make([]measure.Check, 0, len(objects))
+	for _, o := range objects {
+		check := decodeCheck(o)
+		if slices.ContainsFunc(checks, func(other measure.Check) bool { return other.Name == check.Name && check.Name != "" }) {
+			o.Report("name", "%q is the name of another check, too", check.Name)
+		}
+		checks = append(checks, check)
+	}
+	tfvalue.AddFindings(diagnostics, path.Root("checks"), "Invalid checks", tfvalue.Inner(reader.Findings))
+	return checks
+}
+
+func decodeCheck(o *fleet.Object) measure.Check {
+	ofs := make([]string, len(evidence.Ofs))
+	for i, of := range evidence.Ofs {
+		ofs[i] = string(of)
+	}
+	of := evidence.Of(o.OneOf("of", "", ofs...))
+	if !o.Has("of") {
+		o.Report("of", "is required: what the figures are of, cluster, host, assignment or fleet")
+	}
+	check := measure.Check{Name: line(o, "name", maxName, true), Unit: line(o, "unit", maxUnit, false), Of: of, Pass: o.Required("pass"), Fail: o.Text("fail"), Samples: o.Text("samples")}
+	for _, one := range []struct{ name, source string }{{"pass", check.Pass}, {"fail", check.Fail}} {
+		if one.source == "" {
+			continue
+		}
+		for _, problem := range evidence.CheckExpression(one.source, of, o.Has("samples")) {
+			o.Report(one.name, "%s", problem)
+		}
+	}
+	hasPrometheus, hasWeb := o.Has("prometheus"), o.Has("web")
+	switch {
+	case hasPrometheus && hasWeb:
+		o.Report("web", "is set, and prometheus, too: a check has one of them")
+	case !hasPrometheus && !hasWeb:
+		o.Report("prometheus", "is required, or web: where the figures come from")
+	}
+	if from := o.Object("prometheus"); from != nil {
+		check.Prometheus = decodePrometheus(from, of)
+		from.Finish()
+		if len(check.Samples) > maxQuery {
+			o.Report("samples", "is longer than %d bytes", maxQuery)
+		}
+	}
+	if from := o.Object("web"); from != nil {
+		check.Web = decodeWeb(from, of)
+		from.Finish()
+		if check.Samples != "" {
+			reportAll(o, "samples", measure.CheckAnswer(check.Samples))
+		}
+	}
+	o.Finish()
+	return check
+}
+
+func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
+	from := &measure.Prometheus{
+		URL: address(o, measure.CheckPrometheusURL), Query: o.Required("query"), Headers: headers(o), Labels: o.TextMap("labels"), Timeout: timeout(o),
+	}
+	if len(from.Query) > maxQuery {
+		o.Report("query", "is longer than %d bytes", maxQuery)
+	}
+	for _, name := range slices.Sorted(maps.Keys(from.Labels)) {
+		switch allowed := measure.Labels[of]; {
+		case of == "":
+		case len(allowed) == 0:
+			o.Report("labels", "is set, and the figure of a check of the fleet needs no label")
+			return from
+		case !slices.Contains(allowed, name):
+			o.Report("labels", "has %q, and a check of a %s has the labels %s%s", name, of, wording.List(allowed, len(allowed)), fleet.DidYouMean(name, allowed))
+		case len(from.Labels[name]) > maxLabel || !wording.IsLine(from.Labels[name]):
+			o.Report("labels", "the name for %q must be one line of at most %d bytes", name, maxLabel)
+		}
+	}
+	return from
+}
+
+func decodeWeb(o *fleet.Object, of evidence.Of) *measure.Web {
+	from := &measure.Web{Value: cmp.Or(o.Text("value"), measure.DefaultValue), Headers: headers(o), Timeout: timeout(o)}
+	from.URL = address(o, func(text string) string {
+		if of == "" {
+			return ""
+		}
+		return measure.CheckWebURL(text, of)
+	})
+	reportAll(o, "value", measure.CheckAnswer(from.Value))
+	return from
+}
+
+// address reads the url of a server. Errors do not repeat it: there may be a password in it.
+func address(o *fleet.Object, check func(string) string) string {
+	text := o.Required("url")
+	if text == "" {
+		return ""
+	}
+	if problem := check(text); problem != "" {
+		o.Report("url", "%s", problem)
+	} else if len(text) > maxURL {
+		o.Report("url", "is longer than %d bytes", maxURL)
+	}
+	return text
+}
+
+func headers(o *fleet.Object) map[string]string {
+	given := o.TextMap("headers")
+	reportAll(o, "headers", measure.CheckHeaders(given, false))
+	return given
+}
+
+func timeout(o *fleet.Object) time.Duration {
+	given := o.Timeout("timeout", measure.DefaultTimeout)
+	if given > measure.MaxTimeout {
+		o.Report("timeout", "is longer than %s", measure.MaxTimeout)
+	}
+	return given
+}
+
+// line reads a short text of one line.
+func line(o *fleet.Object, name string, most int, required bool) string {
+	text := o.Text(name)
+	if required {
+		text = o.Required(name)
+	}
+	if text != "" && (len(text) > most || !wording.IsLine(text)) {
+		o.Report(name, "must be one line of at most %d bytes", most)
+	}
+	return text
+}
+
+func reportAll(o *fleet.Object, name string, problems []string) {
+	for _, problem := range problems {
+		o.Report(name, "%s", problem)
+	}
+}

@@ -1,0 +1,145 @@
+// Package measurements is flotilla_measurements: figures of clusters, hosts and assignments as evidence for rollouts.
+package measurements
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+)
+
+// New returns the data source.
+func New() datasource.DataSource {
+	return frame.DataSource[model]{Name: "measurements", Schema: definition(), Validate: validate, Read: read}.New()
+}
+
+func definition() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: each is compared with what is " +
+			"allowed, or with the figure of those that do not have the change yet. A server that cannot be asked is no error: what the check is of is " +
+			"`unknown`, with a reason, and a rollout waits. This data source changes nothing.",
+		Attributes: map[string]schema.Attribute{
+			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
+			"checks": schema.DynamicAttribute{
+				Required: true,
+				MarkdownDescription: "What is measured: a list of up to " + fmt.Sprint(evidence.MaxChecks) + " objects with these keys. All checks have to pass.\n\n" +
+					"* `name`: what the plan calls it, such as `errors`.\n" +
+					"* `of`: what each figure is of: a `\"cluster\"` with all that it has, a `\"host\"` with all that is on it, one `\"assignment\"` on all clusters " +
+					"of its host, or the `\"fleet\"`.\n" +
+					"* `prometheus`: `{url, query, labels, headers, timeout}`: one query for the whole fleet, evaluated at the time of the reading. `url` is what comes " +
+					"before `/api/v1`. Each series of the result says by its labels what it is of: `cluster`, `host` (`<cluster type>` or `clusters/<cluster>`), or " +
+					"`assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. `labels` are other names for these, as in " +
+					"`{cluster = \"k8s_cluster\"}`. Series of what the fleet does not have are passed over and counted. What the query has no series of is `unknown`, and waited for. A cluster without failures has no series of " +
+					"them, so write `(failed or 0 * all) / all`, as in the example, and not `failed / all`.\n" +
+					"* `web`: `{url, value, headers, timeout}`: a GET request for each, with `{cluster}`, `{host}`, `{assignment}` or `{deployment_target}` in the `url` for its name; of " +
+					"the fleet there is one request. `value` is the figure, a number or a bool (1 or 0), in [CEL](https://cel.dev) over `status` and `body`, which is a value " +
+					"where the answer is JSON, else a text. Default: `" + measure.DefaultValue + "`. Redirects are not followed.\n" +
+					"* `samples`: how many events a figure is of: a second query with the same labels, or a second expression over the same answer. With it, " +
+					"`rest` is weighted by samples.\n" +
+					"* `pass`, `fail`: CEL over `value` (a double), `samples` and `rest` (a double or null). What passes is ready, what fails has failed, and what does neither is " +
+					"progressing: a rollout waits for it, until its `progress_deadline`. `fail` wins, and may be left out. A whole number is written as a double: `value == 1.0`.\n" +
+					"* `unit`: what is written after figures, such as `\"%\"`.\n\n" +
+					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
+					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.\n\n" +
+					"`timeout` is how long one request may take (`\"10s\"`, at most `\"2m\"`). `headers` are in the state, so they are for what is not secret, such as " +
+					"`X-Scope-OrgID`. Credentials belong to the provider's `measurements`, which is in no state.",
+			},
+			"timeouts": timeouts.ReadAttribute(),
+			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
+			"results":  results.ListAttribute("What became of each check, in their order."),
+			"evidence": schemas.ComputedText("All figures as JSON, for rollouts."),
+		},
+	}
+}
+
+type model struct {
+	Fleet    types.Object  `tfsdk:"fleet"`
+	Checks   types.Dynamic `tfsdk:"checks"`
+	Timeouts types.Dynamic `tfsdk:"timeouts"`
+	Time     types.String  `tfsdk:"time"`
+	Results  types.List    `tfsdk:"results"`
+	Evidence types.String  `tfsdk:"evidence"`
+}
+
+// maxListed is how many figures of a check the results list.
+const maxListed = 100
+
+var results = table.Object[*measure.Result]{
+	table.Text("name", "Its name.", func(r *measure.Result) string { return r.Name }),
+	table.Text("of", "What its figures are of.", func(r *measure.Result) string { return string(r.Of) }),
+	table.TextOrNull("message", "Why there is no figure at all; null where there is one.", func(r *measure.Result) string { return r.Message }),
+	table.Number("expected", "How many clusters, hosts or assignments the fleet has; 1 for the fleet.", func(r *measure.Result) int { return r.Expected }),
+	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Result) int { return r.Measured() }),
+	table.Number("passed_over", "How many series are of nothing in the fleet, or do not say what they are of.", func(r *measure.Result) int { return r.Others + r.Unlabelled }),
+	table.Texts("figures", fmt.Sprintf("The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.", maxListed),
+		func(r *measure.Result) []string { return r.Lines(maxListed) }),
+	table.Texts("warnings", "What the server warned of, such as stores of Thanos that did not answer.", func(r *measure.Result) []string { return r.Warnings }),
+}
+
+// validate checks what needs no server.
+func validate(m *model, diagnostics *diag.Diagnostics) {
+	decodeChecks(m.Checks, diagnostics)
+}
+
+// read asks for all figures.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	checks := decodeChecks(m.Checks, diagnostics)
+	value := fleetvalue.Of(m.Fleet, diagnostics)
+	subjects := subjectsOf(value, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	at := c.Now()
+	var found []measure.Result
+	if c != nil && c.Measure != nil {
+		found = c.Measure.Measure(ctx, checks, subjects)
+	} else {
+		found = measure.Unasked(checks, subjects, "the measurements of the provider, with its credentials, are not known yet")
+	}
+	document := evidence.Measurements{Environment: value.Environment, Time: at, Checks: make([]evidence.Check, len(found))}
+	rows := make([]*measure.Result, len(found))
+	for i := range found {
+		document.Checks[i], rows[i] = found[i].Check, &found[i]
+	}
+	m.Fleet = fleetvalue.Hashed(m.Fleet)
+	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "measure with fewer checks, or of hosts in place of assignments", diagnostics)
+	m.Results = results.List(rows)
+}
+
+// subjectsOf are the names of all that checks can be of.
+func subjectsOf(value fleet.Value, diagnostics *diag.Diagnostics) measure.Subjects {
+	result, _, found := pipeline.Schedule(value)
+	fleetvalue.AddErrors(diagnostics, found)
+	parsed, err := fleet.ParseModel(value.Model)
+	if err != nil || diagnostics.HasError() {
+		return nil // that of the model is among those of the schedule
+	}
+	subjects := measure.Subjects{}
+	for _, cluster := range parsed.Clusters {
+		subjects[evidence.OfCluster] = append(subjects[evidence.OfCluster], cluster.Name)
+	}
+	hosts := map[string]bool{}
+	for _, assignment := range result.Assignments {
+		hosts[assignment.Host.Name] = true
+		subjects[evidence.OfAssignment] = append(subjects[evidence.OfAssignment], assignment.Key())
+	}
+	subjects[evidence.OfHost] = slices.Sorted(maps.Keys(hosts))
+	return subjects
+}

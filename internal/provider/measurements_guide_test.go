@@ -1,0 +1,142 @@
+package provider_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const measurementsGuide = "measurements.md.tmpl"
+
+// measured is the configuration that the guide to measurements shows, with a server that answers for Prometheus.
+type measured struct {
+	*staged
+	figures [2][4]string // errors and samples of canary-1, europe-1, america-1 and asia-1
+}
+
+func newMeasured(t *testing.T) *measured {
+	t.Helper()
+	m := &measured{staged: &staged{
+		t: t, url: bare(t), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
+		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
+	}}
+	server := newStandIn(t, func(query string) string {
+		of, clusters := 0, []string{"canary-1", "europe-1", "america-1", "asia-1"}
+		if !strings.Contains(query, "5..") {
+			of = 1
+		}
+		var series []string
+		for i, figure := range m.figures[of] {
+			if figure != "" {
+				series = append(series, fmt.Sprintf(`"cluster":%q`, clusters[i]), figure)
+			}
+		}
+		return vector(series...)
+	})
+	m.w = providertest.New(provider.StartAt(m.clock))
+	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")
+	m.edit(`"gitops.git"`, strconv.Quote(m.url), `"http://prometheus.example.com"`, strconv.Quote(server.URL), `branch = "main"`, `tag = "v1"`,
+		"[data.flotilla_compliance.prod.evidence, data.flotilla_measurements.prod.evidence]", `"what is read"`)
+	m.measures("", "", "", "")
+	return m
+}
+
+// measures sets the share of errors of each cluster, with 12,400 requests; "" is a cluster without figures.
+func (m *measured) measures(canary, europe, america, asia string) {
+	m.figures = [2][4]string{{canary, europe, america, asia}}
+	for i, errors := range m.figures[0] {
+		if errors != "" {
+			m.figures[1][i] = "12400"
+		}
+	}
+}
+
+// run is a run after some time. It expects what canary, europe, america and asia have then.
+func (m *measured) run(pause time.Duration, want string) {
+	m.t.Helper()
+	m.clock.now = m.clock.now.Add(pause)
+	module := moduleOf(m.t, m.hcl)
+	var evidence []any
+	for _, name := range []string{"flotilla_compliance", "flotilla_measurements"} {
+		values, said := m.w.ReadData(m.t.Context(), providertest.Configuration{}, name, module.Data["data."+name+".prod"])
+		if said.Err() != nil {
+			m.t.Fatal(said)
+		}
+		evidence = append(evidence, values["evidence"])
+	}
+	module.Resources[prodAssignment].Attributes["evidence"] = evidence
+	plan, said := m.w.Apply(m.t.Context(), module.Configuration)
+	if said.Err() != nil {
+		m.t.Fatal(said.Err())
+	}
+	m.said = fmt.Sprint(afterProd(plan)["changes"], afterProd(plan)["rolling_out"], said)
+	if got := m.versions(); got != want {
+		m.t.Fatalf("deployed %q, want %q: %s", got, want, m.said)
+	}
+}
+
+// deployed is version 1 on all hosts, and version 2 on the canary.
+func (m *measured) deployed() {
+	m.t.Helper()
+	m.run(0, "1 - - -")
+	m.measures("0.4", "", "", "") // at first there is nothing to compare with
+	m.run(31*time.Minute, "1 1 1 1")
+	m.measures("0.2", "0.2", "0.2", "0.2")
+	m.run(31*time.Minute, "1 1 1 1")
+	m.want("2")
+	m.run(time.Hour, "2 1 1 1")
+}
+
+func TestGuideToMeasurementsComparesTheCanaryWithTheOthers(t *testing.T) {
+	t.Parallel()
+	m := newMeasured(t)
+	m.deployed()
+	m.measures("0.9", "0.2", "0.2", "0.2")
+	m.run(31*time.Minute, "2 1 1 1")
+	line := guideLine(t, measurementsGuide, "waits for errors")
+	_, figures, _ := strings.Cut(line, "waits for ")
+	m.saysThat("on 1 of 4 hosts: waits for " + figures)
+	m.measures("3.9", "5", "5", "5") // an outage of what all of them depend on
+	m.run(10*time.Minute, "2 2 2 2")
+}
+
+func TestGuideToMeasurementsRollsBackWhatFails(t *testing.T) {
+	t.Parallel()
+	m := newMeasured(t)
+	m.deployed()
+	m.measures("1.7", "0.2", "0.2", "0.2")
+	m.run(10*time.Minute, "1 1 1 1")
+	m.saysThat("errors: 1.7 % (12400 samples) against 0.2 % on 3 clusters (fails where ")
+}
+
+func TestGuideToMeasurementsWaitsForFiguresThatSaySomething(t *testing.T) {
+	t.Parallel()
+	m := newMeasured(t)
+	m.deployed()
+	m.measures("", "0.2", "0.2", "0.2")
+	m.run(31*time.Minute, "2 1 1 1")
+	m.saysThat("errors: there is no figure")
+	m.measures("0", "0.2", "0.2", "0.2")
+	m.figures[1][0] = "1999"
+	m.run(10*time.Minute, "2 1 1 1")
+	m.saysThat("errors: 0 % (1999 samples) against 0.2 % on 3 clusters (passes where ")
+	m.figures[1][0] = "2000"
+	m.run(10*time.Minute, "2 2 2 2")
+}
+
+// guideLine is the line of a guide that has a text.
+func guideLine(t *testing.T, guide, with string) string {
+	t.Helper()
+	for line := range strings.Lines(guideText(t, guide)) {
+		if strings.Contains(line, with) {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatalf("%s has no line with %q", guide, with)
+	return ""
+}

@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// measurementsSettings is the provider's attribute measurements: how the servers of checks are reached.
+type measurementsSettings struct {
+	credentials  git.Credentials     // without headers
+	urls         []string            // of credentials.ByURL
+	headers      []map[string]string // likewise
+	certificates string
+	complete     bool // false while some of it is not known yet, so that no request can be sent
+}
+
+// measurementsAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
+func measurementsAttribute() schema.Attribute {
+	return schema.DynamicAttribute{
+		Optional: true, Sensitive: true,
+		MarkdownDescription: "Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from the environment, or from " +
+			"ephemeral values, are in no plan either. Keys:\n\n" +
+			"* `token`: bearer token for every `prometheus` of a check, by https or on this machine; wins over a password. Default: " +
+			"`FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here. A `web` of a check never gets it.\n" +
+			"* `username`, `password`: the same by basic authentication. Default: `FLOTILLA_MEASUREMENTS_USERNAME` and `FLOTILLA_MEASUREMENTS_PASSWORD`.\n" +
+			"* `credentials`: `[{url, token, username, password, headers}]`: credentials for servers whose URL begins with `url`, such as " +
+			"`https://mimir.example.com`; the longest `url` wins. The keys above are not used for them. `headers` is a map of secret headers.\n" +
+			"* `ca_certificates`: PEM text of certificates that are trusted beside the machine's.",
+	}
+}
+
+// decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
+func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
+	settings, reader := measurementsSettings{}, &fleet.Reader{}
+	o := reader.Object(nil, map[string]any{})
+	if given := tfvalue.Plain(value); given != nil {
+		if object := reader.Object(nil, given); object != nil {
+			o = object
+		}
+	}
+	or := func(key, variable string) string {
+		if !o.Has(key) {
+			return os.Getenv(variable)
+		}
+		return o.Text(key)
+	}
+	token := or("token", "FLOTILLA_MEASUREMENTS_TOKEN")
+	if o.Has("password") {
+		token = o.Text("token") // a token of the environment must not win over a password of the configuration
+	}
+	settings.credentials = git.Credentials{
+		Token: token, Username: or("username", "FLOTILLA_MEASUREMENTS_USERNAME"), Password: or("password", "FLOTILLA_MEASUREMENTS_PASSWORD"),
+	}
+	settings.certificates = o.Text("ca_certificates")
+	for _, origin := range o.List("credentials") {
+		settings.decodeOrigin(origin)
+	}
+	if err := settings.credentials.Check(); err != nil {
+		reader.Report(nil, "%s", err)
+	}
+	o.Finish()
+	for _, finding := range reader.Findings {
+		diagnostics.AddAttributeError(path.Root("measurements"), "Invalid measurements", tfvalue.Sentence(finding.String()))
+	}
+	settings.complete = !reader.Unknown
+	return settings
+}
+
+// decodeOrigin reads one entry of credentials. Its errors never repeat the URL: there may be a password in it.
+func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
+	address := origin.Required("url")
+	login := git.Login{Token: origin.Text("token"), Username: origin.Text("username"), Password: origin.Text("password")}
+	headers := origin.TextMap("headers")
+	for _, problem := range measure.CheckHeaders(headers, true) {
+		origin.Report("headers", "%s", problem)
+	}
+	origin.Finish()
+	if address == "" {
+		return
+	}
+	if problem := measure.CheckURL(address); problem != "" {
+		origin.Report("url", "%s", strings.Replace(problem, "set them in measurements.credentials of the provider", "set them beside it", 1))
+		return
+	}
+	s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: address, Login: login})
+	s.urls, s.headers = append(s.urls, address), append(s.headers, headers)
+}
+
+// client is nil while a credential is not known yet.
+func (s *measurementsSettings) client(userAgent string) (*measure.Client, error) {
+	over, err := git.NewHTTPTransport(git.HTTPOptions{CA: s.certificates})
+	if err != nil || !s.complete {
+		return nil, err
+	}
+	return &measure.Client{Over: over, Login: s.login, Scrub: s.scrubber(), UserAgent: userAgent}, nil
+}
+
+func (s *measurementsSettings) scrubber() secret.Scrubber {
+	all, usernames := []string{s.credentials.Token, s.credentials.Password}, []string{s.credentials.Username}
+	for i, by := range s.credentials.ByURL {
+		all, usernames = append(all, by.Token, by.Password), append(usernames, by.Username)
+		all = slices.AppendSeq(all, maps.Values(s.headers[i]))
+	}
+	return secret.NewScrubber(all, usernames...)
+}
+
+// login is what is sent to the server of a URL. Only credentials for that URL go to a web server, of which there may be one on
+// each cluster.
+func (s *measurementsSettings) login(address string, web bool) measure.Login {
+	index := git.LongestPrefix(address, s.urls)
+	if index < 0 && web {
+		return measure.Login{}
+	}
+	found := s.credentials.For(address)
+	login := measure.Login{Token: found.Token, Username: found.Username, Password: found.Password}
+	if index >= 0 {
+		login.Headers = maps.Clone(s.headers[index])
+	}
+	return login
+}

@@ -1,0 +1,176 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the guide on staged rollouts says of windows of a stage, and of what is removed.
+
+// at sets the clock to a time of a day in January.
+func (s *staged) at(day, hour, minute int) {
+	s.clock.now = time.Date(s.clock.now.Year(), 1, day, hour, minute, 0, 0, time.UTC)
+}
+
+// notBefore is what a plan says of a full hour of a day in January.
+func (s *staged) notBefore(day, hour int) string {
+	return fmt.Sprintf("not before %d-01-%02d %02d:00 UTC", s.clock.now.Year(), day, hour)
+}
+
+func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
+	t.Parallel()
+	s := stagedBy(t, nightsExample)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.report("ready", "canary-1")
+	s.run("2 1 1 1")
+	s.saysThat(`at stage 2 of 4 "europe", on 1 of 4 hosts: waits for a window: ` + s.notBefore(11, 21))
+	if plan := s.run("2 1 1 1"); !plan.Empty() {
+		t.Errorf("where all waits as before: %s", s.said)
+	}
+	s.saysThat("waits for a window: " + s.notBefore(11, 21)) // as a warning
+	s.at(11, 19, 59)
+	s.run("2 1 1 1")
+	s.runAfter(time.Minute, "2 2 1 1") // 22:00 in Berlin
+	s.report("ready", "europe-1")
+	s.run("2 2 1 1") // 7:00 in Tokyo
+	s.saysThat(`at stage 3 of 4 "asia", on 2 of 4 hosts: waits for a window: ` + s.notBefore(12, 13))
+	s.at(12, 12, 30)
+	s.run("2 2 1 2")
+	s.report("ready", "asia-1")
+	s.at(12, 19, 0)
+	s.run("2 2 2 2") // no stage names america
+
+	// A plan that is applied late.
+	s.want("3")
+	s.run("3 2 2 2")
+	s.report("ready", "canary-1")
+	s.at(12, 22, 0)
+	plan, said := s.w.Plan(t.Context(), s.configuration())
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	tip := s.tip()
+	s.at(13, 3, 0) // 4:00 in Berlin
+	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || !strings.Contains(said.Err().Error(), s.notBefore(13, 21)) || s.tip() != tip {
+		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", said)
+	}
+	s.want("4")
+	s.at(13, 2, 0) // europe is open, and the canary alone is written
+	if plan, said = s.w.Plan(t.Context(), s.configuration()); said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	s.at(13, 5, 0)
+	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() != nil || s.versions() != "4 2 2 2" {
+		t.Errorf("a plan that writes nothing in the stages whose windows have closed: %v, deployed %s", said, s.versions())
+	}
+}
+
+func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
+	t.Parallel()
+	s := stagedBy(t, nightsExample)
+	byHand := func(hosts ...string) {
+		clone := repository{cloneURL: s.url}.clone(t, "prod")
+		for _, host := range hosts {
+			file := filepath.Join(clone, host, "payments-live", "reconciler.yaml")
+			content, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, []byte(strings.ReplaceAll(string(content), "v1", "v7")), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		git(t, clone, "commit", "-qam", "by hand")
+		git(t, clone, "push", "-q")
+	}
+	byHand("canary", "europe")
+	s.run("1 7 1 1")
+	s.saysThat("waits for a window: " + s.notBefore(11, 21))
+	if plan := s.run("1 7 1 1"); !plan.Empty() {
+		t.Errorf("while the repair waits: %s", s.said)
+	}
+	s.at(11, 20, 30)
+	s.run("1 1 1 1")
+	s.ends("europe-1", "1 1 1 1")
+
+	byHand("asia")
+	s.at(12, 14, 0)
+	plan, said := s.w.Plan(t.Context(), s.configuration())
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	s.at(12, 20, 0)
+	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.versions() != "1 1 1 7" {
+		t.Errorf("a repair that is applied after the windows of its stage have closed: %v, deployed %s", said, s.versions())
+	}
+}
+
+func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
+	t.Parallel()
+	const everywhere = `cluster_type_selector = {} }`
+	without := func(region string) string {
+		return fmt.Sprintf(`cluster_type_selector = { match_expressions = [{ key = "region", operator = "NotIn", values = [%q] }] } }`, region)
+	}
+	ofAll := func(s *staged, cluster string) { // what a cluster without assignments says
+		s.report("ready", cluster)
+		delete(s.says[cluster], "assignment")
+	}
+	moved := func() *staged { // from europe to america
+		s := newStaged(t)
+		s.edit(everywhere, without("us"))
+		ofAll(s, "america-1")
+		s.run("1 1 - 1") // a change that only removes
+		s.saysThat(`removal stage 2 of 3 "regions", on 1 of 1 host`)
+		ofAll(s, "america-1")
+		s.run("1 1 - 1")
+		s.edit(without("us"), without("eu"))
+		ofAll(s, "europe-1")
+		s.run("1 1 1 1")
+		s.saysThat(`stage 2 of 3 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
+		return s
+	}
+	s := moved()
+	s.report("ready", "america-1")
+	s.runAfter(20*time.Minute, "1 1 1 1") // it soaks
+	s.runAfter(20*time.Minute, "1 - 1 1")
+	s.saysThat(`removal stage 2 of 3 "regions", on 2 of 2 hosts`)
+	ofAll(s, "europe-1")
+	if plan := s.run("1 - 1 1"); afterProd(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.said)
+	}
+
+	s = moved()
+	s.report("failed", "america-1")
+	s.says["america-1"]["since"] = s.clock.now.Add(58 * time.Minute).Format(time.RFC3339)
+	s.run("1 1 1 1") // it halts
+	s.run("1 1 - 1") // and goes back: europe keeps what is there
+
+	s = moved()
+	s.edit(ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
+	s.run("1 - 1 1")
+}
+
+func TestTheGuideOnStagedRolloutsSaysTheEarliestTime(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t, guideRegions, guideRegions+`, windows = [{ kind = "allow", schedule = "0 14 * * *", duration = "2h" }]`)
+	s.want("2")
+	s.at(11, 13, 0)
+	s.run("2 1 1 1")
+	s.run("2 1 1 1")
+	if strings.Contains(s.said, "not before") { // a cluster decides
+		t.Errorf("it says %s", s.said)
+	}
+	s.at(11, 15, 30)
+	s.report("ready", "canary-1")
+	if plan := s.runAfter(0, "2 1 1 1"); !plan.Empty() { // the canary soaks for an hour, and then the window of the regions is closed
+		t.Errorf("while it soaks: %s", s.said)
+	}
+	s.saysThat("waits for clusters to be ready: 0 of 1 cluster is ready, 1 soaking, " + s.notBefore(12, 14))
+	s.at(12, 13, 0)
+	s.run("2 1 2 1")
+}

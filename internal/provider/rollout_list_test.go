@@ -1,0 +1,421 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// listed is an assignment whose evidence is a list: what agents report, and a check of errors on each cluster.
+type listed struct {
+	*rings
+	runner  providertest.Runner
+	check   evidence.Check
+	measure time.Duration // how much later than the agents the check was asked
+}
+
+// newListed applies version 1.
+func newListed(t *testing.T, runner providertest.Runner) *listed {
+	t.Helper()
+	l := &listed{
+		rings: &rings{
+			t: t, url: bare(t), now: time.Now().UTC().Truncate(time.Second), verdicts: map[string]verdict.Verdict{}, commits: map[string]string{},
+			since: map[string]time.Time{}, rollout: ringRollout(nil),
+		},
+		runner: runner,
+		check:  evidence.Check{Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 0.4", Fail: "value > 5.0"},
+	}
+	apply(t, runner, assigned(l.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
+	l.figures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
+	return l
+}
+
+func (l *listed) figures(values map[string]float64) {
+	l.check.Figures = map[string]evidence.Figure{}
+	for cluster, value := range values {
+		l.check.Figures[cluster] = evidence.Figure{Value: value}
+	}
+}
+
+// measurements are those of the check, at the time of the last evidence of the agents.
+func (l *listed) measurements() *evidence.Measurements {
+	return &evidence.Measurements{Environment: "dev", Time: l.now.Add(l.measure), Checks: []evidence.Check{l.check}}
+}
+
+// with is the configuration of a version whose evidence is what agents report and the check.
+func (l *listed) with(version string) providertest.Configuration {
+	configuration := l.configuration(version)
+	attributes := configuration.Resources[assignment].Attributes
+	if _, given := l.further["evidence"]; !given {
+		attributes["evidence"] = []any{attributes["evidence"], string(l.measurements().Marshal())}
+	}
+	return configuration
+}
+
+// runs applies, and expects what is deployed then. It returns the plan, and all that it says.
+func (l *listed) runs(version, want string) (*providertest.Plan, string) {
+	l.t.Helper()
+	plan, diagnostics := l.runner.Apply(l.t.Context(), l.with(version))
+	if diagnostics.Err() != nil {
+		l.t.Fatal(diagnostics.Err())
+	}
+	if got := l.versions(); got != want {
+		l.t.Fatalf("deployed %q, want %q: %v", got, want, diagnostics)
+	}
+	text := fmt.Sprint(diagnostics)
+	if plan.Change(assignment) != nil {
+		text += said(plan)
+	}
+	return plan, strings.Join(strings.Fields(text), " ")
+}
+
+func (l *listed) expect(version, want string, says ...string) *providertest.Plan {
+	l.t.Helper()
+	plan, text := l.runs(version, want)
+	for _, one := range says {
+		if !strings.Contains(text, one) {
+			l.t.Errorf("the plan does not say %q: %s", one, text)
+		}
+	}
+	return plan
+}
+
+// withAllTools runs a test with the stand-in, and in `make acceptance` with Terraform and OpenTofu, too.
+func withAllTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
+	t.Helper()
+	t.Run("stand-in", func(t *testing.T) {
+		t.Parallel()
+		test(t, providertest.New(startProvider))
+	})
+	if !simulated() {
+		withTools(t, test)
+	}
+}
+
+func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
+	t.Parallel()
+	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
+		l := newListed(t, runner)
+		l.expect("2", "2 1 1")
+		l.report("canary", verdict.Ready)
+		l.figures(map[string]float64{"canary": 0.9, "region": 0.2, "rest": 0.2})
+		if plan := l.expect("2", "2 1 1", "Rollout waits", "on 1 of 3 hosts: waits for errors: 0.9 % against 0.2 % on 2 clusters (passes where value < 0.4); 0 of 1 cluster is ready, 1 not ready yet"); !plan.Empty() {
+			t.Error("another figure is a change")
+		}
+		l.figures(map[string]float64{"canary": 0.3})
+		l.expect("2", "2 2 1")
+		l.report("region", verdict.Ready)
+		l.figures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
+		l.expect("2", "2 2 1", "waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)", "failed (app-core@")
+		l.figures(map[string]float64{"canary": 9, "region": 0.1})
+		if plan := l.expect("2", "2 2 1", "Rollout waits", "errors: 9 %"); !plan.Empty() {
+			t.Error("a halt that goes on is a change")
+		}
+		l.figures(map[string]float64{"canary": 3, "region": 0.1})
+		l.expect("2", "2 2 2")
+		l.report("rest", verdict.Ready)
+		l.figures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
+		if plan := l.expect("2", "2 2 2"); after(plan)["rolled_out"] != true {
+			t.Errorf("at the end: %s", said(plan))
+		}
+		if plan := l.expect("2", "2 2 2"); !plan.Empty() {
+			t.Error("after the end something is planned")
+		}
+	})
+}
+
+func TestAMeasurementThatFailsRollsBack(t *testing.T) {
+	t.Parallel()
+	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
+		l := newListed(t, runner)
+		l.rollout = ringRollout(map[string]any{"on_failure": "roll_back", "failed_for": "0s"})
+		l.expect("2", "2 1 1")
+		l.report("canary", verdict.Ready)
+		l.figures(map[string]float64{"canary": 9, "region": 0.2, "rest": 0.2})
+		l.expect("2", "1 1 1", "errors: 9 % against 0.2 % on 2 clusters (fails where value > 5.0); it was rolled back; add", "failed and was rolled back")
+		l.figures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
+		if plan := l.expect("2", "1 1 1"); !plan.Empty() {
+			t.Error("what failed is tried again")
+		}
+		l.expect("3", "3 1 1")
+	})
+}
+
+func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
+	t.Parallel()
+	for name, silence := range map[string]func(*evidence.Check){
+		"no server": func(check *evidence.Check) { check.Message = "https://prometheus.example.com: connection refused" },
+		"no figure": func(check *evidence.Check) { check.Figures = map[string]evidence.Figure{} },
+		"not a number": func(check *evidence.Check) {
+			check.Figures = map[string]evidence.Figure{"canary": {Message: "the value is not a number"}}
+		},
+		"no expression that can be evaluated": func(check *evidence.Check) {
+			check.Pass, check.Figures = "value < samples", map[string]evidence.Figure{"canary": {}}
+		},
+	} {
+		for _, unknown := range []string{"wait", "skip"} {
+			t.Run(name+"/"+unknown, func(t *testing.T) {
+				t.Parallel()
+				l := newListed(t, providertest.New(startProvider))
+				l.rollout = ringRollout(map[string]any{"unknown": unknown})
+				l.expect("2", "2 1 1")
+				l.report("canary", verdict.Ready)
+				silence(&l.check)
+				for range 3 {
+					l.expect("2", "2 1 1", "Rollout waits", "waits for errors: ")
+				}
+				l.check.Message, l.check.Pass = "", "value < 0.4"
+				l.figures(map[string]float64{"canary": 0.1})
+				l.expect("2", "2 2 1")
+			})
+		}
+	}
+}
+
+// A cluster of which nothing hears is passed over with unknown = "skip"; one whose figure is unknown is not.
+func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]evidence.Of{"a check of clusters": evidence.OfCluster, "a check of hosts": evidence.OfHost, "a check of the fleet": evidence.OfFleet} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newListed(t, providertest.New(startProvider))
+			l.rollout = ringRollout(map[string]any{"unknown": "skip"})
+			l.check.Of, l.check.Figures = of, map[string]evidence.Figure{}
+			if of == evidence.OfFleet {
+				l.check.Figures[""] = evidence.Figure{Value: 0.1}
+			}
+			l.expect("2", "2 1 1")
+			l.expect("2", "2 2 1", "passes stage 1 of 3 \"canary\" without 1 cluster: 1 unknown")
+		})
+	}
+}
+
+func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
+	t.Parallel()
+	for name, document := range map[string]func(*listed) string{
+		"measurements": func(l *listed) string { return string(l.measurements().Marshal()) },
+		"facts": func(l *listed) string {
+			facts := evidence.Facts{Time: l.now.Add(l.measure), Clusters: map[string]evidence.ClusterFacts{}}
+			for _, name := range []string{"canary", "region", "rest"} {
+				facts.Clusters[name] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Ready, Since: l.now.Add(-48 * time.Hour)}}
+			}
+			return string(facts.Marshal())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newListed(t, providertest.New(startProvider))
+			alone := func(version, want string, says ...string) *providertest.Plan {
+				t.Helper()
+				l.now = l.now.Add(time.Hour)
+				l.further = map[string]any{"evidence": []any{document(l)}}
+				return l.expect(version, want, says...)
+			}
+			l.measure = -10 * time.Hour // older than the content
+			alone("2", "2 1 1")
+			alone("2", "2 1 1", "Evidence is older than what is deployed")
+			l.measure = 0
+			alone("2", "2 2 1")
+			alone("2", "2 2 2")
+			if plan := alone("2", "2 2 2"); after(plan)["rolled_out"] != true {
+				t.Errorf("at the end: %s", said(plan))
+			}
+			runner := l.runner.(*providertest.Workspace)
+			runner.Lose(assignment) // then it is what the branch has when it is applied
+			alone("2", "2 2 2")
+			alone("3", "3 2 2")
+			alone("3", "3 3 2")
+		})
+	}
+}
+
+func TestTheOldestDocumentIsTheTimeOfARollout(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, providertest.New(startProvider))
+	l.rollout = ringRollout(nil)
+	l.rollout["stages"].([]any)[0].(map[string]any)["soak"] = "3h"
+	l.expect("2", "2 1 1")
+	l.report("canary", verdict.Ready)
+	l.now = l.now.Add(10 * time.Hour) // agents were asked long after the soak time
+	l.measure = -9 * time.Hour        // and the check before its end
+	l.expect("2", "2 1 1")
+	l.measure = -time.Hour
+	l.expect("2", "2 2 1")
+}
+
+func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
+	t.Parallel()
+	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
+		l := newListed(t, runner)
+		other := l.measurements()
+		other.Environment = "prod"
+		facts := evidence.Facts{Time: l.now, Clusters: map[string]evidence.ClusterFacts{"elsewhere": {Status: verdict.Status{Verdict: verdict.Ready}}}}
+		foreign := strings.Replace(l.evidence(), `"owner":"dev"`, `"owner":"other"`, 1)
+		for name, c := range map[string]struct {
+			list []any
+			says []string
+			at   []string
+		}{
+			"none":                {[]any{}, []string{"A rollout needs evidence"}, []string{""}},
+			"null alone":          {[]any{nil}, []string{"A rollout needs evidence"}, []string{""}},
+			"several mistakes":    {[]any{l.evidence(), "{}", true}, []string{"evidence[1]: the evidence is not what flotilla_compliance gives", "evidence[2]: the evidence is a text"}, []string{"1", "2"}},
+			"another kind":        {[]any{`{"kind":"figures"}`}, []string{`evidence[0]: the evidence has the kind "figures"`}, []string{"0"}},
+			"another environment": {[]any{l.evidence(), string(other.Marshal())}, []string{`The measurements are of environment "prod"`}, []string{"1"}},
+			"facts of others":     {[]any{l.evidence(), string(facts.Marshal())}, []string{"None of the clusters in the facts is a cluster of this fleet: a cluster has the same name in the fleet and in the provider's clusters"}, []string{"1"}},
+			"another assignment":  {[]any{l.evidence(), foreign}, []string{`The evidence is about the assignment "other"`}, []string{"1"}},
+		} {
+			l.further = map[string]any{"evidence": c.list}
+			_, diagnostics := runner.Plan(t.Context(), l.with("2"))
+			var errors []providertest.Diagnostic
+			for _, d := range diagnostics {
+				if d.Error {
+					errors = append(errors, d)
+				}
+			}
+			if len(errors) != len(c.says) {
+				t.Errorf("%s: %v", name, diagnostics)
+				continue
+			}
+			text := strings.Join(strings.Fields(fmt.Sprint(errors)), " ")
+			for i, want := range c.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: it does not say %q: %s", name, want, text)
+				}
+				if at := errors[i].At; at != "" && (!strings.Contains(at, "evidence") || c.at[i] != "" && !strings.Contains(at, "ElementKeyInt("+c.at[i]+")")) {
+					t.Errorf("%s: at %s", name, at)
+				}
+			}
+		}
+	})
+}
+
+func TestAListWithEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, providertest.New(startProvider))
+	l.expect("2", "2 1 1")
+	l.report("canary", verdict.Ready)
+	given := l.evidence()
+	for name, list := range map[string]any{
+		"an element": []any{given, providertest.Unknown{Then: string(l.measurements().Marshal())}},
+		"the list":   providertest.Unknown{Then: []any{given, string(l.measurements().Marshal())}},
+	} {
+		l.further = map[string]any{"evidence": list}
+		plan, diagnostics := l.runner.Plan(t.Context(), l.with("2"))
+		if diagnostics.Err() != nil || after(plan)["content"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
+			t.Errorf("%s: the plan says %v, %v", name, after(plan), diagnostics)
+		}
+	}
+	if plan, diagnostics := l.runner.Apply(t.Context(), l.with("2")); diagnostics.Err() != nil || l.versions() != "2 2 1" {
+		t.Errorf("applied: %s, %v, %v", l.versions(), after(plan), diagnostics)
+	}
+}
+
+func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
+	t.Parallel()
+	withAllTools(t, func(t *testing.T, runner providertest.Runner) {
+		l := newListed(t, runner)
+		l.expect("2", "2 1 1")
+		l.report("canary", verdict.Ready)
+		plan, diagnostics := runner.Plan(t.Context(), l.with("2"))
+		if diagnostics.Err() != nil {
+			t.Fatal(diagnostics)
+		}
+		l.now = l.now.Add(24 * time.Hour)
+		if diagnostics := runner.ApplyPlan(t.Context(), plan); diagnostics.Err() != nil || l.versions() != "2 2 1" {
+			t.Errorf("applied late: %s, %v", l.versions(), diagnostics)
+		}
+		l.report("region", verdict.Ready)
+		if plan, diagnostics := runner.Plan(t.Context(), l.with("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() || l.versions() != "2 2 1" {
+			t.Errorf("a refresh alone: %v", diagnostics)
+		}
+		l.expect("2", "2 2 2")
+	})
+}
+
+func TestProvenAsksAllDocuments(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, providertest.New(startProvider))
+	l.rollout = nil
+	run := func(proven any) {
+		t.Helper()
+		l.further = map[string]any{"candidate": "2"}
+		if plan, _ := l.runs("2", "2 2 2"); after(plan)["proven"] != proven {
+			t.Errorf("proven is %v, not %v", after(plan)["proven"], proven)
+		}
+	}
+	run(nil)
+	for _, cluster := range []string{"canary", "region", "rest"} {
+		l.report(cluster, verdict.Ready)
+	}
+	l.figures(map[string]float64{"canary": 0.1, "region": 0.9, "rest": 0.1})
+	run(nil)
+	l.figures(map[string]float64{"canary": 0.1, "region": 0.1})
+	run(nil)
+	l.figures(map[string]float64{"canary": 0.1, "region": 0.1, "rest": 0.1})
+	l.measure = -100 * time.Hour
+	run(nil) // the check is older than the content
+	l.measure = 0
+	run("2")
+}
+
+func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, providertest.New(startProvider))
+	at := map[string]any{"url": l.url, "branch": "dev", "path": "clusters/all"}
+	measured := string(l.measurements().Marshal())
+	for name, c := range map[string]struct {
+		attributes map[string]any
+		at         string
+	}{
+		"flotilla_overview": {map[string]any{
+			"name": "dev", "gitops_repo": at, "evidence": measured, "fleet": providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}},
+		}, "evidence"},
+		"flotilla_inventory": {map[string]any{"gitops_repo": at, "evidences": []any{l.evidence(), measured}}, "ElementKeyInt(1)"},
+	} {
+		_, diagnostics := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.with("1"), name, c.attributes)
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].At, c.at) ||
+			!strings.Contains(diagnostics[0].Detail, `The evidence has the kind "measurements": only evidence of flotilla_compliance belongs here.`) {
+			t.Errorf("%s: %v", name, diagnostics)
+		}
+	}
+}
+
+// The figures of a real Prometheus are in the tests of flotilla_measurements; here its answer comes, does not come, and comes again.
+func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
+	t.Parallel()
+	clock := &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
+	runner := providertest.New(provider.StartAt(clock))
+	l := newListed(t, runner)
+	answer := vector(`"cluster":"canary"`, "0.9", `"cluster":"rest"`, "0.2")
+	server := newStandIn(t, func(string) string { return answer })
+	run := func(url, want string, says ...string) {
+		t.Helper()
+		report := l.evidence()
+		clock.now = l.now
+		measured, diagnostics := runner.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{}}, "flotilla_measurements", map[string]any{
+			"fleet":  providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
+			"checks": []any{checkOf(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
+		})
+		if diagnostics.Err() != nil {
+			t.Fatal(diagnostics)
+		}
+		l.further = map[string]any{"evidence": []any{report, measured["evidence"]}}
+		l.expect("2", want, says...)
+	}
+	run("http://127.0.0.1:1", "2 1 1")
+	l.report("canary", verdict.Ready)
+	run("http://127.0.0.1:1", "2 1 1", "waits for errors: http://127.0.0.1:1 could not be asked")
+	run(server.URL, "2 1 1", "waits for errors: 0.9 % against 0.2 % on 1 cluster (passes where rest == null || value <= rest * 1.5)")
+	answer = vector()
+	run(server.URL, "2 1 1", "waits for errors: the query gives no series")
+	answer = vector(`"cluster":"canary"`, "NaN")
+	run(server.URL, "2 1 1", "waits for errors: ")
+	answer = vector(`"cluster":"canary"`, "0.3", `"cluster":"rest"`, "0.2")
+	run(server.URL, "2 2 1")
+}

@@ -1,0 +1,192 @@
+package values
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// settings is the configuration without the fleet.
+type settings struct {
+	rollout  *rollout.Settings
+	holds    []rollout.Hold
+	wanted   rollout.ByCluster
+	released rollout.ByCluster
+	proof    *expression.Expression // nil where there is none
+	evidence evidencelist.Given
+	known    bool // false while some of it, other than what is wanted, is not known yet
+}
+
+// decode reads the configuration, strictly.
+func (m *model) decode(diagnostics *diag.Diagnostics) settings {
+	s := settings{known: !m.Name.IsUnknown() && !m.Proof.IsUnknown()}
+	repository.CheckOwnerName(m.Name, diagnostics)
+	given := map[string]any{}
+	for name, value := range map[string]attr.Value{
+		"stages": m.Stages, "on_failure": m.OnFailure, "failed_for": m.FailedFor, "progress_deadline": m.ProgressDeadline, "unknown": m.Unknown,
+		"windows": m.Windows, "approvals": m.Approvals, "expedite": m.Expedite,
+	} {
+		if plain := tfvalue.Plain(value); plain != nil {
+			given[name] = plain
+		}
+	}
+	decoded, known, findings := rollout.Decode(given)
+	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", findings)
+	s.rollout, s.known = decoded, s.known && known
+	if tfvalue.Plain(m.Holds) != nil {
+		holds, known, findings := rollout.DecodeHolds(tfvalue.Plain(m.Holds))
+		tfvalue.AddFindings(diagnostics, path.Root("holds"), "Invalid holds", tfvalue.Inner(findings))
+		s.holds, s.known = holds, s.known && known
+	}
+	s.wanted = decodeByCluster("wanted", m.Wanted, diagnostics)
+	s.released = decodeByCluster("released", m.Released, diagnostics)
+	s.known = s.known && !s.released.Unknown
+	if s.evidence = evidencelist.Decode(m.Evidence, diagnostics); s.evidence.Known && len(s.evidence.List) == 0 {
+		diagnostics.AddAttributeError(path.Root("evidence"), "No evidence", "A rollout needs evidence, which has its time: set evidence = "+
+			"data.flotilla_cluster_facts.….evidence. That of a flotilla_compliance with feedback = {} asks no cluster, and only time counts.")
+	}
+	s.known = s.known && s.evidence.Known
+	s.proof = m.compileProof(diagnostics)
+	if s.proof != nil && s.evidence.Known && len(s.evidence.List) > 0 && len(s.facts()) == 0 {
+		diagnostics.AddAttributeError(path.Root("proof"), "No facts",
+			"The proof is about the facts of clusters, and evidence has none: add data.flotilla_cluster_facts.….evidence to it, or remove proof.")
+	}
+	return s
+}
+
+// compileProof compiles the proof; nil where there is none, or where it is wrong.
+func (m *model) compileProof(diagnostics *diag.Diagnostics) *expression.Expression {
+	if m.Proof.IsNull() || m.Proof.IsUnknown() {
+		return nil
+	}
+	language, err := expression.New([]expression.Variable{{Name: "value", Type: cel.DynType}, {Name: "facts", Type: cel.DynType}})
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("proof"), "Invalid proof", tfvalue.Sentence(err.Error()))
+		return nil
+	}
+	compiled, wrong := language.Compile(m.Proof.ValueString(), cel.BoolType)
+	for _, problem := range wrong {
+		diagnostics.AddAttributeError(path.Root("proof"), "Invalid proof", tfvalue.Sentence("proof "+problem))
+	}
+	return compiled
+}
+
+// byCluster is the only attribute of an object that has a value for each cluster.
+const byCluster = "by_cluster"
+
+// elements are the values by cluster of an attribute wanted or released; false where it is one value for all.
+func elements(value types.Dynamic) (map[string]attr.Value, bool) {
+	attributes := entriesOf(value.UnderlyingValue())
+	if _, is := attributes[byCluster]; !is || len(attributes) != 1 {
+		return nil, false
+	}
+	of := attributes[byCluster]
+	if dynamic, ok := of.(basetypes.DynamicValue); ok {
+		of = dynamic.UnderlyingValue()
+	}
+	return entriesOf(of), true
+}
+
+func entriesOf(value attr.Value) map[string]attr.Value {
+	switch value := value.(type) {
+	case basetypes.ObjectValue:
+		return value.Attributes()
+	case basetypes.MapValue:
+		return value.Elements()
+	}
+	return nil
+}
+
+// decodeByCluster reads an attribute that has a value for all clusters, or one for each.
+func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) rollout.ByCluster {
+	plain := tfvalue.Plain(value)
+	report := func(format string, arguments ...any) rollout.ByCluster {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+		return rollout.ByCluster{}
+	}
+	if !fleet.IsKnown(plain) {
+		return rollout.ByCluster{Unknown: true}
+	}
+	if plain == nil {
+		return rollout.ByCluster{}
+	}
+	if _, each := elements(value); !each {
+		text, err := fleet.CanonicalJSON(plain)
+		if err != nil {
+			return report("%s", err)
+		}
+		return rollout.ByCluster{All: text}
+	}
+	given, ok := plain.(map[string]any)[byCluster].(map[string]any)
+	if !ok {
+		return report("%s must be a map of values, by the names of clusters", byCluster)
+	}
+	each := rollout.ByCluster{Each: make(map[string]string, len(given))}
+	for _, cluster := range slices.Sorted(maps.Keys(given)) {
+		if given[cluster] == nil {
+			return report("%s[%q] is null: a cluster always has a value", byCluster, cluster)
+		}
+		text, err := fleet.CanonicalJSON(given[cluster])
+		if err != nil {
+			return report("%s[%q]: %s", byCluster, cluster, err)
+		}
+		each.Each[cluster] = text
+	}
+	return each
+}
+
+// checkNames finds clusters that are not in the fleet, and those without a wanted value.
+func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagnostics *diag.Diagnostics) {
+	wanted := rollout.Trees{}
+	for cluster := range hosts {
+		folder.Put(wanted, rollout.Key{Host: cluster, DeploymentTarget: name}, "")
+	}
+	ofRollout, ofHolds := rollout.CheckNames(s.rollout, s.holds, hosts, wanted, nil)
+	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", ofRollout)
+	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
+		diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
+	}
+	clusters := slices.Sorted(maps.Keys(hosts))
+	for attribute, of := range map[string]rollout.ByCluster{"wanted": s.wanted, "released": s.released} {
+		for _, cluster := range slices.Sorted(maps.Keys(of.Each)) {
+			if hosts[cluster] == nil {
+				diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf("%s: the fleet has no cluster %q%s.",
+					byCluster, cluster, fleet.DidYouMean(cluster, clusters)))
+			}
+		}
+	}
+	if s.wanted.Each == nil {
+		return
+	}
+	if missing := slices.DeleteFunc(clusters, func(cluster string) bool { return s.wanted.Each[cluster] != "" }); len(missing) > 0 {
+		diagnostics.AddAttributeError(path.Root("wanted"), "Invalid wanted", fmt.Sprintf("%s has no value for %s: each cluster of the fleet needs one.",
+			byCluster, listed(missing)))
+	}
+}
+
+// shown is a value as plans print it, not longer than a line has room for.
+func shown(text string) string {
+	var value any
+	if json.Unmarshal([]byte(text), &value) == nil {
+		if plain, ok := value.(string); ok {
+			text = plain
+		}
+	}
+	return cut(text)
+}

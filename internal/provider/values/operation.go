@@ -1,0 +1,232 @@
+package values
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// operation is one plan or one apply: both decide the same.
+type operation struct {
+	settings
+	connection  *connection.Connection
+	model       *model
+	prior       *model          // from state; nil where the rollout is created
+	memory      *rollout.Memory // nil where there is none
+	private     privatestate.State
+	replaced    *rollout.Memory // of what a plan replaces; nil where it replaces nothing
+	at          time.Time       // of an apply, as a clock says; zero in a plan
+	diagnostics *diag.Diagnostics
+
+	outcome *rollout.ValuesOutcome // nil while it is not decided
+}
+
+func operationOf(ctx context.Context, c *frame.Call[model]) *operation {
+	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: c.Private, diagnostics: c.Diagnostics}
+	o.memory = load(ctx, c.Private, c.Diagnostics)
+	if c.Prior == nil { // a create does not see what a replaced rollout kept
+		o.replaced, o.memory = o.memory, nil
+	}
+	return o
+}
+
+// decide decides which value each cluster has. It returns false while that is not known yet, or after an error.
+func (o *operation) decide() bool {
+	o.settings = o.model.decode(o.diagnostics)
+	value, known := fleetvalue.Decode(o.model.Fleet, o.diagnostics)
+	if !known || !o.known || o.diagnostics.HasError() {
+		return false
+	}
+	of, err := fleet.ParseModel(value.Model)
+	if err != nil {
+		o.diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", tfvalue.Sentence(err.Error()))
+		return false
+	}
+	hosts := hostsOf(of)
+	o.checkNames(o.model.Name.ValueString(), hosts, o.diagnostics)
+	o.evidence.CheckFleet(of, o.diagnostics)
+	o.checkEnvironment(of.Environment)
+	if o.diagnostics.HasError() {
+		return false
+	}
+	out := rollout.AdvanceValues(rollout.Values{
+		Name: o.model.Name.ValueString(), Now: o.evidence.Time(), Given: o.at, Wanted: o.wanted, Hosts: hosts, Settings: o.rollout, Holds: o.holds,
+		Proof: o.isGiven, Reports: o.reports, Released: o.formerly(), Memory: o.memory,
+	})
+	if o.checkBeginning(out); o.diagnostics.HasError() {
+		return false
+	}
+	o.outcome = out
+	return true
+}
+
+// checkEnvironment refuses what clusters of another environment report, which may have the same names.
+func (o *operation) checkEnvironment(environment string) {
+	for i, document := range o.evidence.List {
+		if of := document.Compliance; of != nil && len(of.Clusters) > 0 && of.About.Environment != environment {
+			o.diagnostics.AddAttributeError(o.evidence.At[i], "Evidence of another environment", fmt.Sprintf(
+				"The evidence is about %s, and this fleet is of %q. Set evidence to that of a flotilla_compliance with the same fleet.", of.About, environment))
+		}
+	}
+}
+
+// hostsOf are the clusters of a fleet as hosts.
+func hostsOf(of *fleet.Fleet) map[string]*rollout.Host {
+	types := make(map[string]*fleet.ClusterType, len(of.ClusterTypes))
+	for i := range of.ClusterTypes {
+		types[of.ClusterTypes[i].Name] = &of.ClusterTypes[i]
+	}
+	hosts := make(map[string]*rollout.Host, len(of.Clusters))
+	for i := range of.Clusters {
+		cluster := &of.Clusters[i]
+		if ofType := types[cluster.ClusterType]; ofType != nil {
+			hosts[cluster.Name] = rollout.HostOf(of.Environment, ofType, cluster, []string{cluster.Name})
+		}
+	}
+	return hosts
+}
+
+// formerly is what clusters have that were given nothing: where only the private state was lost, or after an import, what the
+// state has.
+func (o *operation) formerly() rollout.ByCluster {
+	if o.memory != nil || o.prior == nil || o.prior.Values.IsNull() {
+		return o.released
+	}
+	released := rollout.ByCluster{All: o.released.All, Each: maps.Clone(o.released.Each)}
+	for cluster, value := range entriesOf(o.prior.Values.UnderlyingValue()) {
+		plain := tfvalue.Plain(value)
+		if text, err := fleet.CanonicalJSON(plain); err == nil && plain != nil {
+			if released.Each == nil {
+				released.Each = map[string]string{}
+			}
+			released.Each[cluster] = text
+		}
+	}
+	return released
+}
+
+// checkBeginning refuses to give clusters a value of which it is not known what they have.
+func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
+	switch {
+	case len(out.Unplaced) > 0:
+		o.diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
+			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at once.\n\n"+
+				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
+			wording.Count(len(out.Unplaced), "cluster is", "clusters are"), listed(out.Unplaced), out.Unplaced[0]))
+	case len(o.forgotten(out)) > 0:
+		o.diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets what clusters have", fmt.Sprintf(
+			"%s given another value than a replacement begins with: %s. Set released to what they have, or leave out -replace.",
+			wording.Count(len(o.forgotten(out)), "cluster was", "clusters were"), listed(o.forgotten(out))))
+	}
+}
+
+// forgotten are the clusters that were given another value than that with which a replacement begins, in order.
+func (o *operation) forgotten(out *rollout.ValuesOutcome) (clusters []string) {
+	if o.replaced == nil {
+		return nil
+	}
+	for cluster, gift := range o.replaced.Given {
+		if _, is := out.Values[cluster]; is && out.Before[cluster] != o.replaced.Contents[gift.Value] {
+			clusters = append(clusters, cluster)
+		}
+	}
+	slices.Sort(clusters)
+	return clusters
+}
+
+// warn says what a plan should say besides its changes.
+func (o *operation) warn() {
+	out := o.outcome
+	if len(out.AtOnce) > 0 {
+		o.diagnostics.AddAttributeWarning(path.Root("wanted"), "The first value reaches clusters at once", fmt.Sprintf(
+			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released to what they have.",
+			wording.Count(len(out.AtOnce), "cluster", "clusters"), listed(out.AtOnce)))
+	}
+	if len(out.Others) > 0 {
+		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
+			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into the fleet "+
+				"one after the other if they shall not change together.",
+			wording.Count(len(out.Others), "cluster is", "clusters are"), listed(out.Others)))
+	}
+	for _, note := range out.Notes {
+		o.diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note))
+	}
+	if o.memory == nil {
+		return
+	}
+	var last time.Time
+	for _, gift := range o.memory.Given {
+		if at := gift.Since.Add(-time.Second); at.After(last) {
+			last = at
+		}
+	}
+	if now := o.evidence.Time(); now.Before(last) {
+		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what was given", fmt.Sprintf(
+			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the clocks are right.",
+			tfvalue.TimeText(now), tfvalue.TimeText(last)))
+	}
+}
+
+// checkWindows refuses to give a value where the windows for it have closed since the plan.
+func (o *operation) checkWindows() bool {
+	now, windows := o.connection.Now(), o.outcome.Windowed
+	if gate.Open(now, windows...) {
+		return true
+	}
+	o.diagnostics.AddAttributeError(path.Root("windows"), "Windows have closed", fmt.Sprintf(
+		"The plan was made while values could be changed; now they wait for %s. Nothing was given: plan again.", gate.Waits(now, windows...)))
+	return false
+}
+
+// set sets the computed attributes.
+func (o *operation) set(ctx context.Context) {
+	m := o.model
+	prior := o.prior
+	if prior == nil {
+		prior = &model{Proven: types.DynamicNull()}
+	}
+	m.Values, m.Changes, m.RollingOut, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(types.StringType), types.StringUnknown(), types.BoolUnknown()
+	if m.Proven = types.DynamicUnknown(); o.outcome == nil {
+		return
+	}
+	if m.Values = o.values(ctx); o.outcome.Undecided {
+		return
+	}
+	m.RolledOut, m.RollingOut, m.Proven = types.BoolValue(o.outcome.RolledOut), types.StringNull(), prior.Proven
+	for _, p := range o.outcome.Progress {
+		m.RollingOut = types.StringValue(p.String())
+	}
+	isProven := o.outcome.RolledOut && len(o.outcome.Values) > 0 && (prior.Proven.IsNull() || tfvalue.Content(tfvalue.Plain(prior.Proven)) != tfvalue.Content(tfvalue.Plain(m.Wanted)))
+	if isProven {
+		m.Proven = m.Wanted
+	}
+	lines := changesOf(o.outcome)
+	if o.prior != nil && len(lines) == 0 && !isProven && m.RollingOut.Equal(prior.RollingOut) && m.RolledOut.Equal(prior.RolledOut) {
+		m.Changes = prior.Changes
+		return
+	}
+	lines = append(lines, o.outcome.Lines()...)
+	if isProven {
+		lines = append(lines, "what is wanted is proven")
+	}
+	m.Changes = tfvalue.Texts(lines)
+}
+
+// listed names clusters, a few of them where there are many.
+func listed(clusters []string) string { return wording.List(slices.Clone(clusters), wording.Named) }

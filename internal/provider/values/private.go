@@ -1,0 +1,83 @@
+package values
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+const memoryEntry = "rollout"
+
+// load reads what the step before has left; nil where there is nothing, or nothing that can be read: then the state tells
+// which values clusters have.
+func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
+	text, diags := private.GetKey(ctx, memoryEntry)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	memory := &rollout.Memory{}
+	if err := privatestate.Unseal(text, memory); err != nil {
+		diagnostics.AddWarning("Private state cannot be read", tfvalue.Sentence(fmt.Sprintf("what was given to clusters is taken from values instead: %s", err)))
+		return nil
+	}
+	return memory
+}
+
+func (o *operation) save(ctx context.Context) {
+	text, err := privatestate.Seal(o.outcome.Memory)
+	if err != nil {
+		o.diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	o.diagnostics.Append(o.private.SetKey(ctx, memoryEntry, text)...)
+}
+
+// importState takes what clusters were given, as JSON, so that a rollout with a lost state can go on.
+func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	given, err := parseID(req.ID)
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import of rollout", fmt.Sprintf(
+			"The import ID must be the values as JSON, by cluster, such as {\"edge-1\":\"1.30\"}: %s.", err))
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("values"), types.DynamicValue(mapOf(ctx, given)))...)
+}
+
+// parseID reads the values of clusters from an import ID.
+func parseID(id string) (map[string]attr.Value, error) {
+	value, err := fleet.ParseJSON(id)
+	if err != nil {
+		return nil, err
+	}
+	given, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no object")
+	}
+	elements := make(map[string]attr.Value, len(given))
+	for _, cluster := range slices.Sorted(maps.Keys(given)) {
+		if given[cluster] == nil {
+			return nil, fmt.Errorf("the value of %q is null, and a cluster always has a value", cluster)
+		}
+		if elements[cluster], err = tfvalue.Infer(given[cluster]); err == nil {
+			_, err = fleet.CanonicalJSON(given[cluster]) // a number may be too large for that
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the value of %q: %w", cluster, err)
+		}
+	}
+	return elements, nil
+}

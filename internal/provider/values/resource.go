@@ -1,0 +1,182 @@
+// Package values is flotilla_rollout: values that reach the clusters of a fleet one stage after the other.
+package values
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+)
+
+// New returns the resource, which exists only in the state.
+func New() resource.Resource {
+	return frame.Resource[model]{
+		Name: "rollout", Schema: definition, Validate: validate, Plan: plan, Create: apply, Update: apply, Import: importState,
+		WriteOnly: func(m *model) map[string]any { return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence} },
+	}.New()
+}
+
+var definition = schema.Schema{
+	MarkdownDescription: "Gives each cluster of a fleet the value that it shall have now: a Kubernetes version, a node image, a version of a module, a firewall rule, or " +
+		"anything else. A new value reaches one stage of clusters after the other, each when the one before has proven it, as a `rollout` of `flotilla_assignment` does with " +
+		"folders. `values` go to the resources that make and upgrade the clusters. It changes nothing but the state: values are in the state and in plans as they are, so do " +
+		"not roll out a secret; roll out the name of its version.",
+	Attributes: map[string]schema.Attribute{
+		"name": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` name it as a deployment target. A " +
+				"new name changes no value.",
+		},
+		"fleet": schema.DynamicAttribute{
+			Required: true, WriteOnly: true,
+			MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
+				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in `values` no more.",
+		},
+		"wanted": schema.DynamicAttribute{
+			Required: true,
+			MarkdownDescription: "The value that all clusters shall have in the end, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for each cluster of the " +
+				"fleet. While it is not known yet, clusters that are held keep their values, and no other value is known.",
+		},
+		"released": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "What clusters have that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all clusters. It is used by the first " +
+				"apply, after a lost state, and with `-replace`; later only for new clusters that `by_cluster` names. Then a cluster that has the wanted value, by `proof`, keeps that. Any " +
+				"other is given what is released, and the wanted value comes to it stage by stage. A cluster whose facts prove neither is an error, unless `by_cluster` names it; without `proof` " +
+				"what is released is believed. Without `released`, a cluster that is known to be there and does not prove the wanted value is an error; those that nothing is known of are given " +
+				"the wanted value at once, and a warning lists them. A `-replace` that would begin with other values than were given is an error.",
+		},
+		"stages": schema.DynamicAttribute{
+			Required: true,
+			MarkdownDescription: "The stages, in order, as those of the `rollout` of `flotilla_assignment`: a list of `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, " +
+				"ready_percent, max_failed, soak, approval, windows}`, where hosts are clusters. Clusters that no stage selects are a last stage.",
+		},
+		"proof": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts are those of " +
+				"`flotilla_cluster_facts` in `evidence`. A cluster of which it is not true has another value, and is waited for. Where it cannot be evaluated, it is waited for, too, and the plan says " +
+				"why. Without it, a cluster has what it was given since then.",
+		},
+		"evidence": schema.DynamicAttribute{
+			Required: true, WriteOnly: true,
+			MarkdownDescription: "What is known of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
+				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
+				"Where none of them knows any cluster, only time counts.",
+		},
+		"on_failure": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "What happens to a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what they had before.",
+		},
+		"failed_for": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "How long a cluster must have failed, a duration. Default: `5m` with `roll_back`, and `0s` before a halt.",
+		},
+		"progress_deadline": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "How long a cluster may take to have the value and be ready, a duration. A value that is not ready by then has failed. Default: any time.",
+		},
+		"unknown": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether clusters of which nothing is known are waited for: `wait` (default) or `skip`.",
+		},
+		"windows": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "When values may change: a list of `{kind, schedule, duration, time_zone}`, as those of `flotilla_assignment`. An apply after they have closed fails, and " +
+				"gives nothing. A new cluster gets what is released at any time.",
+		},
+		"approvals": schema.DynamicAttribute{
+			Optional:            true,
+			MarkdownDescription: "What is approved, as `<name>@<content>`, which `rolling_out` prints.",
+		},
+		"expedite": schema.DynamicAttribute{
+			Optional:            true,
+			MarkdownDescription: "The name, or `<name>@<content>`, of what waits for no stage, soak time, approval or window.",
+		},
+		"holds": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "Clusters that keep the values that they have: a list of `{hosts, reason, until}`. Without `hosts` it is all; `until` is a time, which is compared with that of " +
+				"the evidence.",
+		},
+		"values": schema.DynamicAttribute{
+			Computed: true,
+			MarkdownDescription: "By cluster, the value that it shall have now: a map, or an object where the values have different types. It goes to the resources that make " +
+				"the clusters, as in `for_each`.",
+		},
+		"changes": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "What the plan changes, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last apply changed; the next plan " +
+				"begins without it.",
+		},
+		"rolling_out": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "While a value is under way: stage, clusters, since when, what it waits for, and what to approve. Else null.",
+		},
+		"rolled_out": schema.BoolAttribute{
+			Computed:            true,
+			MarkdownDescription: "Whether all clusters have the wanted value, and have proven it.",
+		},
+		"proven": schema.DynamicAttribute{
+			Computed:            true,
+			MarkdownDescription: "The last `wanted` that was rolled out: all clusters have proven it. Null before. It is the `candidate` of a `flotilla_promotion`.",
+		},
+	},
+}
+
+type model struct {
+	Name             types.String  `tfsdk:"name"`
+	Fleet            types.Dynamic `tfsdk:"fleet"`
+	Wanted           types.Dynamic `tfsdk:"wanted"`
+	Released         types.Dynamic `tfsdk:"released"`
+	Stages           types.Dynamic `tfsdk:"stages"`
+	Proof            types.String  `tfsdk:"proof"`
+	Evidence         types.Dynamic `tfsdk:"evidence"`
+	OnFailure        types.String  `tfsdk:"on_failure"`
+	FailedFor        types.String  `tfsdk:"failed_for"`
+	ProgressDeadline types.String  `tfsdk:"progress_deadline"`
+	Unknown          types.String  `tfsdk:"unknown"`
+	Windows          types.Dynamic `tfsdk:"windows"`
+	Approvals        types.Dynamic `tfsdk:"approvals"`
+	Expedite         types.Dynamic `tfsdk:"expedite"`
+	Holds            types.Dynamic `tfsdk:"holds"`
+	Values           types.Dynamic `tfsdk:"values"`
+	Changes          types.List    `tfsdk:"changes"`
+	RollingOut       types.String  `tfsdk:"rolling_out"`
+	RolledOut        types.Bool    `tfsdk:"rolled_out"`
+	Proven           types.Dynamic `tfsdk:"proven"`
+}
+
+// validate checks what needs no other object.
+func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+	m.decode(diagnostics)
+}
+
+// plan decides on every plan: what evidence says may have changed.
+func plan(ctx context.Context, c *frame.Call[model]) {
+	o := operationOf(ctx, c)
+	if o.decide() {
+		o.warn()
+	}
+	if c.Diagnostics.HasError() {
+		return
+	}
+	o.set(ctx)
+	if o.outcome != nil && c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && o.outcome.HasMore() { // which no state has
+		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout waits", strings.Join(o.outcome.Lines(), "\n"))
+	}
+}
+
+// apply decides once more, when all is known, and keeps what the next step needs.
+func apply(ctx context.Context, c *frame.Call[model]) {
+	o := operationOf(ctx, c)
+	o.at = c.Connection.Now()
+	if !o.decide() || !o.checkWindows() {
+		return
+	}
+	o.set(ctx)
+	o.save(ctx)
+}

@@ -1,0 +1,175 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+const infrastructureGuide = "rolling-out-infrastructure.md.tmpl"
+
+// infrastructure is the configuration of the guide, with clusters that run what their clouds were told.
+type infrastructure struct {
+	workdir
+	now    time.Time
+	facts  map[string]evidence.ClusterFacts
+	errors map[string]float64 // measured, by cluster; nil where nothing is
+}
+
+func newInfrastructure(t *testing.T, tool, onFailure string) *infrastructure {
+	t.Helper()
+	config := guideExample(t, infrastructureGuide, "examples/rollouts/infrastructure/main.tf")
+	config = strings.Replace(config, `"roll_back"`, `"`+onFailure+`"`, 1)
+	config = strings.Replace(config, `data "flotilla_cluster_facts" "prod" {}`, "", 1)
+	config = strings.ReplaceAll(config, "[data.flotilla_cluster_facts.prod.evidence]", `jsondecode(file("evidence.json"))`)
+	config = strings.ReplaceAll(config, "data.flotilla_cluster_facts.prod.evidence", `jsondecode(file("evidence.json"))[0]`)
+	i := &infrastructure{now: time.Now().UTC().Truncate(time.Second), facts: map[string]evidence.ClusterFacts{}}
+	i.workdir = newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
+	return i
+}
+
+// expect says, half an hour later, what clusters say of themselves, and applies. It expects versions in the order of names, and that
+// nothing is left to do.
+func (i *infrastructure) expect(version, want string) string {
+	i.t.Helper()
+	i.now = i.now.Add(30 * time.Minute)
+	documents := []string{string((&evidence.Facts{Time: i.now, Clusters: i.facts}).Marshal())}
+	if i.errors != nil {
+		check := evidence.Check{Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 1.0", Fail: "value > 5.0", Figures: map[string]evidence.Figure{}}
+		for cluster, value := range i.errors {
+			check.Figures[cluster] = evidence.Figure{Value: value}
+		}
+		documents = append(documents, string((&evidence.Measurements{Environment: "prod", Time: i.now, Checks: []evidence.Check{check}}).Marshal()))
+	}
+	text, err := json.Marshal(documents)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	writeFile(i.t, filepath.Join(i.path, "evidence.json"), string(text))
+	said := i.run("apply", "-input=false", "-auto-approve", "-no-color", "-var", "kubernetes="+version)
+	var versions map[string]string
+	if err := json.Unmarshal([]byte(i.run("output", "-json", "versions")), &versions); err != nil {
+		i.t.Fatal(err)
+	}
+	var got []string
+	for _, cluster := range []string{"aks-canary", "aks-west", "eks-west", "eks-east", "gke-east"} {
+		got = append(got, versions[cluster])
+	}
+	if text := strings.Join(got, " "); text != want {
+		i.t.Errorf("versions %q, wanted %q:\n%s", text, want, said)
+	}
+	i.run("plan", "-detailed-exitcode", "-input=false", "-var", "kubernetes="+version)
+	return said
+}
+
+// upgraded says that clusters run a version, and are ready.
+func (i *infrastructure) upgraded(version string, clusters ...string) {
+	for _, cluster := range clusters {
+		i.facts[cluster] = evidence.ClusterFacts{
+			Status: verdict.Status{Verdict: verdict.Ready, Since: i.now}, Facts: (&facts.Own{Version: "v" + version + ".2"}).Known(100).Facts,
+		}
+	}
+}
+
+func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
+	t.Parallel()
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInfrastructure(t, tool, "roll_back")
+			i.upgraded("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
+			i.expect("1.30", "1.30 1.30 1.30 1.30 1.30")
+			said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
+			if !strings.Contains(said, "aks-canary: 1.30 -> 1.31") || !strings.Contains(said, "2 changed") {
+				t.Errorf("said is %s", said)
+			}
+			if said = i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "proof: it is not true of the facts") {
+				t.Errorf("said is %s", said)
+			}
+			// Other verbs move nothing, and another name and address go on.
+			i.run("plan", "-refresh-only", "-detailed-exitcode", "-input=false", "-var", "kubernetes=1.31")
+			i.run("plan", "-destroy", "-input=false", "-var", "kubernetes=1.31")
+			main := filepath.Join(i.path, "main.tf")
+			renamed := strings.NewReplacer(
+				"flotilla_rollout.kubernetes", "flotilla_rollout.k8s", `"flotilla_rollout" "kubernetes"`, `"flotilla_rollout" "k8s"`, `= "kubernetes"`, `= "k8s"`,
+			).Replace(readFile(t, main))
+			writeFile(t, main, renamed+"\nmoved {\n  from = flotilla_rollout.kubernetes\n  to   = flotilla_rollout.k8s\n}\n")
+			// A bad version on the canary: its pods fail, and it goes back.
+			i.upgraded("1.31", "aks-canary")
+			i.errors = map[string]float64{"aks-canary": 9, "aks-west": 0.1, "eks-west": 0.1, "eks-east": 0.1, "gke-east": 0.1}
+			if said = i.expect("1.31", "1.30 1.30 1.30 1.30 1.30"); !strings.Contains(said, "aks-canary: 1.31 -> 1.30") {
+				t.Errorf("said is %s", said)
+			}
+			i.upgraded("1.30", "aks-canary")
+			i.errors["aks-canary"] = 0.1
+			i.expect("1.31", "1.30 1.30 1.30 1.30 1.30") // it is not tried again
+			// Mended.
+			i.expect("1.32", "1.32 1.30 1.30 1.30 1.30")
+			i.upgraded("1.32", "aks-canary")
+			i.expect("1.32", "1.32 1.32 1.30 1.30 1.30")
+			i.upgraded("1.32", "aks-west")
+			i.expect("1.32", "1.32 1.32 1.32 1.30 1.30")
+			i.upgraded("1.32", "eks-west")
+			i.expect("1.32", "1.32 1.32 1.32 1.32 1.32")
+			i.upgraded("1.32", slices.Sorted(maps.Keys(i.facts))...)
+			if said = i.expect("1.32", "1.32 1.32 1.32 1.32 1.32"); !strings.Contains(said, "what is wanted is proven") {
+				t.Errorf("said is %s", said)
+			}
+			i.run("destroy", "-input=false", "-auto-approve")
+		})
+	}
+}
+
+func TestTheGuideOnInfrastructureHaltsAtTheCanary(t *testing.T) {
+	t.Parallel()
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInfrastructure(t, tool, "halt")
+			i.upgraded("1.30", "aks-canary", "aks-west", "eks-west", "eks-east", "gke-east")
+			i.expect("1.31", "1.31 1.30 1.30 1.30 1.30")
+			i.upgraded("1.31", "aks-canary")
+			canary := i.facts["aks-canary"]
+			canary.Verdict, canary.Message = verdict.Progressing, "1 of 3 nodes is not ready"
+			i.facts["aks-canary"] = canary
+			if said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "1 of 3 nodes is not ready") { // by a fact
+				t.Errorf("said is %s", said)
+			}
+			i.upgraded("1.31", "aks-canary")
+			i.errors = map[string]float64{"aks-canary": 9}
+			if said := i.expect("1.31", "1.31 1.30 1.30 1.30 1.30"); !strings.Contains(said, "errors: 9 %") { // by a measurement
+				t.Errorf("said is %s", said)
+			}
+			i.expect("1.32", "1.32 1.30 1.30 1.30 1.30") // a newer value is not held
+		})
+	}
+}
+
+// Terraform calls it a cycle where the provider's clusters come from what values go to.
+func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
+	t.Parallel()
+	for _, tool := range acceptanceTools(t) {
+		config := readFile(t, filepath.Join("..", "..", "examples", "rollouts", "infrastructure", "main.tf")) + requiredProviders
+		cycle := config + "\nprovider \"flotilla\" {\n  clusters = { aks-canary = { host = terraform_data.aks[\"aks-canary\"].output.name } }\n}\n"
+		w := workdir{t: t, tool: tool, path: t.TempDir()}
+		writeFile(t, filepath.Join(w.path, "main.tf"), cycle)
+		w.run("init", "-input=false")
+		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
+			t.Errorf("said is %s", said)
+		}
+		aliased := strings.Replace(cycle, "provider \"flotilla\" {", "provider \"flotilla\" {\n  alias = \"facts\"", 1)
+		aliased = strings.Replace(aliased, `data "flotilla_cluster_facts" "prod" {}`, "data \"flotilla_cluster_facts\" \"prod\" {\n  provider = flotilla.facts\n}", 1)
+		writeFile(t, filepath.Join(w.path, "main.tf"), aliased)
+		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
+			t.Errorf("said is %s", said)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+const kubernetes = "flotilla_rollout.kubernetes"
+
+// versions is a fleet with a canary and two clusters of production, whose Kubernetes is rolled out.
+type versions struct {
+	t        *testing.T
+	w        providertest.Runner
+	clock    *stoppedClock
+	now      time.Time
+	clusters []string
+	facts    map[string]evidence.ClusterFacts
+	given    map[string]any
+}
+
+func newVersions(t *testing.T) *versions {
+	t.Helper()
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	clock := &stoppedClock{now: noon}
+	return &versions{
+		t: t, w: providertest.New(provider.StartAt(clock)), clock: clock, now: noon, clusters: []string{"canary", "prod-1", "prod-2"},
+		facts: map[string]evidence.ClusterFacts{}, given: map[string]any{"proof": "facts.kubernetes_version.startsWith(value)"},
+	}
+}
+
+// runs says that clusters run a version, and that their nodes are ready.
+func (v *versions) runs(version string, clusters ...string) {
+	for _, cluster := range clusters {
+		v.facts[cluster] = evidence.ClusterFacts{
+			Status: verdict.Status{Verdict: verdict.Ready, Since: v.now}, Facts: (&facts.Own{Version: "v" + version + ".4"}).Known(100).Facts,
+		}
+	}
+}
+
+// later lets an hour pass, until evidence is read again.
+func (v *versions) later() { v.now = v.now.Add(time.Hour) }
+
+func (v *versions) evidence() string {
+	return string((&evidence.Facts{Time: v.now, Clusters: v.facts}).Marshal())
+}
+
+func (v *versions) fleet() providertest.Call {
+	var clusters []any
+	for _, name := range v.clusters {
+		ring, _, _ := strings.Cut(name, "-")
+		clusters = append(clusters, map[string]any{"name": name, "cluster_type": "edge", "labels": map[string]any{"ring": ring}})
+	}
+	return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+		"environment": "prod", "cluster_types": []any{map[string]any{"name": "edge"}}, "clusters": clusters,
+	}}}
+}
+
+func (v *versions) configuration(wanted any) providertest.Configuration {
+	attributes := map[string]any{
+		"name": "kubernetes", "fleet": v.fleet(), "wanted": wanted, "evidence": v.evidence(),
+		"stages": []any{map[string]any{"name": "canary", "cluster_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}}}},
+	}
+	maps.Copy(attributes, v.given)
+	return providertest.Configuration{Resources: map[string]providertest.Resource{kubernetes: {Attributes: attributes}}}
+}
+
+// expect applies, and expects values in the order of clusters, and that nothing is left to do with the same evidence. It returns
+// what the plan had.
+func (v *versions) expect(wanted any, values ...any) map[string]any {
+	v.t.Helper()
+	plan := apply(v.t, v.w, v.configuration(wanted))
+	again, said := v.w.Plan(v.t.Context(), v.configuration(wanted))
+	if said.Err() != nil || !again.Empty() {
+		v.t.Fatalf("the next plan: %v, %v", said, again.Change(kubernetes).After)
+	}
+	state := again.Change(kubernetes).Before
+	expected := map[string]any{}
+	for i, cluster := range v.clusters {
+		expected[cluster] = values[i]
+	}
+	if !reflect.DeepEqual(state["values"], expected) {
+		v.t.Errorf("values %v, wanted %v: %v", state["values"], expected, state["rolling_out"])
+	}
+	change := plan.Change(kubernetes)
+	if change.Action == providertest.NoOp {
+		return change.Before
+	}
+	return change.After
+}
+
+func TestAVersionIsRolledOutOverClusters(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != false || state["proven"] != nil {
+		t.Errorf("before there is any cluster: %v", state)
+	}
+	v.later()
+	v.runs("1.30", v.clusters...)
+	v.later()
+	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" || state["rolling_out"] != nil {
+		t.Errorf("when all have it: %v", state)
+	}
+	state := v.expect("1.31", "1.31", "1.30", "1.30")
+	if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "canary: 1.30 -> 1.31") || !strings.Contains(changes, `at stage 1 of 2 "canary", on 1 of 3 hosts: waits for`) {
+		t.Errorf("changes %s", changes)
+	}
+	v.later()
+	if state := v.expect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(state["rolling_out"].(string), `stage 1 of 2 "canary", 1 of 3 hosts`) {
+		t.Errorf("rolling out %v", state["rolling_out"])
+	}
+	v.runs("1.31", "canary")
+	v.later()
+	if state := v.expect("1.31", "1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") || state["proven"] != "1.30" {
+		t.Errorf("%v", state)
+	}
+	v.runs("1.31", v.clusters...)
+	v.later()
+	if state := v.expect("1.31", "1.31", "1.31", "1.31"); state["proven"] != "1.31" || state["rolled_out"] != true {
+		t.Errorf("in the end: %v", state)
+	}
+	v.clusters = append(v.clusters, "prod-3") // a new cluster
+	v.runs("1.29", "prod-3")
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("New clusters have another value") || !strings.Contains(said.String(), "at once: prod-3.") {
+		t.Errorf("said is %s", said)
+	}
+	delete(v.facts, "prod-3")
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); said.Has("New clusters have another value") {
+		t.Errorf("said is %s", said)
+	}
+	v.expect("1.31", "1.31", "1.31", "1.31", "1.31")
+	v.clusters = v.clusters[:2]
+	if state := v.expect("1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "no value any more, since not in the fleet: prod-2, prod-3") {
+		t.Errorf("changes %v", state["changes"])
+	}
+}
+
+func TestAVersionThatFailsIsRolledBack(t *testing.T) {
+	t.Parallel()
+	for onFailure, want := range map[string]string{"halt": "1.31", "roll_back": "1.30"} {
+		v := newVersions(t)
+		v.given["on_failure"], v.given["released"] = onFailure, "1.30"
+		v.runs("1.30", v.clusters...)
+		v.expect("1.31", "1.31", "1.30", "1.30")
+		v.later()
+		v.runs("1.31", "canary")
+		failed := v.facts["canary"]
+		failed.Verdict, failed.Message = verdict.Failed, "2 of 3 nodes are not ready"
+		v.facts["canary"] = failed
+		v.later()
+		state := v.expect("1.31", want, "1.30", "1.30")
+		if !strings.Contains(state["rolling_out"].(string), "failed") {
+			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
+		}
+		v.expect("1.31.1", "1.31.1", "1.30", "1.30") // what mends it is not held
+	}
+}
+
+func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.runs("1.30", "prod-1", "prod-2")
+	_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
+	if text := said.String(); !said.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") || !strings.Contains(text, "prod-1, prod-2") {
+		t.Errorf("said is %s", text)
+	}
+	v.given["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	v = newVersions(t)
+	v.given = map[string]any{"evidence": string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
+		Name: "errors", Of: evidence.OfCluster, Pass: "value < 1.0", Figures: map[string]evidence.Figure{"canary": {Message: "it has no value"}, "prod-1": {Value: 0.1}},
+	}}}).Marshal())}
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "1 cluster is there already") {
+		t.Errorf("a cluster of which there is a figure: said is %s", said)
+	}
+	v = newVersions(t)
+	v.given = map[string]any{"released": "1.30"} // which is believed without a proof
+	v.runs("1.29", v.clusters...)
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	v = newVersions(t)
+	v.given = map[string]any{}
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), "Nothing is known of 3 clusters") {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.given["released"] = "1.30"
+	v.runs("1.30", v.clusters...)
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.later()
+	v.runs("1.31", "canary")
+	for _, lose := range []func(*providertest.Workspace){
+		func(w *providertest.Workspace) { w.State = providertest.State{} },
+		func(w *providertest.Workspace) {
+			w.State = providertest.State{}
+			given, _ := json.Marshal(map[string]any{"canary": "1.31", "prod-1": "1.30", "prod-2": "1.30"})
+			if said := w.Import(t.Context(), v.configuration("1.31"), kubernetes, string(given)); said.Err() != nil {
+				t.Fatal(said)
+			}
+		},
+	} {
+		v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
+		lose(v.w.(*providertest.Workspace))
+		v.expect("1.31", "1.31", "1.30", "1.30")
+		delete(v.given, "released") // the import knows it
+	}
+	v.runs("1.31", "canary")
+	v.later()
+	v.expect("1.31", "1.31", "1.31", "1.31")
+	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes))
+	if !said.Has("Clusters have another value") {
+		t.Errorf("a replacement: %s, %v", said, plan)
+	}
+	// What a replacement would forget: without facts, an old released; and all, while it is not known what is wanted.
+	v.given, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
+	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
+		_, said := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
+		if !said.Has("A replacement forgets what clusters have") || !strings.Contains(said.String(), "3 clusters were given another value") {
+			t.Errorf("a replacement: %s", said)
+		}
+		delete(v.given, "released")
+	}
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has("A replacement forgets what clusters have") {
+		t.Errorf("a replacement: %s", said)
+	}
+	for id, want := range map[string]string{
+		"1.30": "it is no object", `{"canary":null}`: `the value of "canary" is null`, `{"canary":1e99999999999}`: "is not a number", "{": "JSON", "": "JSON", "null": "it is no object",
+	} {
+		if said := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !said.Has("Invalid import of rollout") || !strings.Contains(said.String(), want) {
+			t.Errorf("an import of %q: %s", id, said)
+		}
+	}
+}
+
+func TestAValueMayBeOfAnyType(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][2]any{
+		"number": {json.Number("1"), json.Number("2")}, "bool": {true, false}, "list": {[]any{"a"}, []any{"a", "b"}},
+		"rule":    {map[string]any{"ports": []any{"443"}, "deny": true}, map[string]any{"ports": []any{"443", "8443"}, "deny": true}},
+		"another": {"a", map[string]any{"commit": "a"}},
+	} {
+		v := newVersions(t)
+		v.given = map[string]any{"released": values[0]}
+		state := v.expect(values[1], values[1], values[0], values[0])
+		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") || strings.Contains(changes, "prod-1") {
+			t.Errorf("%s: %s", name, changes)
+		}
+		v.later()
+		v.expect(values[1], values[1], values[1], values[1])
+		v.later()
+		if state := v.expect(values[1], values[1], values[1], values[1]); !reflect.DeepEqual(state["proven"], values[1]) {
+			t.Errorf("%s: proven %v", name, state["proven"])
+		}
+	}
+}
+
+func TestClustersWantValuesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.given = map[string]any{}
+	each := func(a, b, c any) any {
+		return map[string]any{"by_cluster": map[string]any{"canary": a, "prod-1": b, "prod-2": c}}
+	}
+	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
+	v.later()
+	v.expect(each("1.30", "1.29", "1.30"), "1.30", "1.29", "1.30")
+	v.expect(each("1.31", "1.29", "1.31"), "1.31", "1.29", "1.30")
+	for wanted, text := range map[any]string{
+		"prod-1": `the fleet has no cluster "prod-9"; did you mean "prod-1"?`, "prod-2": `by_cluster has no value for prod-1`,
+	} {
+		by := map[string]any{"canary": "1", "prod-1": "1", "prod-2": "1", "prod-9": "1"}
+		if wanted == "prod-2" {
+			by = map[string]any{"canary": "1", "prod-2": "1"}
+		}
+		if _, said := v.w.Plan(t.Context(), v.configuration(map[string]any{"by_cluster": by})); !strings.Contains(said.String(), text) {
+			t.Errorf("said is %s", said)
+		}
+	}
+}
+
+func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.given["holds"] = []any{map[string]any{"hosts": []any{"prod-1"}, "reason": "audit"}}
+	v.runs("1.30", v.clusters...)
+	v.expect("1.30", "1.30", "1.30", "1.30")
+	v.later()
+	v.expect("1.30", "1.30", "1.30", "1.30")
+	plan, said := v.w.Plan(t.Context(), v.configuration(tftypes.NewValue(tftypes.String, tftypes.UnknownValue)))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if after, _ := plan.Change(kubernetes).After["values"].(map[string]any); after["prod-1"] != "1.30" || after["canary"] == "1.30" || len(after) != 3 {
+		t.Errorf("values %v", plan.Change(kubernetes).After)
+	}
+	if _, said := v.w.Apply(t.Context(), v.configuration(providertest.Unknown{Then: "1.31"})); said.Err() != nil {
+		t.Fatal(said)
+	}
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	for _, attribute := range []string{"fleet", "evidence", "stages", "proof", "released", "on_failure", "failed_for", "progress_deadline", "unknown", "windows", "approvals", "expedite", "holds", "name", "wanted"} {
+		v := newVersions(t)
+		v.given["released"] = "1.30"
+		configuration := v.configuration("1.31")
+		attributes := configuration.Resources[kubernetes].Attributes
+		then := attributes[attribute]
+		switch attribute {
+		case "failed_for", "progress_deadline":
+			then = "1h"
+		}
+		attributes[attribute] = providertest.Unknown{Then: then}
+		if _, said := v.w.Apply(t.Context(), configuration); said.Err() != nil {
+			t.Errorf("%s: %s", attribute, said)
+		}
+		v.expect("1.31", "1.31", "1.30", "1.30")
+	}
+}
+
+func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		given map[string]any
+		want  string
+	}{
+		"a misspelt attribute of a stage": {map[string]any{"stages": []any{map[string]any{"nme": "x"}}}, `unknown attribute; did you mean "name"?`},
+		"no stages":                       {map[string]any{"stages": "all"}, "must be a list of objects, not a string"},
+		"a stage of no cluster":           {map[string]any{"stages": []any{map[string]any{"name": "x", "hosts": []any{"prod-7"}}}}, `there is no host "prod-7"; did you mean "prod-1"?`},
+		"on_failure":                      {map[string]any{"on_failure": "rollback"}, `did you mean "roll_back"?`},
+		"failed_for":                      {map[string]any{"failed_for": "soon"}, "is not a duration such as"},
+		"progress_deadline":               {map[string]any{"progress_deadline": "-1h"}, `"-1h" is negative`},
+		"unknown":                         {map[string]any{"unknown": "ignore"}, "ignore"},
+		"windows":                         {map[string]any{"windows": []any{map[string]any{"kind": "open"}}}, "windows[0].kind"},
+		"approvals":                       {map[string]any{"approvals": []any{"1.31"}}, "must be <name>@<content>"},
+		"expedite":                        {map[string]any{"expedite": []any{"kubernets"}}, `there is no deployment target "kubernets"; did you mean "kubernetes"?`},
+		"holds":                           {map[string]any{"holds": []any{map[string]any{"host": "prod-1"}}}, `did you mean "hosts"?`},
+		"name":                            {map[string]any{"name": "Kubernetes versions"}, "Invalid name"},
+		"a proof that does not compile":   {map[string]any{"proof": "fact.version == value"}, `line 1, column 1: there is no variable or function "fact"; did you mean "facts"?`},
+		"a proof that is no bool":         {map[string]any{"proof": "value + '1'"}, "must give a bool"},
+		"a proof without facts":           {map[string]any{"evidence": `{"format":"1","kind":"measurements","time":"2026-11-23T12:00:00Z","environment":"prod","checks":[]}`}, "No facts"},
+		"evidence":                        {map[string]any{"evidence": "ready"}, "Invalid evidence"},
+		"no evidence":                     {map[string]any{"evidence": []any{}}, "No evidence"},
+		"a cluster that wants nothing":    {map[string]any{"wanted": map[string]any{"by_cluster": map[string]any{"prod-1": nil}}}, `by_cluster["prod-1"] is null`},
+		"by_cluster of no clusters":       {map[string]any{"released": map[string]any{"by_cluster": "1.30"}}, "by_cluster must be a map of values"},
+		"a released cluster that is not":  {map[string]any{"released": map[string]any{"by_cluster": map[string]any{"prod-0": "1.30"}}}, `the fleet has no cluster "prod-0"`},
+		"facts of another fleet":          {map[string]any{"evidence": string((&evidence.Facts{Time: time.Now(), Clusters: map[string]evidence.ClusterFacts{"other": {Status: verdict.Status{Verdict: verdict.Unknown}}}}).Marshal())}, "Evidence of another fleet"},
+		"reports of dev": {map[string]any{"proof": nil, "evidence": string((&observe.Evidence{
+			About: observe.About{Owner: "apps", Environment: "dev", Branch: "dev"}, Time: time.Now(), Clusters: map[string]observe.Cluster{"canary": {Status: verdict.Status{Verdict: verdict.Ready}}},
+		}).Marshal())}, `this fleet is of "prod"`},
+		"no fleet": {map[string]any{"fleet": map[string]any{"model": "x"}}, "Invalid fleet"},
+	} {
+		v := newVersions(t)
+		maps.Copy(v.given, c.given)
+		if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), c.want) || said.Err() == nil {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+func TestAWindowThatHasClosedSinceThePlanGivesNothing(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	w := v.w.(*providertest.Workspace)
+	v.given["released"] = "1.30"
+	v.given["windows"] = []any{map[string]any{"kind": "allow", "schedule": "0 12 * * *", "duration": "30m"}}
+	plan, said := w.Plan(t.Context(), v.configuration("1.31"))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	v.clock.now = v.now.Add(time.Hour)
+	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Windows have closed") || len(w.State) > 0 {
+		t.Errorf("said is %s", said)
+	}
+	v.now = v.now.Add(2 * time.Hour) // closed: the plan waits
+	if state := v.expect("1.31", "1.30", "1.30", "1.30"); !strings.Contains(state["rolling_out"].(string), "waits for a window") {
+		t.Errorf("rolling out %v", state["rolling_out"])
+	}
+}
+
+// A schedule of runs has plans in which nothing changes. They say why.
+func TestAPlanThatChangesNothingSaysWhatARolloutWaitsFor(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.given["released"] = "1.30"
+	v.runs("1.30", v.clusters...)
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.later()
+	plan, said := v.w.Plan(t.Context(), v.configuration("1.31"))
+	if !plan.Empty() || !said.Has("Rollout waits") || !strings.Contains(said.String(), "proof: it is not true of the facts") {
+		t.Errorf("said is %s", said)
+	}
+	v.given["proof"] = "facts.version.startsWith(value)"
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !strings.Contains(said.String(), `there is no key "version"`) {
+		t.Errorf("said is %s", said)
+	}
+}
+
+// Measurements and what agents report have to agree with facts.
+func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t)
+	v.given["released"], v.given["on_failure"], v.given["failed_for"] = "1.30", "roll_back", "0s"
+	v.runs("1.30", v.clusters...)
+	v.expect("1.31", "1.31", "1.30", "1.30")
+	v.later()
+	v.runs("1.31", "canary")
+	v.later()
+	measured := func(canary float64) string {
+		return string((&evidence.Measurements{Environment: "prod", Time: v.now, Checks: []evidence.Check{{
+			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value <= rest * 2.0", Fail: "value > 5.0",
+			Figures: map[string]evidence.Figure{"canary": {Value: canary}, "prod-1": {Value: 0.1}, "prod-2": {Value: 0.3}},
+		}}}).Marshal())
+	}
+	reported := func(is verdict.Verdict) string {
+		return string((&observe.Evidence{
+			About: observe.About{Owner: "apps", Environment: "prod", Branch: "prod"}, Time: v.now, Trees: map[string]map[string]string{},
+			Clusters: map[string]observe.Cluster{"canary": {Type: "edge", Status: verdict.Status{Verdict: is}}},
+		}).Marshal())
+	}
+	for i, c := range []struct {
+		measured float64
+		reported verdict.Verdict
+		want     string
+	}{
+		{0.9, verdict.Ready, "waits for errors: 0.9 % against 0.2 % on 2 clusters"}, {0.3, verdict.Progressing, ""},
+	} {
+		v.given["evidence"] = []any{v.evidence(), measured(c.measured), reported(c.reported)}
+		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
+		if !strings.Contains(said.String(), c.want) {
+			t.Errorf("said is %s", said)
+		}
+		if state := v.expect("1.31", "1.31", "1.30", "1.30"); state["rolled_out"] != false {
+			t.Errorf("%d: %v", i, state)
+		}
+	}
+	v.given["evidence"] = []any{v.evidence(), measured(0.3), reported(verdict.Ready)}
+	v.expect("1.31", "1.31", "1.31", "1.31")
+	v.later()
+	v.given["evidence"] = []any{v.evidence(), measured(6), reported(verdict.Ready)}
+	v.expect("1.31", "1.30", "1.30", "1.30")
+}
