@@ -13,6 +13,12 @@ variable "edge_token" {
   default   = null
 }
 
+variable "mimir_token" {
+  type      = string
+  ephemeral = true
+  default   = null
+}
+
 # The token for Git can also come from the environment: FLOTILLA_GIT_TOKEN.
 provider "flotilla" {
   git = {
@@ -26,5 +32,10 @@ provider "flotilla" {
       host  = "https://edge-1.example.com:6443"
       token = var.edge_token
     }
+  }
+
+  # Credentials for the servers that flotilla_measurements asks.
+  measurements = {
+    credentials = [{ url = "https://mimir.example.com", token = var.mimir_token }]
   }
 }

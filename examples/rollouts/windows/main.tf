@@ -1,0 +1,65 @@
+locals {
+  fleet = provider::flotilla::fleet({
+    environment = "prod"
+    workspaces  = [{ name = "payments" }]
+    cluster_types = [
+      { name = "canary", labels = { ring = "canary" } },
+      { name = "europe", labels = { ring = "region", region = "eu" } },
+      { name = "america", labels = { ring = "region", region = "us" } },
+      { name = "asia" },
+    ]
+    clusters = [
+      { name = "canary-1", cluster_type = "canary" },
+      { name = "europe-1", cluster_type = "europe" },
+      { name = "america-1", cluster_type = "america" },
+      { name = "asia-1", cluster_type = "asia" },
+    ]
+    workloads = [{
+      name      = "payments"
+      workspace = "payments"
+      deployment_targets = {
+        live = {
+          environment = "prod"
+          manifests   = { repo = "https://git.example.com/payments", branch = "main", path = "deploy" }
+        }
+      }
+    }]
+    target_policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]
+  })
+  gitops_repo = { url = "gitops.git", branch = "prod" }
+}
+
+# What the clusters say. Replace the empty feedback by where reports come from: with it, only time counts.
+data "flotilla_compliance" "prod" {
+  name        = "prod"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  feedback    = {}
+}
+
+resource "flotilla_assignment" "prod" {
+  name        = "prod"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  evidence    = data.flotilla_compliance.prod.evidence
+
+  # Night in Europe is not night in Asia. America, which no stage names, is the last one, at any time.
+  rollout = {
+    stages = [
+      { name = "canary", cluster_type_selector = { match_labels = { ring = "canary" } }, soak = "1h" },
+      { name = "europe", hosts = ["europe"], windows = [
+        { kind = "allow", schedule = "0 22 * * *", duration = "6h", time_zone = "Europe/Berlin" },
+      ] },
+      { name = "asia", hosts = ["asia"], windows = [
+        { kind = "allow", schedule = "0 22 * * *", duration = "6h", time_zone = "Asia/Tokyo" },
+      ] },
+    ]
+    windows = [ # of all stages
+      { kind = "deny", schedule = "0 0 24 12 *", duration = "72h", time_zone = "Europe/Berlin" },
+    ]
+  }
+}
+
+output "rolling_out" {
+  value = flotilla_assignment.prod.rolling_out
+}
