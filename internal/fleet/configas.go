@@ -12,12 +12,14 @@ import (
 //	"values"           among the Helm values of a chart
 //	"values:<key>"     the same, below a key; "a.b" is key b of key a
 //	"substitute"       values that Flux substitutes for variables in the manifests
+//	"secret"           the Secret with what references to secrets name, "platform-secrets"
+//	"secret:<name>"    the same, with another name
 //
 // The list is sorted, and empty for the default, ["configmap"].
 type ConfigAs []string
 
 // configForms are the forms, with ":" after those that may have a name or a key after it.
-var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute"}
+var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute", "secret", "secret:"}
 
 // ConfigMap returns whether the config template's file is written, and the name of the ConfigMap in it;
 // "" is the default.
@@ -26,6 +28,16 @@ func (c ConfigAs) ConfigMap() (name string, written bool) {
 		return "", true
 	}
 	return c.form("configmap")
+}
+
+// Secret returns whether the file of the cluster type's secret service is written, and the name of the Secret that comes of
+// it; "" is the default. It is written with the ConfigMap, too, since references are part of the configuration.
+func (c ConfigAs) Secret() (name string, written bool) {
+	if name, written = c.form("secret"); written {
+		return name, true
+	}
+	_, written = c.ConfigMap()
+	return "", written
 }
 
 // Values returns whether configuration is among a chart's values, and the keys that it is nested below.
@@ -84,11 +96,11 @@ func (o *Object) configAs(attribute string) ConfigAs {
 		}
 		switch {
 		case !slices.Contains(configForms, known):
-			o.Report(attribute, `%q is not one of configmap, configmap:<name>, values, values:<key>, substitute%s`,
-				form, DidYouMean(name, []string{"configmap", "values", "substitute"}))
-		case hasRest && name == "configmap":
+			o.Report(attribute, `%q is not one of configmap, configmap:<name>, values, values:<key>, substitute, secret, secret:<name>%s`,
+				form, DidYouMean(name, []string{"configmap", "values", "substitute", "secret"}))
+		case hasRest && (name == "configmap" || name == "secret"):
 			if problem := CheckSubdomainName(rest); problem != "" {
-				o.Report(attribute, "%q: the name of the ConfigMap %s", form, problem)
+				o.Report(attribute, "%q: the name of the %s %s", form, map[string]string{"configmap": "ConfigMap", "secret": "Secret"}[name], problem)
 			}
 		case hasRest && slices.Contains(strings.Split(rest, "."), ""):
 			o.Report(attribute, "%q: a key is empty", form)

@@ -38,7 +38,7 @@ type Fleet struct {
 }
 
 // Config maps the name of each config container to the canonical JSON object of its data. A container without an entry
-// has a value that is not known yet.
+// has a value that is not known yet. What containers have beside their data has entries of its own: see [Config.Secrets].
 type Config map[string]string
 
 // Labels are Kubernetes labels.
@@ -78,6 +78,12 @@ type ClusterType struct {
 	Description      string  `json:"description,omitempty"`
 	// Parameters are for templates. Those of deployment targets are merged over them.
 	Parameters map[string]any `json:"parameters,omitempty"`
+	// SecretService is the template of type "secret", which brings the secrets that references name; empty: none.
+	SecretService string `json:"secret_service,omitempty"`
+	// SecretStores are the stores of the fleet that its clusters have, by the name that references use.
+	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
+	// Decryption is how its agent decrypts SOPS files; nil: it does not.
+	Decryption *Decryption `json:"decryption,omitempty"`
 }
 
 // Cluster is one physical cluster of one cluster type.
@@ -148,6 +154,8 @@ type ConfigContainer struct {
 	Priority json.Number `json:"priority,omitempty"` // empty is 0
 	// FromConfigMap says that the values were read from a ConfigMap, so that all of them were strings.
 	FromConfigMap bool `json:"from_config_map,omitempty"`
+	// Secrets says that it may have references to secrets, or encrypted files: see [Config.Secrets].
+	Secrets bool `json:"secrets,omitempty"`
 }
 
 // ConfigSchema is a JSON Schema for the values of every assignment that its labels match.
@@ -175,7 +183,7 @@ type Hydration struct {
 
 // The values that the model's enumerations take.
 var (
-	TemplateTypes = []string{"reconciler", "namespace", "config", "policy"}
+	TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
 	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
 	Storages      = []string{"git", "helm", "oci"}
 )
@@ -186,6 +194,7 @@ var BuiltinTemplates = map[string][]string{
 	"namespace":  {"default"},
 	"config":     {"configmap", "env", "json", "properties", "symphony"},
 	"policy":     {"default"},
+	"secret":     {"external-secrets", "secrets-store-csi"},
 }
 
 // Defaults of a cluster type.

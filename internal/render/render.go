@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -19,10 +20,12 @@ import (
 type Subject struct {
 	Assignment    *schedule.Assignment
 	Environment   string
-	Owner         string         // name of the folder's owner; empty: not known yet, see [ErrUnknown]
-	ConfigVersion string         // the snapshot's
-	Config        map[string]any // the snapshot's values; read only, so assignments may share them
-	Repo          *Repo          // nil: not known yet, see [ErrUnknown]
+	Owner         string                           // name of the folder's owner; empty: not known yet, see [ErrUnknown]
+	ConfigVersion string                           // the snapshot's
+	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
+	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
+	Encrypted     []encrypted.File                 // files that are copied as they are
+	Repo          *Repo                            // nil: not known yet, see [ErrUnknown]
 	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
 	// be nil.
 	Origin func(key string) string
