@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -155,7 +156,7 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 		_ = response.Body.Close()
 		return nil, failf(ErrUnreachable, "the Git host answered with a web page instead of its API's answer; is the URL of the API right?")
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
+	response.Body = bounded.Body(response.Body, maxAnswer, errTooLong)
 	return response, nil
 }
 
@@ -166,23 +167,6 @@ func asksToSignIn(response *http.Response, kind string) bool {
 		return strings.HasSuffix(to.Path, "/_signin")
 	}
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
-}
-
-// boundedBody gives no more than so many bytes, and an errTooLong for what is longer.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n, errTooLong
-	}
-	return n, err
 }
 
 // moved is the error for a redirect. None is followed: another server must not get

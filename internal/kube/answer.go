@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -29,21 +30,6 @@ var (
 	errNoObjects = errors.New("not of Kubernetes")
 )
 
-// bounded is a reader that ends with errTooLarge where a limit is reached.
-type bounded struct {
-	from io.Reader
-	left int64
-}
-
-func (b *bounded) Read(buffer []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := b.from.Read(buffer[:min(int64(len(buffer)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
 // reader reads objects from an answer while it arrives. A cluster may not mean well, so all texts are [wording.Visible]:
 // they can do nothing to a terminal. client-go's dynamic client has a page as text, as raw objects and as objects at
 // once: BenchmarkAsk, its server included, takes 2.1 times the processor time (18.6 s in place of 9.0) and 127 MiB in
@@ -51,7 +37,7 @@ func (b *bounded) Read(buffer []byte) (int, error) {
 // takes in memory at its start, since it has the types of all of Kubernetes.
 type reader struct {
 	json *jsontext.Decoder
-	from *bounded
+	from *bounded.Reader
 	read int64 // bytes before the object that is being read
 	// skip are fields that are not read, by the field that they are in, whether it is in a list or not.
 	skip map[string][]string
@@ -68,7 +54,7 @@ func newReader(from io.Reader) *reader {
 
 // next goes on with the next page of a list. The decoder keeps its buffer, which is as large as the largest text so far.
 func (r *reader) next(from io.Reader) {
-	r.from, r.read = &bounded{from: from, left: maxObject}, 0
+	r.from, r.read = &bounded.Reader{From: from, Left: maxObject, TooLong: errTooLarge}, 0
 	r.json.Reset(r.from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
@@ -162,10 +148,10 @@ func (r *reader) value(of string) (any, error) {
 
 // object reads an object. What identifies it is short and of one line.
 func (r *reader) object() (*unstructured.Unstructured, error) {
-	if r.read += maxObject - r.from.left; r.read > maxAnswer {
+	if r.read += maxObject - r.from.Left; r.read > maxAnswer {
 		return nil, errTooLarge
 	}
-	r.from.left = maxObject
+	r.from.Left = maxObject
 	value, err := r.value("")
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
@@ -116,7 +117,7 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 		return err
 	}
 	defer finish(response)
-	text, err := io.ReadAll(&bounded{from: response.Body, left: c.discovers(0)})
+	text, err := io.ReadAll(&bounded.Reader{From: response.Body, Left: c.discovers(0), TooLong: errTooLarge})
 	c.discovers(int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return answerError(err, kind)

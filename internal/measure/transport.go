@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -85,25 +85,8 @@ func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("it redirects to %s://%s, and redirects are not followed; is it the right url?", to.Scheme, to.Host)
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: s.most}
+	response.Body = bounded.Body(response.Body, s.most, errTooLarge)
 	return response, nil
-}
-
-// boundedBody gives no more than so many bytes, and errTooLarge for what is longer.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n, errTooLarge
-	}
-	return n, err
 }
 
 // failure says in one line why a server could not be asked. within is the context of the request, and ctx that of the read.
