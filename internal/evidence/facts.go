@@ -84,11 +84,11 @@ func parseFacts(text []byte) (*Facts, error) {
 }
 
 func (d clusterFactsDocument) parse(name string) (of ClusterFacts, err error) {
-	switch {
-	case name == "":
+	if name == "" {
 		return of, errors.New("a cluster needs a name")
-	case !slices.Contains(verdict.All, d.Verdict):
-		return of, fmt.Errorf("the verdict %q is none of failed, behind, progressing, unknown, ready", d.Verdict)
+	}
+	if err := verdict.Check(d.Verdict); err != nil {
+		return of, err
 	}
 	of.Verdict, of.Message = d.Verdict, d.Message
 	if d.Since != "" {

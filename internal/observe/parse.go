@@ -294,8 +294,9 @@ func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
 		is.Commit = r.id("a commit", *d.Commit)
 	}
 	if d.Verdict != nil {
-		if is.Verdict = *d.Verdict; !slices.Contains(verdict.All, is.Verdict) {
-			r.fail("the verdict %q is none of failed, behind, progressing, unknown, ready", is.Verdict)
+		is.Verdict = *d.Verdict
+		if err := verdict.Check(is.Verdict); err != nil {
+			r.fail("%w", err)
 		}
 	}
 	if d.Since != nil {

@@ -4,7 +4,9 @@ package verdict
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,6 +24,18 @@ const (
 
 // All are all verdicts, the worst first: a cluster has the worst of its assignments.
 var All = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
+
+// Check says what is wrong with a text that has to be a verdict.
+func Check(is Verdict) error {
+	if slices.Contains(All, is) {
+		return nil
+	}
+	all := make([]string, len(All))
+	for i := range All {
+		all[i] = string(All[i])
+	}
+	return fmt.Errorf("the verdict %q is none of %s", is, strings.Join(all, ", "))
+}
 
 // Status is a verdict with its reason.
 type Status struct {
