@@ -46,6 +46,15 @@ const (
 // Ofs are all of them.
 var Ofs = []Of{OfCluster, OfHost, OfAssignment, OfFleet}
 
+// OfNames are all of them as texts.
+func OfNames() []string {
+	names := make([]string, len(Ofs))
+	for i, of := range Ofs {
+		names[i] = string(of)
+	}
+	return names
+}
+
 // MaxChecks is how many checks measurements may have.
 const MaxChecks = 50
 

@@ -63,8 +63,6 @@ func parseFacts(text []byte) (*Facts, error) {
 		return nil, err
 	}
 	switch {
-	case d.Format == nil || *d.Format == "":
-		return nil, errors.New(`it has no "format"`)
 	case d.Kind == nil || *d.Kind != kindFacts:
 		return nil, fmt.Errorf("its kind is not %q", kindFacts)
 	case d.Time == nil || d.Clusters == nil:
@@ -96,10 +94,8 @@ func (d clusterFactsDocument) parse(name string) (of ClusterFacts, err error) {
 			return of, err
 		}
 	}
-	for _, text := range []string{name, d.Message} {
-		if _, err := parseFact(text, 0); err != nil {
-			return of, err
-		}
+	if err := observe.CheckText(name, d.Message); err != nil {
+		return of, err
 	}
 	if d.Facts == nil {
 		return of, nil
@@ -126,10 +122,7 @@ func parseFact(value any, depth int) (any, error) {
 		}
 		return value, nil
 	case string:
-		if len(value) > observe.MaxText {
-			return nil, fmt.Errorf("a text is longer than %d bytes", observe.MaxText)
-		}
-		return value, nil
+		return value, observe.CheckText(value)
 	case []any:
 		for i := range value {
 			if value[i], err = parseFact(value[i], depth+1); err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
@@ -77,19 +78,18 @@ func parseMeasurements(text []byte) (*Measurements, error) {
 		return nil, err
 	}
 	switch {
-	case d.Format == nil || *d.Format == "":
-		return nil, errors.New(`it has no "format"`)
 	case d.Kind == nil || *d.Kind != kindMeasurements:
 		return nil, fmt.Errorf("its kind is not %q", kindMeasurements)
 	case d.Environment == nil || d.Time == nil || d.Checks == nil:
 		return nil, errors.New(`it has no "environment", no "time", or no "checks"`)
 	case len(d.Checks) > MaxChecks:
 		return nil, fmt.Errorf("it has %d checks, and %d are the most", len(d.Checks), MaxChecks)
-	case len(*d.Environment) > observe.MaxText:
-		return nil, fmt.Errorf("a text is longer than %d bytes", observe.MaxText)
 	}
 	m := &Measurements{Environment: *d.Environment, Checks: make([]Check, len(d.Checks))}
-	var err error
+	err := observe.CheckText(m.Environment)
+	if err != nil {
+		return nil, err
+	}
 	if m.Time, err = observe.ParseTime(*d.Time); err != nil {
 		return nil, err
 	}
@@ -113,19 +113,17 @@ func (d *checkDocument) parse() (Check, error) {
 	case d.Name == "":
 		return check, errors.New("a check needs a name")
 	case !slices.Contains(Ofs, d.Of):
-		return check, fmt.Errorf("%q is none of cluster, host, assignment, fleet", d.Of)
+		return check, fmt.Errorf("%q is none of %s", d.Of, strings.Join(OfNames(), ", "))
 	}
-	for _, text := range []string{d.Name, d.Unit, d.Message} {
-		if len(text) > observe.MaxText {
-			return check, fmt.Errorf("a text is longer than %d bytes", observe.MaxText)
-		}
+	if err := observe.CheckText(d.Name, d.Unit, d.Message); err != nil {
+		return check, err
 	}
 	for _, subject := range slices.Sorted(maps.Keys(d.Figures)) {
 		figure, err := d.Figures[subject].parse()
 		if err == nil && (d.Of == OfFleet) != (subject == "") {
 			err = fmt.Errorf("it is not the name of what figures of %q are of", d.Of)
-		} else if len(subject) > observe.MaxText {
-			err = fmt.Errorf("a text is longer than %d bytes", observe.MaxText)
+		} else if err == nil {
+			err = observe.CheckText(subject)
 		}
 		if err != nil {
 			return check, fmt.Errorf("%q: %w", subject, err)
@@ -141,10 +139,8 @@ func (d figureDocument) parse() (Figure, error) {
 		return Figure{}, errors.New("it has neither a value nor a message, or both")
 	case d.Value == nil && d.Samples != nil:
 		return Figure{}, errors.New("it has samples, and no value")
-	case d.Value == nil && len(d.Message) > observe.MaxText:
-		return Figure{}, fmt.Errorf("a text is longer than %d bytes", observe.MaxText)
 	case d.Value == nil:
-		return Figure{Message: d.Message}, nil
+		return Figure{Message: d.Message}, observe.CheckText(d.Message)
 	case !isFinite(*d.Value) || d.Samples != nil && (!isFinite(*d.Samples) || *d.Samples < 0):
 		return Figure{}, errors.New("a number is not finite, or the samples are less than 0")
 	}

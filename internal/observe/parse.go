@@ -124,9 +124,6 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	}
 	r := evidenceReader{times: map[string]time.Time{}}
 	e := &Evidence{Clusters: make(map[string]Cluster, len(d.Clusters)), Trees: d.Trees}
-	if r.required("format", d.Format) == "" {
-		r.fail(`it has no "format"`)
-	}
 	e.About.Owner = r.required("owner", d.Owner)
 	e.About.Environment = r.required("environment", d.Environment)
 	e.About.Branch = r.required("branch", d.Branch)
@@ -158,7 +155,7 @@ func parseEvidence(text []byte) (*Evidence, error) {
 
 // DecodeDocument reads a document of JSON into a struct. An attribute that does not belong there, or comes twice, is an error,
 // as is a text that is too long or not UTF-8. given is the field of the struct that has the document's format, reads the one
-// that is understood.
+// that is understood, and that it must have.
 func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	switch {
 	case len(text) > MaxEvidence:
@@ -178,7 +175,20 @@ func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	if typed, ok := errors.AsType[*stdjson.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("%s is not what belongs there at byte %d", typed.Value, typed.Offset)
 	}
+	if format := *given; err == nil && (format == nil || *format == "") {
+		err = errors.New(`it has no "format"`)
+	}
 	return err
+}
+
+// CheckText says that one of the texts of a document is too long.
+func CheckText(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > MaxText {
+			return fmt.Errorf("a text is longer than %d bytes", MaxText)
+		}
+	}
+	return nil
 }
 
 // EncodeDocument is a document as DecodeDocument reads it, in one line: the same document gives the same bytes.
@@ -224,8 +234,8 @@ func (r *evidenceReader) required(name string, value *string) string {
 }
 
 func (r *evidenceReader) text(text string) string {
-	if len(text) > MaxText {
-		r.fail("a text is longer than %d bytes", MaxText)
+	if err := CheckText(text); err != nil {
+		r.fail("%w", err)
 	}
 	return text
 }

@@ -137,7 +137,7 @@ func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
 		`checks[0]: must be an object, not a string`:                                                       "hunter2",
 		`checks[0].name: is required`:                                                                      checkOf(url, map[string]any{"name": nil}),
 		`checks["errors\nx"].name: must be one line of at most 63 bytes`:                                   checkOf(url, map[string]any{"name": "errors\nx"}),
-		`checks["errors"].of: is required: what the figures are of`:                                        checkOf(url, map[string]any{"of": nil}),
+		`checks["errors"].of: is required: what the figures are of, cluster, host, assignment or fleet`:    checkOf(url, map[string]any{"of": nil}),
 		`checks["errors"].of: must be one of cluster, host, assignment, fleet, not "clutser"; did you`:     checkOf(url, map[string]any{"of": "clutser"}),
 		`checks["errors"].pass: is required`:                                                               checkOf(url, map[string]any{"pass": nil}),
 		`checks["errors"].pass: line 1, column 1: there is no variable or function "valeu"; did you mean`:  checkOf(url, map[string]any{"pass": "valeu < 1.0"}),

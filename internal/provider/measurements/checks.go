@@ -52,13 +52,10 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 }
 
 func decodeCheck(o *fleet.Object) measure.Check {
-	ofs := make([]string, len(evidence.Ofs))
-	for i, of := range evidence.Ofs {
-		ofs[i] = string(of)
-	}
+	ofs := evidence.OfNames()
 	of := evidence.Of(o.OneOf("of", "", ofs...))
 	if !o.Has("of") {
-		o.Report("of", "is required: what the figures are of, cluster, host, assignment or fleet")
+		o.Report("of", "is required: what the figures are of, %s", wording.Either(ofs, ""))
 	}
 	check := measure.Check{Name: line(o, "name", maxName, true), Unit: line(o, "unit", maxUnit, false), Of: of, Pass: o.Required("pass"), Fail: o.Text("fail"), Samples: o.Text("samples")}
 	for _, one := range []struct{ name, source string }{{"pass", check.Pass}, {"fail", check.Fail}} {
