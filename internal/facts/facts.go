@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
@@ -115,7 +116,7 @@ func isFact(name, text string) bool { return textOf(name) != "" && (text == "" |
 // textsByName are the texts of an object that can be facts: the first ones in the order of names.
 func textsByName(from map[string]string) map[string]any {
 	found := map[string]any{}
-	for _, name := range sortedNames(from) {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
 		if isFact(name, from[name]) && len(found) < maxByName {
 			found[name] = from[name]
 		}

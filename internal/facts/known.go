@@ -27,10 +27,10 @@ func (o *Own) Known(readyPercent int) Known {
 	found := map[string]any{}
 	addVersion(found, o.Version)
 	if o.Nodes != nil {
-		addAll(found, o.Nodes.facts())
+		maps.Copy(found, o.Nodes.facts())
 	}
 	if o.Pods != nil {
-		addAll(found, o.Pods.facts())
+		maps.Copy(found, o.Pods.facts())
 	}
 	if len(found) == 0 {
 		found = nil
@@ -76,12 +76,6 @@ func addVersion(to map[string]any, version string) {
 	to["kubernetes_version"] = version
 	if found := minor.FindStringSubmatch(version); found != nil {
 		to["kubernetes_minor"] = found[1]
-	}
-}
-
-func addAll(to, from map[string]any) {
-	for name, value := range from {
-		to[name] = value
 	}
 }
 
@@ -155,7 +149,7 @@ func together(known Known, registered map[Source][]Registration, asked []Source)
 		for name, value := range of[0].Facts {
 			labels, isMap := value.(map[string]any)
 			if before, ok := found[name].(map[string]any); ok && isMap {
-				addAll(before, labels)
+				maps.Copy(before, labels)
 				continue
 			}
 			found[name] = value
@@ -171,7 +165,7 @@ func together(known Known, registered map[Source][]Registration, asked []Source)
 	})
 	slices.Sort(known.Sources)
 	known.Sources = slices.Compact(known.Sources)
-	addAll(found, known.Facts)
+	maps.Copy(found, known.Facts)
 	if known.Facts = found; len(found) == 0 {
 		known.Facts = nil
 	}

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +109,7 @@ type Labels struct {
 // otherwise, those that only defaults name have these labels, too.
 func Label(clusters map[string]Known, choices []Choice, defaults map[string]map[string]string, complete bool) Labels {
 	made := Labels{Of: map[string]map[string]string{}, Without: map[string]map[string]string{}}
-	for _, name := range sortedNames(clusters) {
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		of := clusters[name]
 		others, hasDefaults := defaults[name]
 		if !hasDefaults {

@@ -158,7 +158,7 @@ func (n *Nodes) Add(node *unstructured.Unstructured) {
 func (n *Nodes) share(labels map[string]string, name string) {
 	if n.all == 1 {
 		n.labels = map[string]string{}
-		for _, key := range sortedNames(labels) {
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
 			if isFact(key, labels[key]) && len(n.labels) < maxFound {
 				n.labels[key] = labels[key]
 			}
@@ -268,5 +268,3 @@ func compareVersions(a, b string) int {
 	}
 	return strings.Compare(a, b)
 }
-
-func sortedNames[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }
