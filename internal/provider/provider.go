@@ -107,7 +107,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	if settings.signers != nil && settings.complete {
 		if signer == nil || !settings.signers.Accepts(signer) {
-			reportGit(&resp.Diagnostics, "allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
+			reportInvalid(&resp.Diagnostics, "git", "allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
 			return
 		}
 		options = append(options, gitops.WithAllowedSigners(settings.signers))

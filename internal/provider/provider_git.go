@@ -1,17 +1,14 @@
 package provider
 
 import (
-	"os"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // gitSettings is the provider's attribute git: how repositories are reached, and who commits.
@@ -53,53 +50,28 @@ func gitAttribute() schema.Attribute {
 
 // decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
-	settings, reader := gitSettings{}, &fleet.Reader{}
-	o := reader.Object(nil, map[string]any{})
-	if given := tfvalue.Plain(value); given != nil {
-		if object := reader.Object(nil, given); object != nil {
-			o = object
-		}
-	}
-	or := func(key, variable string) string {
-		if !o.Has(key) {
-			return os.Getenv(variable)
-		}
-		return o.Text(key)
-	}
-	token := or("token", "FLOTILLA_GIT_TOKEN")
-	if o.Has("password") {
-		token = o.Text("token") // a token of the environment must not win over a password of the configuration
-	}
+	settings, o := gitSettings{}, readLogin(value)
+	login := o.login("FLOTILLA_GIT_")
 	settings.credentials = git.Credentials{
-		Token:    token,
-		Username: or("username", "FLOTILLA_GIT_USERNAME"),
-		Password: or("password", "FLOTILLA_GIT_PASSWORD"),
+		Token: login.Token, Username: login.Username, Password: login.Password,
 		SSH: git.SSHCredentials{
-			Key:        or("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),
-			Passphrase: or("ssh_passphrase", "FLOTILLA_SSH_PASSPHRASE"),
+			Key:        o.textOr("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),
+			Passphrase: o.textOr("ssh_passphrase", "FLOTILLA_SSH_PASSPHRASE"),
 			KnownHosts: o.Text("ssh_known_hosts"),
 		},
 	}
 	settings.certificates = o.Text("ca_certificates")
-	settings.signingKey = or("signing_key", "FLOTILLA_SIGNING_KEY")
-	settings.passphrase = or("signing_passphrase", "FLOTILLA_SIGNING_PASSPHRASE")
+	settings.signingKey = o.textOr("signing_key", "FLOTILLA_SIGNING_KEY")
+	settings.passphrase = o.textOr("signing_passphrase", "FLOTILLA_SIGNING_PASSPHRASE")
 	settings.author = git.Signature{Name: o.Text("author_name"), Email: o.Text("author_email")}
-	settings.decodeSigners(o, reader)
-	settings.decodeOrigins(o, reader)
-	o.Finish()
-	for _, finding := range reader.Findings {
-		reportGit(diagnostics, finding.String())
-	}
-	settings.complete = !reader.Unknown
+	settings.decodeSigners(o)
+	settings.decodeOrigins(o)
+	settings.complete = o.finish("git", diagnostics)
 	return settings
 }
 
-func reportGit(diagnostics *diag.Diagnostics, message string) {
-	diagnostics.AddAttributeError(path.Root("git"), "Invalid git", tfvalue.Sentence(message))
-}
-
 // decodeSigners reads the attribute allowed_signers of git.
-func (s *gitSettings) decodeSigners(o *fleet.Object, reader *fleet.Reader) {
+func (s *gitSettings) decodeSigners(o loginReader) {
 	o.Texts("allowed_signers")
 	list, _ := o.Value("allowed_signers")
 	if _, isList := list.([]any); !isList {
@@ -108,13 +80,13 @@ func (s *gitSettings) decodeSigners(o *fleet.Object, reader *fleet.Reader) {
 	s.signers = &git.Verifier{}
 	o.EachText("allowed_signers", func(path *fleet.Path, key string) {
 		if err := s.signers.Add(key); err != nil {
-			reader.Report(path, "%s", err)
+			o.reader.Report(path, "%s", err)
 		}
 	})
 }
 
 // decodeOrigins reads the attribute credentials of git.
-func (s *gitSettings) decodeOrigins(o *fleet.Object, reader *fleet.Reader) {
+func (s *gitSettings) decodeOrigins(o loginReader) {
 	for _, origin := range o.List("credentials") {
 		text := map[string]string{}
 		for _, key := range append([]string{"url"}, secretAttributes...) {
@@ -125,7 +97,7 @@ func (s *gitSettings) decodeOrigins(o *fleet.Object, reader *fleet.Reader) {
 			continue
 		}
 		if problem := checkOrigin(text); problem != "" {
-			reader.Report(origin.Path(), "%s", problem)
+			o.reader.Report(origin.Path(), "%s", problem)
 			continue
 		}
 		s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: text["url"], Login: git.Login{
@@ -134,7 +106,7 @@ func (s *gitSettings) decodeOrigins(o *fleet.Object, reader *fleet.Reader) {
 		}})
 	}
 	if err := s.credentials.Check(); err != nil {
-		reader.Report(nil, "%s", err)
+		o.reader.Report(nil, "%s", err)
 	}
 }
 

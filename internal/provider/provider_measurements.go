@@ -2,19 +2,16 @@ package provider
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -44,38 +41,17 @@ func measurementsAttribute() schema.Attribute {
 
 // decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
-	settings, reader := measurementsSettings{}, &fleet.Reader{}
-	o := reader.Object(nil, map[string]any{})
-	if given := tfvalue.Plain(value); given != nil {
-		if object := reader.Object(nil, given); object != nil {
-			o = object
-		}
-	}
-	or := func(key, variable string) string {
-		if !o.Has(key) {
-			return os.Getenv(variable)
-		}
-		return o.Text(key)
-	}
-	token := or("token", "FLOTILLA_MEASUREMENTS_TOKEN")
-	if o.Has("password") {
-		token = o.Text("token") // a token of the environment must not win over a password of the configuration
-	}
-	settings.credentials = git.Credentials{
-		Token: token, Username: or("username", "FLOTILLA_MEASUREMENTS_USERNAME"), Password: or("password", "FLOTILLA_MEASUREMENTS_PASSWORD"),
-	}
+	settings, o := measurementsSettings{}, readLogin(value)
+	login := o.login("FLOTILLA_MEASUREMENTS_")
+	settings.credentials = git.Credentials{Token: login.Token, Username: login.Username, Password: login.Password}
 	settings.certificates = o.Text("ca_certificates")
 	for _, origin := range o.List("credentials") {
 		settings.decodeOrigin(origin)
 	}
 	if err := settings.credentials.Check(); err != nil {
-		reader.Report(nil, "%s", err)
+		o.reader.Report(nil, "%s", err)
 	}
-	o.Finish()
-	for _, finding := range reader.Findings {
-		diagnostics.AddAttributeError(path.Root("measurements"), "Invalid measurements", tfvalue.Sentence(finding.String()))
-	}
-	settings.complete = !reader.Unknown
+	settings.complete = o.finish("measurements", diagnostics)
 	return settings
 }
 

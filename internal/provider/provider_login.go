@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// loginReader reads an attribute of the provider that has credentials, strictly.
+type loginReader struct {
+	*fleet.Object
+	reader *fleet.Reader
+}
+
+// readLogin reads an attribute that is an object, or empty.
+func readLogin(value types.Dynamic) loginReader {
+	reader := &fleet.Reader{}
+	if given := tfvalue.Plain(value); given != nil {
+		if object := reader.Object(nil, given); object != nil {
+			return loginReader{object, reader}
+		}
+	}
+	return loginReader{reader.Object(nil, map[string]any{}), reader}
+}
+
+// textOr is the text of a key, or of an environment variable where the key is not set.
+func (r loginReader) textOr(key, variable string) string {
+	if !r.Has(key) {
+		return os.Getenv(variable)
+	}
+	return r.Text(key)
+}
+
+// login reads token, username and password. Environment variables with a prefix are used for those that are not set. A token
+// of the environment must not win over a password of the configuration.
+func (r loginReader) login(prefix string) git.Login {
+	login := git.Login{Username: r.textOr("username", prefix+"USERNAME"), Password: r.textOr("password", prefix+"PASSWORD")}
+	if r.Has("password") {
+		login.Token = r.Text("token")
+	} else {
+		login.Token = r.textOr("token", prefix+"TOKEN")
+	}
+	return login
+}
+
+// finish reports what is wrong with the attribute, and says whether all of it is known.
+func (r loginReader) finish(attribute string, diagnostics *diag.Diagnostics) bool {
+	r.Finish()
+	for _, finding := range r.reader.Findings {
+		reportInvalid(diagnostics, attribute, finding.String())
+	}
+	return !r.reader.Unknown
+}
+
+func reportInvalid(diagnostics *diag.Diagnostics, attribute, message string) {
+	diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(message))
+}
