@@ -333,6 +333,17 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 
 func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 	t.Parallel()
+	measured := func(ofs ...evidence.Of) string {
+		all := &evidence.Measurements{Environment: "prod", Time: time.Now()}
+		for _, of := range ofs {
+			name := "errors"
+			if of == evidence.OfFleet {
+				name = "orders"
+			}
+			all.Checks = append(all.Checks, evidence.Check{Name: name, Of: of, Pass: "value < 1.0"})
+		}
+		return string(all.Marshal())
+	}
 	for name, c := range map[string]struct {
 		given map[string]any
 		want  string
@@ -361,7 +372,9 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		"reports of dev": {map[string]any{"proof": nil, "evidence": string((&observe.Evidence{
 			About: observe.About{Owner: "apps", Environment: "dev", Branch: "dev"}, Time: time.Now(), Clusters: map[string]observe.Cluster{"canary": {Status: verdict.Status{Verdict: verdict.Ready}}},
 		}).Marshal())}, `this fleet is of "prod"`},
-		"no fleet": {map[string]any{"fleet": map[string]any{"model": "x"}}, "Invalid fleet"},
+		"measurements of hosts":       {map[string]any{"proof": nil, "evidence": measured(evidence.OfHost)}, `evidence: the check "errors" is of = "host": a rollout of values knows clusters, no hosts or assignments: use of = "cluster" or "fleet"`},
+		"measurements of assignments": {map[string]any{"proof": nil, "evidence": []any{measured(evidence.OfCluster), measured(evidence.OfFleet, evidence.OfAssignment)}}, `evidence[1]: the check "errors" is of = "assignment": a rollout`},
+		"no fleet":                    {map[string]any{"fleet": map[string]any{"model": "x"}}, "Invalid fleet"},
 	} {
 		v := newVersions(t)
 		maps.Copy(v.given, c.given)

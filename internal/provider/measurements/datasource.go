@@ -42,7 +42,7 @@ func definition() schema.Schema {
 				MarkdownDescription: "What is measured: a list of up to " + fmt.Sprint(evidence.MaxChecks) + " objects with these keys. All checks have to pass.\n\n" +
 					"* `name`: what the plan calls it, such as `errors`.\n" +
 					"* `of`: what each figure is of: a `\"cluster\"` with all that it has, a `\"host\"` with all that is on it, one `\"assignment\"` on all clusters " +
-					"of its host, or the `\"fleet\"`.\n" +
+					"of its host, or the `\"fleet\"`. For a `flotilla_rollout` it is a cluster or the fleet.\n" +
 					"* `prometheus`: `{url, query, labels, headers, timeout}`: one query for the whole fleet, evaluated at the time of the reading. `url` is what comes " +
 					"before `/api/v1`. Each series of the result says by its labels what it is of: `cluster`, `host` (`<cluster type>` or `clusters/<cluster>`), or " +
 					"`assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. `labels` are other names for these, as in " +

@@ -2,10 +2,14 @@ package values
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -52,11 +56,28 @@ func (s *settings) isGiven(cluster, value string) rollout.Given {
 	return given
 }
 
-// isMeasured says whether there is a figure of a cluster, which is a host here.
+// checkMeasurements refuses checks of hosts and assignments: no cluster would ever have a figure of them.
+func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
+	for i, document := range s.evidence.List {
+		if document.Measurements == nil {
+			continue
+		}
+		for _, check := range document.Measurements.Checks {
+			if check.Of != evidence.OfCluster && check.Of != evidence.OfFleet {
+				at := s.evidence.At[i]
+				diagnostics.AddAttributeError(at, "Measurements of hosts or assignments", tfvalue.Sentence(fmt.Sprintf(
+					"%s: the check %q is of = %q: a rollout of values knows clusters, no hosts or assignments: use of = %q or %q",
+					at, check.Name, check.Of, evidence.OfCluster, evidence.OfFleet)))
+			}
+		}
+	}
+}
+
+// isMeasured says whether there is a figure of a cluster.
 func isMeasured(of *evidence.Measurements, cluster string) bool {
 	return slices.ContainsFunc(of.Checks, func(check evidence.Check) bool {
 		figure, ok := check.Figures[cluster]
-		return ok && figure.Message == "" && (check.Of == evidence.OfCluster || check.Of == evidence.OfHost)
+		return ok && figure.Message == "" && check.Of == evidence.OfCluster
 	})
 }
 

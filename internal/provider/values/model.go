@@ -61,6 +61,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) settings {
 		diagnostics.AddAttributeError(path.Root("evidence"), "No evidence", "A rollout needs evidence, which has its time: set evidence = "+
 			"data.flotilla_cluster_facts.….evidence. That of a flotilla_compliance with feedback = {} asks no cluster, and only time counts.")
 	}
+	s.checkMeasurements(diagnostics)
 	s.known = s.known && s.evidence.Known
 	s.proof = m.compileProof(diagnostics)
 	if s.proof != nil && s.evidence.Known && len(s.evidence.List) > 0 && len(s.facts()) == 0 {

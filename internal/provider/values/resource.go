@@ -66,7 +66,7 @@ var definition = schema.Schema{
 			Required: true, WriteOnly: true,
 			MarkdownDescription: "What is known of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
 				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
-				"Where none of them knows any cluster, only time counts.",
+				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values knows no hosts and no assignments.",
 		},
 		"on_failure": schema.StringAttribute{
 			Optional:            true,
