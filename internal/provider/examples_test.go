@@ -65,6 +65,9 @@ func TestExamplesApply(t *testing.T) {
 				if strings.Contains(text, ".metrics\n") { // which changes with the time, and is lived by a test of its own
 					return
 				}
+				if strings.Contains(text, "labels_from") { // which wants nodes with these labels: see TestPoliciesSelectByWhatClustersSay
+					return
+				}
 				// What clusters say of what the apply writes is seen by the next plan.
 				isPage := strings.Contains(text, `data "flotilla_overview"`)
 				if strings.Contains(text, ".proven\n") { // an example of promotion, which is lived by a test of its own
