@@ -13,14 +13,25 @@ import (
 	"slices"
 )
 
+// source is a module, and which of its files hold definitions.
+type source struct{ module, pattern string }
+
 // published are the modules that hold the definitions of the kinds of agents,
 // and where in them. notification-controller's are not on the module proxy.
-var published = []struct{ module, pattern string }{
+var published = []source{
 	{"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases/*.yaml"},
 	{"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases/*.yaml"},
 	{"github.com/fluxcd/helm-controller@v1.6.0", "config/crd/bases/*.yaml"},
 	{"github.com/argoproj/argo-cd/v3@v3.2.11", "manifests/crds/*-crd.yaml"},
 	{"github.com/rancher/fleet@v0.15.0", "charts/fleet-crd/templates/crds.yaml"},
+}
+
+// ofSecrets are the modules with the kinds of secret services. The newest versions of External Secrets Operator are not on the
+// module proxy, since the path of their module lacks the major version.
+var ofSecrets = []source{
+	{"github.com/external-secrets/external-secrets@v1.3.2", "config/crds/bases/external-secrets.io_*externalsecrets.yaml"},
+	{"github.com/external-secrets/external-secrets@v1.3.2", "config/crds/bases/external-secrets.io_*secretstores.yaml"},
+	{"sigs.k8s.io/secrets-store-csi-driver@v1.6.0", "config/crd/bases/*_secretproviderclasses.yaml"},
 }
 
 // configSync are the definitions of Config Sync, whose module the module proxy does not have.
@@ -32,8 +43,33 @@ var configSync embed.FS
 // CD, Rancher Fleet and Config Sync, by module, from the module cache or the module proxy.
 // An error names the module that could not be had.
 func Definitions(ctx context.Context) (map[string][][]byte, error) {
+	definitions, err := read(ctx, published)
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(configSync, "configsync/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		text, err := configSync.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		definitions["configsync"] = append(definitions["configsync"], text)
+	}
+	return definitions, nil
+}
+
+// SecretDefinitions returns, in the same way, the files with the definitions of the kinds of External Secrets Operator and
+// Secrets Store CSI Driver.
+func SecretDefinitions(ctx context.Context) (map[string][][]byte, error) {
+	return read(ctx, ofSecrets)
+}
+
+func read(ctx context.Context, sources []source) (map[string][][]byte, error) {
 	definitions := map[string][][]byte{}
-	for _, source := range published {
+	for _, source := range sources {
 		folder, err := download(ctx, source.module)
 		if err != nil {
 			return nil, err
@@ -51,17 +87,6 @@ func Definitions(ctx context.Context) (map[string][][]byte, error) {
 			definitions[source.module] = append(definitions[source.module], text)
 		}
 	}
-	files, err := fs.Glob(configSync, "configsync/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range files {
-		text, err := configSync.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		definitions["configsync"] = append(definitions["configsync"], text)
-	}
 	return definitions, nil
 }
 
@@ -78,9 +103,9 @@ func download(ctx context.Context, module string) (string, error) {
 	return downloaded.Dir, nil
 }
 
-// define has the API know the kinds of agents.
-func (s *Server) define(ctx context.Context) error {
-	definitions, err := Definitions(ctx)
+// define has the API know the kinds of definitions.
+func (s *Server) define(ctx context.Context, of func(context.Context) (map[string][][]byte, error)) error {
+	definitions, err := of(ctx)
 	if err != nil {
 		return err
 	}

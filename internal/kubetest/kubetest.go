@@ -34,6 +34,9 @@ type Options struct {
 
 	// Agents has the API know the kinds of Flux, Argo CD and Rancher Fleet.
 	Agents bool
+
+	// Secrets has the API know the kinds of External Secrets Operator and Secrets Store CSI Driver.
+	Secrets bool
 }
 
 // Server is a running Kubernetes API. Its methods may be called from parallel
@@ -57,6 +60,7 @@ type Server struct {
 
 	controllers started
 	agents      started
+	secrets     started
 }
 
 // started is what the first test that asks for it starts.
@@ -106,8 +110,12 @@ func Start(t testing.TB, options Options) *Server {
 	check(t, shared.err)
 	server := shared.server
 	if options.Agents {
-		server.agents.once.Do(func() { server.agents.err = server.define(ctx) })
+		server.agents.once.Do(func() { server.agents.err = server.define(ctx, Definitions) })
 		check(t, server.agents.err)
+	}
+	if options.Secrets {
+		server.secrets.once.Do(func() { server.secrets.err = server.define(ctx, SecretDefinitions) })
+		check(t, server.secrets.err)
 	}
 	if options.Controllers {
 		server.controllers.once.Do(func() { server.controllers.process, server.controllers.err = server.startControllers(ctx) })
@@ -133,7 +141,10 @@ func StartAnother(t testing.TB, options Options) *Server {
 	check(t, err)
 	t.Cleanup(server.stop)
 	if options.Agents {
-		check(t, server.define(ctx))
+		check(t, server.define(ctx, Definitions))
+	}
+	if options.Secrets {
+		check(t, server.define(ctx, SecretDefinitions))
 	}
 	if options.Controllers {
 		server.controllers.process, err = server.startControllers(ctx)

@@ -168,6 +168,26 @@ func TestKindsOfAllAgentsAreKnown(t *testing.T) {
 	}
 }
 
+func TestKindsOfSecretServicesAreKnown(t *testing.T) {
+	server := kubetest.Start(t, kubetest.Options{Secrets: true})
+	server.Apply(t, `
+apiVersion: external-secrets.io/v1
+kind: ExternalSecret
+metadata: {name: known, namespace: default}
+spec: {secretStoreRef: {name: vault, kind: ClusterSecretStore}, data: [{secretKey: a, remoteRef: {key: b}}]}
+---
+apiVersion: external-secrets.io/v1
+kind: ClusterSecretStore
+metadata: {name: known}
+spec: {provider: {fake: {data: []}}}
+---
+apiVersion: secrets-store.csi.x-k8s.io/v1
+kind: SecretProviderClass
+metadata: {name: known, namespace: default}
+spec: {provider: vault}
+`)
+}
+
 func TestNamespacesEndWhenControllersRun(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Controllers: true})
 	server.Apply(t, strings.ReplaceAll(configMap, "%NAME%", "ended"))
