@@ -30,6 +30,7 @@ type versions struct {
 	clusters []string
 	facts    map[string]evidence.ClusterFacts
 	given    map[string]any
+	provider map[string]any // its block
 }
 
 func newVersions(t *testing.T) *versions {
@@ -75,7 +76,7 @@ func (v *versions) configuration(wanted any) providertest.Configuration {
 		"stages": []any{map[string]any{"name": "canary", "cluster_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}}}},
 	}
 	maps.Copy(attributes, v.given)
-	return providertest.Configuration{Resources: map[string]providertest.Resource{kubernetes: {Attributes: attributes}}}
+	return providertest.Configuration{Provider: v.provider, Resources: map[string]providertest.Resource{kubernetes: {Attributes: attributes}}}
 }
 
 // expect applies, and expects values in the order of clusters, and that nothing is left to do with the same evidence. It returns
@@ -85,9 +86,12 @@ func (v *versions) expect(wanted any, values ...any) map[string]any {
 	plan := apply(v.t, v.w, v.configuration(wanted))
 	again, said := v.w.Plan(v.t.Context(), v.configuration(wanted))
 	if said.Err() != nil || !again.Empty() {
-		v.t.Fatalf("the next plan: %v, %v", said, again.Change(kubernetes).After)
+		v.t.Fatalf("the next plan: %v, %v", said, again)
 	}
-	state := again.Change(kubernetes).Before
+	state := v.state()
+	if change := again.Change(kubernetes); change != nil {
+		state = change.Before
+	}
 	expected := map[string]any{}
 	for i, cluster := range v.clusters {
 		expected[cluster] = values[i]
@@ -95,11 +99,21 @@ func (v *versions) expect(wanted any, values ...any) map[string]any {
 	if !reflect.DeepEqual(state["values"], expected) {
 		v.t.Errorf("values %v, wanted %v: %v", state["values"], expected, state["rolling_out"])
 	}
-	change := plan.Change(kubernetes)
-	if change.Action == providertest.NoOp {
-		return change.Before
+	if change := plan.Change(kubernetes); change != nil && change.Action != providertest.NoOp {
+		return change.After
 	}
-	return change.After
+	return state
+}
+
+// state is what the state has, without the types of values.
+func (v *versions) state() map[string]any {
+	state := v.w.Now().Values(kubernetes)
+	for name, value := range state {
+		if typed, is := value.(map[string]any); is {
+			state[name] = typed["value"]
+		}
+	}
+	return state
 }
 
 func TestAVersionIsRolledOutOverClusters(t *testing.T) {

@@ -1,10 +1,12 @@
 package provider_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -90,4 +92,76 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	failed.Verdict = verdict.Failed
 	v.facts["canary"] = failed
 	v.expect("1.31", "1.30", "1.30", "1.30") // what it had before is still known
+}
+
+// Evidence that is read in the same configuration moves nothing in another verb, a saved plan does what it had read, and what does
+// not answer any more can still be destroyed.
+func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
+	t.Parallel()
+	starts := map[string]func(*testing.T, providertest.Start) providertest.Runner{
+		"stand-in": func(_ *testing.T, start providertest.Start) providertest.Runner { return providertest.New(start) },
+	}
+	if !simulated() {
+		for name, tool := range tools(t) {
+			starts[name] = func(t *testing.T, start providertest.Start) providertest.Runner {
+				return providertest.NewTerraform(t, tool, "flotilla/flotilla", start)
+			}
+		}
+	}
+	for name, start := range starts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVersions(t)
+			v.w = start(t, provider.StartAt(v.clock))
+			world := &sayingClusters{region: map[string]string{"canary": "a", "prod-1": "a", "prod-2": "a"}, ready: true}
+			prometheus := newStandIn(t, func(string) string {
+				return vector(`"cluster":"canary"`, "0.1", `"cluster":"prod-1"`, "0.1", `"cluster":"prod-2"`, "0.1")
+			})
+			v.provider = map[string]any{"clusters": world.start(t)(v.clusters...)}
+			v.given = map[string]any{"proof": "facts.region == value", "evidence": []any{
+				providertest.Reading{DataSource: "flotilla_cluster_facts", Attribute: "evidence", Attributes: map[string]any{}},
+				providertest.Reading{DataSource: "flotilla_measurements", Attribute: "evidence", Attributes: map[string]any{
+					"fleet": v.fleet(), "checks": []any{checkOf(prometheus.URL, nil)},
+				}},
+			}}
+			values := func() any { return v.state()["values"] }
+			v.expect("a", "a", "a", "a")
+			v.expect("b", "b", "a", "a")
+			v.clock.now = v.clock.now.Add(time.Hour)
+			world.move("canary", "b") // a run would go on
+			before := values()
+			plan, said := v.w.Plan(t.Context(), v.configuration("b"), providertest.RefreshOnly())
+			if said.Err() != nil || plan.ExitCode != 0 {
+				t.Errorf("-refresh-only: %s, %d", said, plan.ExitCode)
+			}
+			if plan, said = v.w.Plan(t.Context(), v.configuration("b")); said.Err() != nil {
+				t.Fatal(said)
+			}
+			prometheus.Close()
+			for _, cluster := range v.clusters {
+				world.move(cluster, "")
+			}
+			for _, option := range []providertest.Option{providertest.RefreshOnly(), providertest.Destroy()} {
+				if _, said := v.w.Plan(t.Context(), v.configuration("b"), option); said.Err() != nil || !reflect.DeepEqual(values(), before) {
+					t.Errorf("when none answers: %s, %v", said, values())
+				}
+			}
+			v.clock.now = v.clock.now.Add(24 * time.Hour)
+			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil || !reflect.DeepEqual(values(), map[string]any{"canary": "b", "prod-1": "b", "prod-2": "b"}) {
+				t.Errorf("applied late: %s, %v", said, values())
+			}
+			v.expect("b", "b", "b", "b")
+			// Labels of what does not answer are an error, which ends a destroy that refreshes.
+			v.given["evidence"].([]any)[0].(providertest.Reading).Attributes["labels_from"] = map[string]any{"region": "region"}
+			if _, said = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy()); !said.Has("Labels of clusters are not known") {
+				t.Errorf("-destroy: %s", said)
+			}
+			if plan, said = v.w.Plan(t.Context(), v.configuration("b"), providertest.Destroy(), providertest.SkipRefresh()); said.Err() != nil {
+				t.Fatal(said)
+			}
+			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(v.w.Now()) > 0 {
+				t.Errorf("destroyed: %s, %v", said, v.w.Now())
+			}
+		})
+	}
 }

@@ -139,7 +139,7 @@ func RemovedBlock(address string) Option {
 // Plan refreshes the state and plans.
 func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
 	how := optionsOf(given)
-	configuration, said := w.read(ctx, configuration)
+	configuration, said := w.read(ctx, configuration, how)
 	if said.Err() != nil {
 		return nil, said
 	}

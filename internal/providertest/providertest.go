@@ -218,8 +218,9 @@ func (w *Workspace) readData(ctx context.Context, configuration Configuration, t
 	return values, said
 }
 
-// read reads the data sources that a configuration uses. An apply takes what its plan has read.
-func (w *Workspace) read(ctx context.Context, configuration Configuration) (Configuration, Diagnostics) {
+// read reads the data sources that a configuration uses. An apply takes what its plan has read. A destroy that does not refresh
+// reads none.
+func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {
 	var said Diagnostics
 	read := configuration
 	read.Resources = map[string]Resource{}
@@ -227,16 +228,34 @@ func (w *Workspace) read(ctx context.Context, configuration Configuration) (Conf
 		resource := configuration.Resources[address]
 		attributes := map[string]any{}
 		for name, value := range resource.Attributes {
-			if reading, ok := value.(Reading); ok {
-				values, more := w.ReadData(ctx, configuration, reading.DataSource, reading.Attributes)
-				said, value = append(said, more...), values[reading.Attribute]
-			}
-			attributes[name] = value
+			value, more := w.readValue(ctx, configuration, value, how)
+			said, attributes[name] = append(said, more...), value
 		}
 		resource.Attributes = attributes
 		read.Resources[address] = resource
 	}
 	return read, said
+}
+
+// readValue reads the data sources in an attribute, which is one, or a list of them.
+func (w *Workspace) readValue(ctx context.Context, configuration Configuration, value any, how options) (any, Diagnostics) {
+	var said Diagnostics
+	switch value := value.(type) {
+	case Reading:
+		if how.destroy && how.skipRefresh {
+			return Unknown{}, nil
+		}
+		values, said := w.ReadData(ctx, configuration, value.DataSource, value.Attributes)
+		return values[value.Attribute], said
+	case []any:
+		read := make([]any, len(value))
+		for i, element := range value {
+			of, more := w.readValue(ctx, configuration, element, how)
+			said, read[i] = append(said, more...), of
+		}
+		return read, said
+	}
+	return value, nil
 }
 
 // Evaluate calls functions, as an output would show their result.
