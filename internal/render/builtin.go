@@ -27,7 +27,7 @@ func builtins() map[templateKey]*fleet.Template {
 			Name: name, Type: "reconciler", ContentType: "yaml", Manifests: []string{reconciler.Named(name).Template()},
 		}
 	}
-	for _, kind := range []string{"namespace", "config", "policy"} {
+	for _, kind := range []string{"namespace", "config", "policy", "secret"} {
 		entries, err := builtinFiles.ReadDir(path.Join("templates", kind))
 		if err != nil {
 			panic(err) // the files are part of the binary

@@ -42,6 +42,9 @@ type host struct {
 	parameters       map[string]any // of the cluster type
 	// parametersID is equal for cluster types with the same parameters.
 	parametersID string
+	stores       map[string]fleet.SecretStore // of the cluster type
+	// storesID is equal for cluster types with the same stores.
+	storesID string
 }
 
 // compiled is a parsed template.
@@ -61,6 +64,7 @@ type compiled struct {
 var fileNames = map[string]string{
 	"namespace":  "namespace",
 	"config":     "platform-config",
+	"secret":     "platform-secrets",
 	"policy":     "policy",
 	"reconciler": "reconciler",
 }
@@ -89,9 +93,13 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
 			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
 			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},
+			{"secret", clusterType.SecretService, "secret_service"},
 			{"policy", policyTemplate, ""},
 			{"reconciler", cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "reconciler"},
 		} {
+			if use.name == "" { // no secret service
+				continue
+			}
 			template, found := compiler.template(use.kind, use.name)
 			if !found {
 				compiler.findings = append(compiler.findings, fleet.Finding{
@@ -110,6 +118,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		}
 		compiler.wrapConfig(host)
 		compiler.parameters(path.Attribute("parameters"), clusterType, host)
+		host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
 		hosts[clusterType.Name] = host
 	}
 	compiler.argocdProjects(f)

@@ -82,6 +82,8 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Repo"] = repoOf(subject.Repo)
 	root["Values"] = d.values(target, parameters)
 	root["ConfigName"], _ = configName(target)
+	root["Secrets"] = secretsOf(subject.Secrets, host.ClusterType.SecretStores)
+	root["SecretName"] = secretName(target)
 	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
 	fillOwner(root, subject)
 	root["RenderedProject"] = t.projectOf(assignment)

@@ -26,6 +26,9 @@ type deployment struct {
 	parameters                               map[string]any   // of the cluster type
 	namespace                                string
 	configAs                                 fleet.ConfigAs
+	secretService                            string
+	stores                                   map[string]fleet.SecretStore
+	secrets                                  map[string]fleet.SecretReference
 }
 
 func fromGit() fleet.Manifests {
@@ -66,6 +69,8 @@ func (d deployment) fleet() *fleet.Fleet {
 			NamespaceService: orDefault(d.namespaceService, "default"),
 			ConfigType:       orDefault(d.configType, "configmap"),
 			Parameters:       d.parameters,
+			SecretService:    d.secretService,
+			SecretStores:     d.stores,
 		}},
 		Workloads: append([]fleet.Workload{hello}, d.requires...),
 		Templates: d.templates,
@@ -98,7 +103,7 @@ func (d deployment) subject(f *fleet.Fleet) render.Subject {
 		})
 	}
 	return render.Subject{
-		Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Config: d.config, Repo: d.repo,
+		Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Config: d.config, Secrets: d.secrets, Repo: d.repo,
 	}
 }
 

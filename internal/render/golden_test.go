@@ -62,6 +62,20 @@ var awkward = map[string]any{
 	"UNICODE":   "grüße 🚢",
 }
 
+// Stores of a cluster type, and references to one and to several of them.
+var (
+	stores = map[string]fleet.SecretStore{
+		"vault": {}, "cloud": {Name: "key-vault", Kind: "ClusterSecretStore"}, "team": {Name: "own", Kind: "SecretStore"},
+	}
+	ofVault = map[string]fleet.SecretReference{
+		"DB_PASSWORD": {Store: "vault", Key: "prod/db", Property: "password", Version: "3"},
+		"tls.crt":     {Store: "vault", Key: `it's "quoted" {{ .Namespace }}`},
+	}
+	ofTwoStores = map[string]fleet.SecretReference{
+		"API_TOKEN": {Store: "cloud", Key: "api-token", Version: "0123456789abcdef"}, "DB_PASSWORD": {Store: "team", Key: "db", Property: "password"},
+	}
+)
+
 func TestBuiltinTemplates(t *testing.T) {
 	redis := required("redis", helmChart)
 	api := required("api", fromGit())
@@ -106,6 +120,11 @@ func TestBuiltinTemplates(t *testing.T) {
 		"zarf-json":       {reconciler: "zarf", configType: "json", config: awkward},
 		"zarf-env":        {reconciler: "zarf", configType: "env", config: awkward},
 		"zarf-properties": {reconciler: "zarf", configType: "properties", config: awkward},
+
+		"secrets-one-store":      {secretService: "external-secrets", stores: stores, secrets: ofVault, config: awkward},
+		"secrets-several-stores": {secretService: "external-secrets", stores: stores, secrets: ofTwoStores},
+		"secrets-named":          {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"secret:credentials"}, reconciler: "argocd"},
+		"secrets-none":           {secretService: "external-secrets", stores: stores},
 
 		"values-flux":       {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},
 		"values-flux-oci":   {manifests: ociChart, config: awkward, configAs: fleet.ConfigAs{"values"}},

@@ -171,7 +171,7 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 // fixed are the fields of the data, and of its manifests, that are always short strings.
 var (
 	fixed = set("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
-		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject")
+		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject", "SecretName")
 	fixedManifests = set("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
 

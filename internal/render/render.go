@@ -77,6 +77,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	unknown := false
 	arranged := t.arranged[subject.Assignment]
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
+	_, secretsAreWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.Secret()
 	for _, template := range host.templates {
 		switch template.kind {
 		case "namespace", "policy":
@@ -85,6 +86,10 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 			}
 		case "config":
 			if !configIsWritten {
+				continue
+			}
+		case "secret":
+			if len(subject.Secrets) == 0 || !secretsAreWritten {
 				continue
 			}
 		}

@@ -20,11 +20,11 @@ import (
 // shapeKey is all that decides a file, except for the names in its slots.
 type shapeKey struct {
 	template      *compiled
-	target        string // full name of the deployment target, or name of the workspace or ConfigMap
+	target        string // full name of the deployment target, or name of the workspace, ConfigMap or Secret
 	environment   string
 	owner         string
 	configVersion string
-	parameters    string
+	parameters    string // of the cluster type, or its stores
 	requires      string
 }
 
@@ -226,6 +226,10 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 	case "config":
 		key.configVersion = subject.ConfigVersion
 		key.target, _ = assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
+		return key, subject.ConfigVersion != ""
+	case "secret":
+		key.configVersion, key.parameters = subject.ConfigVersion, host.storesID
+		key.target = secretName(assignment.Target.Target)
 		return key, subject.ConfigVersion != ""
 	case "reconciler":
 		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
