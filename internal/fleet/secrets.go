@@ -1,6 +1,12 @@
 package fleet
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
+)
 
 // SecretReference names a secret in a store. The secret itself is nowhere in Flotilla.
 type SecretReference struct {
@@ -62,3 +68,39 @@ func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets)
 	container.Secrets, c[secretsEntry(container.Name)] = true, text
 	return nil
 }
+
+// ParseEncrypted reads an encrypted file, one YAML document, and checks that nothing in it is plain. The error says all that
+// is wrong with it, and has no value of it. Where the file was given is for the caller to add.
+func ParseEncrypted(text string) (encrypted.File, error) {
+	document, err := ParseYAML(text)
+	if err != nil {
+		return encrypted.File{}, errors.New(withoutContent(err))
+	}
+	file, err := encrypted.Check(document)
+	if err != nil {
+		return encrypted.File{}, err
+	}
+	// The file has its name and some more, and no file can have a longer one.
+	const longest = 240
+	switch {
+	case CheckSubdomainName(file.Name) != "":
+		return encrypted.File{}, errors.New("metadata.name " + CheckSubdomainName(file.Name))
+	case len(file.Name) > longest:
+		return encrypted.File{}, fmt.Errorf("metadata.name is longer than %d characters", longest)
+	case CheckLabelName(file.Namespace) != "":
+		return encrypted.File{}, errors.New("metadata.namespace " + CheckLabelName(file.Namespace))
+	}
+	file.Text = text
+	return file, nil
+}
+
+// withoutContent is the message of an error of [ParseYAML] up to the line that it names: what follows may have a value in it.
+func withoutContent(err error) string {
+	var bound *BoundError
+	if errors.As(err, &bound) {
+		return err.Error()
+	}
+	return linesOfYAML.FindString(err.Error())
+}
+
+var linesOfYAML = regexp.MustCompile(`^(?:has more than one YAML document, the second from line \d+|invalid YAML(?:, (?:from )?line \d+)?|)`)

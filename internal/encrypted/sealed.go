@@ -1,0 +1,49 @@
+package encrypted
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// sealed checks a SealedSecret.
+// https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/apis/sealedsecrets/v1alpha1/types.go
+func (c *check) sealed(object map[string]any) {
+	c.only("", object, "apiVersion", "kind", "metadata", "spec", "status")
+	spec, _ := object["spec"].(map[string]any)
+	if _, old := spec["data"]; old {
+		c.report("spec.data is not supported by current controllers: seal the Secret with a newer kubeseal, which writes spec.encryptedData")
+	} else {
+		c.only("spec", spec, "encryptedData", "template")
+	}
+	entries, keys := c.entries("spec.encryptedData", spec["encryptedData"])
+	if len(entries) == 0 {
+		c.report("spec.encryptedData is empty")
+	}
+	for _, key := range keys {
+		if text, _ := entries[key].(string); !isSealed(text) {
+			c.report("spec.encryptedData[%q] is not what kubeseal writes", key)
+		}
+	}
+	template, _ := spec["template"].(map[string]any)
+	metadata, _ := template["metadata"].(map[string]any)
+	c.applied("spec.template.metadata", metadata)
+	for _, name := range []string{"data", "stringData"} {
+		if plain, _ := template[name].(map[string]any); len(plain) > 0 {
+			c.report("spec.template.%s is plain: give all values in spec.encryptedData", name)
+		}
+	}
+	c.only("spec.template", template, "metadata", "type", "immutable", "data", "stringData")
+}
+
+// isSealed says whether a value has the form of what kubeseal writes: two bytes with the length of an RSA ciphertext,
+// which follows and has the length of an RSA key, then what AES-GCM has encrypted, with a tag of 16 bytes.
+// https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/crypto/crypto.go
+func isSealed(text string) bool {
+	const smallestKey, largestKey, tag = 128, 2048, 16
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) < 2 {
+		return false
+	}
+	length := int(binary.BigEndian.Uint16(raw))
+	return length >= smallestKey && length <= largestKey && len(raw) >= 2+length+tag
+}

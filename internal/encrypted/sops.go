@@ -1,0 +1,88 @@
+package encrypted
+
+import (
+	"regexp"
+	"time"
+)
+
+// cipher is a value that SOPS has encrypted, with its type.
+// https://getsops.io/docs/#encryption-protocol
+var cipher = regexp.MustCompile(`^ENC\[AES256_GCM,data:[A-Za-z0-9+/]+={0,2},iv:[A-Za-z0-9+/]+={0,2},tag:[A-Za-z0-9+/]+={0,2},type:([a-z]+)\]$`)
+
+// sops checks a Secret that SOPS has encrypted. SOPS leaves an empty text and null as they are.
+func (c *check) sops(secret map[string]any) {
+	if _, given := secret["sops"]; !given {
+		c.report("is a Secret that is not encrypted: sops is missing")
+		return
+	}
+	c.only("", secret, "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData", "sops")
+	count := 0
+	for _, name := range []string{"data", "stringData"} {
+		entries, keys := c.entries(name, secret[name])
+		count += len(entries)
+		for _, key := range keys {
+			value, isText := entries[key].(string)
+			found := cipher.FindStringSubmatch(value)
+			switch {
+			case entries[key] == nil, isText && value == "":
+			case found == nil:
+				c.report("%s[%q] is not encrypted", name, key)
+			case found[1] != "str":
+				c.report("%s[%q] was no text before it was encrypted, and a Secret has only texts: put it in quotes, and encrypt it again", name, key)
+			}
+		}
+	}
+	if count == 0 {
+		c.report("has neither data nor stringData")
+	}
+	c.sopsMetadata(secret["sops"])
+}
+
+// sopsMetadata checks that all is there that decrypting needs.
+func (c *check) sopsMetadata(value any) {
+	metadata, isObject := value.(map[string]any)
+	if !isObject {
+		c.report("sops is not what SOPS writes")
+		return
+	}
+	if mac, _ := metadata["mac"].(string); !cipher.MatchString(mac) {
+		c.report("sops.mac is missing, or is not what SOPS writes")
+	}
+	lastModified, _ := metadata["lastmodified"].(string)
+	if _, err := time.Parse(time.RFC3339, lastModified); err != nil {
+		c.report("sops.lastmodified is missing, or is not what SOPS writes")
+	}
+	if version, _ := metadata["version"].(string); version == "" {
+		c.report("sops.version is missing")
+	}
+	if !hasDataKey(metadata, 0) {
+		c.report("sops has no key that can decrypt the file")
+	}
+}
+
+// hasDataKey looks for a key of any kind, which has the data key encrypted: sops.age[0].enc, or
+// sops.key_groups[0].age[0].enc.
+func hasDataKey(value any, depth int) bool {
+	const deepest = 4 // of sops.key_groups[0].age[0].enc
+	if depth > deepest {
+		return false
+	}
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			if hasDataKey(element, depth+1) {
+				return true
+			}
+		}
+	case map[string]any:
+		if encrypted, _ := value["enc"].(string); encrypted != "" && depth > 0 {
+			return true
+		}
+		for _, member := range value {
+			if list, isList := member.([]any); isList && hasDataKey(list, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
