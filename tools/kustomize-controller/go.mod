@@ -2,7 +2,11 @@ module github.com/flotilla/terraform-provider-flotilla/tools/kustomize-controlle
 
 go 1.26.3
 
-tool github.com/fluxcd/kustomize-controller
+tool (
+	filippo.io/age/cmd/age-keygen
+	github.com/fluxcd/kustomize-controller
+	github.com/getsops/sops/v3/cmd/sops
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect
