@@ -7,17 +7,41 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all.
-func kindsOf(name string) []reconciler.Kind {
+// kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all. What brings Secrets is
+// listed where the records of a folder that the cluster follows name such an object: most clusters have none of ours.
+func kindsOf(name string, folders recorded, hosts []string) []reconciler.Kind {
+	listed := reconciler.Listed()
 	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
-		return one.Listed()
+		listed = one.Listed()
 	}
-	return reconciler.Listed()
+	for _, kind := range reconciler.Suppliers() {
+		if slices.ContainsFunc(hosts, func(host string) bool { return folders[host][kind.Kind] }) {
+			listed = append(listed, kind)
+		}
+	}
+	return listed
+}
+
+// recorded are the kinds of the objects that records name, by host.
+type recorded map[string]map[string]bool
+
+func kindsIn(written gitops.Written) recorded {
+	kinds := recorded{}
+	for key, record := range written.Records {
+		for _, object := range record.Objects {
+			if kinds[key.Host] == nil {
+				kinds[key.Host] = map[string]bool{}
+			}
+			kinds[key.Host][object.Kind] = true
+		}
+	}
+	return kinds
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
@@ -41,9 +65,10 @@ func askClusters(ctx context.Context, from *Clusters, at reconciler.Location, q 
 	if q.Offline != "" {
 		return found // their answers could not be evaluated
 	}
+	folders := kindsIn(answer.Written)
 	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
 	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.Report, error) {
-		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler))
+		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.Hosts(clusters[name].Type, name)))
 		if err != nil {
 			return observe.Report{}, err
 		}

@@ -26,12 +26,13 @@ var published = []source{
 	{"github.com/rancher/fleet@v0.15.0", "charts/fleet-crd/templates/crds.yaml"},
 }
 
-// ofSecrets are the modules with the kinds of secret services. The newest versions of External Secrets Operator are not on the
+// ofSecrets are the modules with the kinds of secret services, and SealedSecrets. The newest versions of External Secrets Operator are not on the
 // module proxy, since the path of their module lacks the major version.
 var ofSecrets = []source{
 	{"github.com/external-secrets/external-secrets@v1.3.2", "config/crds/bases/external-secrets.io_*externalsecrets.yaml"},
 	{"github.com/external-secrets/external-secrets@v1.3.2", "config/crds/bases/external-secrets.io_*secretstores.yaml"},
 	{"sigs.k8s.io/secrets-store-csi-driver@v1.6.0", "config/crd/bases/*_secretproviderclasses.yaml"},
+	{"github.com/bitnami-labs/sealed-secrets@v0.40.0", "helm/sealed-secrets/crds/*.yaml"},
 }
 
 // configSync are the definitions of Config Sync, whose module the module proxy does not have.
@@ -61,8 +62,8 @@ func Definitions(ctx context.Context) (map[string][][]byte, error) {
 	return definitions, nil
 }
 
-// SecretDefinitions returns, in the same way, the files with the definitions of the kinds of External Secrets Operator and
-// Secrets Store CSI Driver.
+// SecretDefinitions returns, in the same way, the files with the definitions of the kinds of External Secrets Operator,
+// Secrets Store CSI Driver and SealedSecrets.
 func SecretDefinitions(ctx context.Context) (map[string][][]byte, error) {
 	return read(ctx, ofSecrets)
 }

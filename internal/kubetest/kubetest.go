@@ -35,7 +35,7 @@ type Options struct {
 	// Agents has the API know the kinds of Flux, Argo CD and Rancher Fleet.
 	Agents bool
 
-	// Secrets has the API know the kinds of External Secrets Operator and Secrets Store CSI Driver.
+	// Secrets has the API know the kinds of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
 	Secrets bool
 }
 

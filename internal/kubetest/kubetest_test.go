@@ -185,6 +185,11 @@ apiVersion: secrets-store.csi.x-k8s.io/v1
 kind: SecretProviderClass
 metadata: {name: known, namespace: default}
 spec: {provider: vault}
+---
+apiVersion: bitnami.com/v1alpha1
+kind: SealedSecret
+metadata: {name: known, namespace: default}
+spec: {encryptedData: {a: AgBy}}
 `)
 }
 

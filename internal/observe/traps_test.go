@@ -170,6 +170,11 @@ func judged(t *testing.T, documents string) observe.AssignmentResult {
 // judgedListed does so with what a cluster has listed besides the object that follows the folder.
 func judgedListed(t *testing.T, listed reconciler.Answer) observe.AssignmentResult {
 	t.Helper()
+	return observe.Observe(judgedInput(t, listed)).Clusters[0].Assignments[0]
+}
+
+func judgedInput(t *testing.T, listed reconciler.Answer) observe.Input {
+	t.Helper()
 	const rootOf = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -190,14 +195,13 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 	of := listed.Objects[0]
 	listed.Objects = append(objectsOf(t, strings.TrimSuffix(strings.TrimPrefix(rootOf, "\n"), "\n---\n")), listed.Objects...)
 	at := reconciler.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
-	in := observe.Input{
+	return observe.Input{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
 		Commits: map[string]observe.Commit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
 	}
-	return observe.Observe(in).Clusters[0].Assignments[0]
 }
 
 func TestTraps(t *testing.T) {

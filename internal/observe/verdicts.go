@@ -408,7 +408,7 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
-			said = verdict.Worst(said, one.Status)
+			said = verdict.Worst(said, e.lasting(folder, name, one.Status))
 		case reconciler.IsTemplated(name.Kind):
 			unmade := e.report.unmade(name)
 			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown
@@ -421,6 +421,20 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		}
 	}
 	return said, all
+}
+
+// lasting is the status of an object whose agent tries again what fails: it has failed when it has said so for a time, and
+// the folder has had its content for that time.
+func (e *evaluation) lasting(folder *Folder, name reconciler.ObjectName, said verdict.Status) verdict.Status {
+	if said.Verdict != verdict.Failed {
+		return said
+	}
+	kind := reconciler.KindNamed(name.Kind)
+	if kind.Retried == 0 || !verdict.Latest(said.Since, folder.Changed).Add(kind.Retried).After(e.in.Time) {
+		return said
+	}
+	said.Verdict, said.Message = verdict.Progressing, said.Message+"; it is tried again"
+	return said
 }
 
 // belonging are those objects that are of an assignment.

@@ -1,6 +1,7 @@
 package reconciler_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,11 @@ func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	suppliers, err := kubetest.SecretDefinitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(files, suppliers)
 	seen := map[*reconciler.Kind]bool{}
 	for _, texts := range files {
 		for document := range strings.SplitSeq(strings.Join(joined(texts), "\n---\n"), "\n---") {

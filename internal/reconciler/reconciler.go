@@ -8,6 +8,7 @@ import (
 	"embed"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -110,6 +111,9 @@ type Kind struct {
 	// Wanted says whether what a source has is certainly what its spec asks for: then it does not matter whether the source
 	// can be reached. Silent says whether it never has a status.
 	Wanted, Silent func(source *Object) bool
+	// Retried is how long an object may say that it has failed before it has: its agent tries again, and does not say how often
+	// it has. 0 is that it has failed when it says so.
+	Retried time.Duration
 }
 
 // Role is a set of what objects do.
@@ -125,6 +129,8 @@ const (
 	Maker
 	// Source is that of what fetches content for others.
 	Source
+	// Supplier is that of what brings a Secret that a workload uses. Records name such objects.
+	Supplier
 )
 
 // Reference is a field that names an object.
@@ -196,7 +202,7 @@ type Notice struct {
 // Is says whether the objects of a kind do something.
 func (k *Kind) Is(role Role) bool { return k.Role&role != 0 }
 
-// all are the reconcilers, in the order of their names, and kinds those of all, each once.
+// all are the reconcilers, in the order of their names, and kinds those of all, each once, with the suppliers.
 var (
 	all   []*Reconciler
 	kinds []*Kind
@@ -211,6 +217,9 @@ func init() {
 				kinds = append(kinds, kind)
 			}
 		}
+	}
+	for i := range suppliers {
+		kinds = append(kinds, &suppliers[i])
 	}
 }
 
@@ -303,10 +312,10 @@ func InNamespace(name string) *Reconciler {
 	return nil
 }
 
-// Kinds are those of all reconcilers, each once.
+// Kinds are those of all reconcilers, each once, and what brings Secrets.
 func Kinds() []*Kind { return slices.Clone(kinds) }
 
-// KindOf returns the kind of a group and a name; nil where no reconciler has it.
+// KindOf returns the kind of a group and a name; nil where it is none of [Kinds].
 func KindOf(group, kind string) *Kind {
 	for _, one := range kinds {
 		if one.Group == group && one.Kind == kind {
@@ -316,8 +325,8 @@ func KindOf(group, kind string) *Kind {
 	return nil
 }
 
-// KindNamed returns the kind of a name, as records and references have it; nil where no reconciler has it. No two
-// reconcilers have kinds of one name.
+// KindNamed returns the kind of a name, as records and references have it; nil where it is none of [Kinds], of which no two
+// have one name.
 func KindNamed(kind string) *Kind {
 	for _, one := range kinds {
 		if one.Kind == kind {
@@ -379,7 +388,7 @@ func IsReconciled(group, kind string) bool {
 }
 
 func (k *Kind) isReconciled() bool {
-	return k.Is(Consumer) || k.Is(Maker) && slices.ContainsFunc(k.Makes, func(made string) bool {
+	return k.Is(Consumer|Supplier) || k.Is(Maker) && slices.ContainsFunc(k.Makes, func(made string) bool {
 		kind := KindNamed(made)
 		return kind != nil && kind.Is(Consumer)
 	})
