@@ -6,9 +6,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// Objects returns the reconciler objects of an assignment whose status shows its verdict: see
-// [reconciler.IsReconciled]. files are those that [Templates.Render] returned; they are read only
-// where a template is the user's own.
+// Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
+// files are those that [Templates.Render] returned; they are read only where a template is the user's own, or
+// brings Secrets.
 func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if host == nil {
@@ -19,7 +19,7 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
 			objects = append(objects, builtinObjects(host.reconciler, subject)...)
-		case !template.isBuiltin && template.contentType == "yaml":
+		case template.mayHaveObjects() && template.contentType == "yaml":
 			for _, file := range files {
 				if file.Name != template.file {
 					continue
@@ -37,6 +37,9 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	}
 	return objects
 }
+
+// mayHaveObjects says whether the files of a template have to be read to know the objects in them.
+func (c *compiled) mayHaveObjects() bool { return !c.isBuiltin || c.kind == "secret" }
 
 func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object {
 	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
