@@ -14,6 +14,8 @@ func TestObjectsAreNamed(t *testing.T) {
 	own := fleet.Template{Type: "reconciler", Name: "own", Manifests: []string{
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: b}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: d}\n",
+		"apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: e, namespace: f}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: g}\n",
+		"apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: h}\n---\napiVersion: example.com/v1\nkind: ExternalSecret\nmetadata: {name: i}\n",
 	}}
 	for name, test := range map[string]struct {
 		deployment deployment
@@ -29,7 +31,7 @@ func TestObjectsAreNamed(t *testing.T) {
 		"Config Sync, long names": {deployment{reconciler: "config-sync", namespace: "a-namespace-of-the-team"}, "[{RootSync config-management-system a-namespace-of-the-team-hello-27107d15}]"},
 		"Zarf":                    {deployment{reconciler: "zarf"}, "[]"},
 		"a given namespace":       {deployment{namespace: "given"}, "[{Kustomization flux-system given-hello-dev-f674cb19}]"},
-		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d}]"},
+		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d} {ExternalSecret f e} {SealedSecret  h}]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			templates, subject := test.deployment.compile(t)
