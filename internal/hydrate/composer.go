@@ -27,6 +27,7 @@ type composer struct {
 	merged     map[string]*value
 	fields     []entry
 	buffer     []byte
+	secrets    []byte
 
 	name, wholeName []byte
 }
@@ -177,17 +178,22 @@ func (c *composer) ambiguities(key string, members []int32) []ambiguity {
 
 // finish makes the values of a snapshot of what was met.
 func (c *composer) finish(made *Snapshot) {
-	c.fields, c.buffer = c.fields[:0], append(c.buffer[:0], '{')
+	c.fields, c.buffer, c.secrets = c.fields[:0], append(c.buffer[:0], '{'), c.secrets[:0]
 	for node, value := range c.each(c.order) {
-		if len(c.fields) > 0 {
-			c.buffer = append(c.buffer, ',')
+		to := &c.buffer
+		if value.isReference() {
+			to, made.references = &c.secrets, made.references+1
 		}
-		c.buffer = append(append(c.buffer, node.json...), value.json...)
+		if len(*to) > 1 {
+			*to = append(*to, ',')
+		}
+		*to = append(append(*to, node.json...), value.json...)
 		c.fields = append(c.fields, entry{node.key, value})
 	}
 	made.fields = slices.Clone(c.fields)
 	c.buffer = append(c.buffer, '}')
 	made.JSON = string(c.buffer)
+	c.buffer = append(c.buffer, c.secrets...)
 	sum := sha256.Sum256(c.buffer)
 	made.Version = hex.EncodeToString(sum[:8])
 }

@@ -15,12 +15,16 @@ import (
 // container is a config container that was read. Containers are numbered in merge order.
 type container struct {
 	name    string
-	labels  fleet.Labels // those that count for matching and specificity
-	known   bool
-	data    map[string]any // as written, nulls included; nil where it is not known
+	labels  fleet.Labels   // those that count for matching and specificity
+	known   bool           // all of it; of what is not, the known part counts where it is certain
+	data    map[string]any // as written, nulls included, and the references to secrets
 	entries []entry        // the data by top-level key, in the order of the keys
 	steps   []step         // the data by node, in their order
 	texts   bool           // values could only be strings where they were written
+
+	references bool     // there are any among the data
+	releases   []string // keys of which others give a value, or a reference, that this removes, since it gives the other
+	both       []string // keys that it gives as a value and as a reference
 }
 
 type entry struct {
@@ -56,6 +60,9 @@ type mergeIndex struct {
 	keys        []string    // the top-level keys of all containers, sorted
 	nodes       []node
 	wholes      int // how many nodes have values that are merged as a whole
+
+	references bool     // any container has references to secrets
+	mixed      []string // the keys that are values in some containers and references in others
 }
 
 // newMergeIndex reads the containers of the fleet. Its error names each container whose data is not a
@@ -79,6 +86,10 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
+	for i := range made.containers {
+		made.references = made.references || made.containers[i].references
+	}
+	made.mixed = made.findMixed()
 	return made, made.indexNodes()
 }
 
@@ -124,52 +135,76 @@ func (e *mergeIndex) order(containers []fleet.ConfigContainer, options fleet.Hyd
 
 func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (container, error) {
 	one := container{name: declared.Name, labels: matchedLabels(declared), texts: declared.FromConfigMap}
-	text, known := config[declared.Name]
+	var err error
+	if one.data, one.known, err = readData(&one, config); err != nil {
+		return one, err
+	}
+	secrets, known, err := config.Secrets(declared)
+	if err != nil {
+		return one, err
+	}
+	one.known = one.known && known
+	if len(secrets.References) > 0 {
+		if one.data == nil {
+			one.data = make(map[string]any, len(secrets.References))
+		}
+		one.addReferences(secrets.References)
+	}
+	return one, nil
+}
+
+// readData reads the values of a container; known is false while they are not known yet.
+func readData(one *container, config fleet.Config) (data map[string]any, known bool, err error) {
+	text, known := config[one.name]
 	if !known {
-		return one, nil
+		return nil, false, nil
 	}
 	parsed, err := fleet.ParseJSON(text)
 	if err != nil {
-		return one, fmt.Errorf("config container %q: %w", one.name, err)
+		return nil, false, fmt.Errorf("config container %q: %w", one.name, err)
 	}
 	if parsed, err = fleet.Canonical(parsed); err != nil {
-		return one, fmt.Errorf("config container %q: %w", one.name, err)
+		return nil, false, fmt.Errorf("config container %q: %w", one.name, err)
 	}
 	data, ok := parsed.(map[string]any)
 	if !ok {
-		return one, fmt.Errorf("config container %q: its data is not an object", one.name)
+		return nil, false, fmt.Errorf("config container %q: its data is not an object", one.name)
 	}
 	if one.texts {
 		for _, key := range slices.Sorted(maps.Keys(data)) { // of several errors it is the first
 			if text, ok := data[key].(string); ok {
 				if data[key], err = fleet.ReadConfigMapValue(text); err != nil {
-					return one, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
+					return nil, false, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
 				}
 			}
 		}
 	}
-	one.known, one.data = true, data
-	return one, nil
+	return data, true, nil
 }
 
 // values are what containers give. Equal ones are one.
 type values struct {
-	ids  map[string]int
+	ids  map[valueIdentity]int // text is no matter
 	made map[valueIdentity]*value
 }
 
 type valueIdentity struct {
-	json string
-	text bool
+	json            string
+	text, reference bool
 }
 
 // of returns the value; text says that it is a string which could be nothing else where it was written.
 func (v *values) of(raw any, text bool) (*value, error) {
-	json, err := fleet.CanonicalJSON(raw)
+	of, isReference := raw.(reference)
+	canonical := func() (string, error) { return fleet.CanonicalJSON(raw) }
+	if isReference {
+		canonical = of.canonical
+	}
+	json, err := canonical()
 	if err != nil {
 		return nil, err
 	}
-	same := valueIdentity{json, text}
+	same := valueIdentity{json, text, isReference}
 	if known := v.made[same]; known != nil {
 		return known, nil
 	}
@@ -182,10 +217,11 @@ func (v *values) of(raw any, text bool) (*value, error) {
 			}
 		}
 	}
-	id, seen := v.ids[json]
+	identity := valueIdentity{json: json, reference: isReference}
+	id, seen := v.ids[identity]
 	if !seen {
 		id = len(v.ids)
-		v.ids[json] = id
+		v.ids[identity] = id
 	}
 	made.id, made.text = id, text
 	v.made[same] = made

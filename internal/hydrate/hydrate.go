@@ -55,10 +55,14 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 
 	result := &Result{Snapshots: make([]*Snapshot, len(assignments)), checks: checks, schemas: reached.schemas}
 	snapshots := make([]*Snapshot, len(reached.sets))
-	ambiguities := make([][]ambiguity, len(reached.sets))
+	ambiguities, clashes := make([][]ambiguity, len(reached.sets)), make([][]clash, len(reached.sets))
 	parallel.EachWith(len(reached.sets), func() func(int) {
 		composer := newComposer(mergeIndex)
-		return func(i int) { snapshots[i], ambiguities[i] = composer.snapshot(reached.sets[i]) }
+		return func(i int) {
+			snapshots[i], ambiguities[i] = composer.snapshot(reached.sets[i])
+			clashes[i] = mergeIndex.clashes(reached.sets[i])
+			ambiguities[i] = withoutClashes(ambiguities[i], clashes[i])
+		}
 	})
 	for i, set := range reached.set {
 		result.Snapshots[i] = snapshots[set]
@@ -68,6 +72,9 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	for i, set := range reached.set {
 		for _, ambiguity := range ambiguities[set] {
 			conflicts.add(assignments[i].Key(), mergeIndex.ambiguityFinding(ambiguity))
+		}
+		for _, clash := range clashes[set] {
+			errors.add(assignments[i].Key(), mergeIndex.clashFinding(clash))
 		}
 	}
 	checks.run(assignments, reached, snapshots, errors, warnings)

@@ -35,7 +35,7 @@ func (e *mergeIndex) indexNodes() error {
 	if err := e.number(root, 0, true); err != nil {
 		return err
 	}
-	values := &values{ids: map[string]int{}, made: map[valueIdentity]*value{}}
+	values := &values{ids: map[valueIdentity]int{}, made: map[valueIdentity]*value{}}
 	for i := range e.containers {
 		one := &e.containers[i]
 		if err := e.read(one, root, values); err != nil {

@@ -11,12 +11,13 @@ import (
 // reach. It is safe for concurrent use.
 type Snapshot struct {
 	Known   bool   // false: reaches a container whose values are not known yet; Version and JSON are empty
-	Version string // 16 hexadecimal digits of the hash of JSON: equal values, equal version
-	JSON    string // the canonical JSON object of the values
+	Version string // 16 hexadecimal digits of the hash of JSON, references and encrypted files: equal ones, equal version
+	JSON    string // the canonical JSON object of the values, without references to secrets
 
 	mergeIndex *mergeIndex
 	members    []int32
-	fields     []entry // what remains, in the order of keys
+	fields     []entry // what remains, in the order of keys, references among them
+	references int     // how many of the fields are references
 }
 
 // Containers returns the names of the containers that matched, in merge order.
@@ -30,17 +31,28 @@ func (s *Snapshot) Values() map[string]any {
 	if !s.Known {
 		return nil
 	}
-	values := make(map[string]any, len(s.fields))
+	values := make(map[string]any, len(s.fields)-s.references)
 	for _, field := range s.fields {
-		values[s.mergeIndex.keys[field.key]] = field.value.clean
+		if !field.value.isReference() {
+			values[s.mergeIndex.keys[field.key]] = field.value.clean
+		}
 	}
 	return values
 }
 
-// Secrets returns the references to secrets by top-level key; nil where values are not known. What the map holds is shared:
-// read only.
+// Secrets returns the references to secrets by top-level key; nil where there are none, or values are not known. The map is
+// the caller's.
 func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
-	return nil
+	if s.references == 0 {
+		return nil
+	}
+	secrets := make(map[string]fleet.SecretReference, s.references)
+	for _, field := range s.fields {
+		if of, is := field.value.raw.(reference); is {
+			secrets[s.mergeIndex.keys[field.key]] = fleet.SecretReference(of)
+		}
+	}
+	return secrets
 }
 
 // Encrypted returns the encrypted files that reach the assignment, sorted by name; nil where values are not known.

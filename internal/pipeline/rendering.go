@@ -47,8 +47,8 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 	snapshot := r.Snapshots.Snapshots[i]
 	return render.Subject{
 		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
-		Owner: to.Owner, ConfigVersion: snapshot.Version, Config: snapshot.Values(), Secrets: snapshot.Secrets(), Repo: to.Repo,
-		Origin: snapshot.DecidedBy,
+		Owner: to.Owner, ConfigVersion: snapshot.Version, Config: snapshot.Values(), Repo: to.Repo,
+		Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(), Origin: snapshot.DecidedBy,
 	}
 }
 
