@@ -31,6 +31,10 @@ func TestObjectsAreNamed(t *testing.T) {
 		"Config Sync, long names": {deployment{reconciler: "config-sync", namespace: "a-namespace-of-the-team"}, "[{RootSync config-management-system a-namespace-of-the-team-hello-27107d15}]"},
 		"Zarf":                    {deployment{reconciler: "zarf"}, "[]"},
 		"a given namespace":       {deployment{namespace: "given"}, "[{Kustomization flux-system given-hello-dev-f674cb19}]"},
+		"a secret":                {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault}, "[{Kustomization flux-system dev-drone-hello-dev} {ExternalSecret dev-drone-hello-dev platform-secrets}]"},
+		"a named secret":          {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"secret:credentials"}}, "[{Kustomization flux-system dev-drone-hello-dev} {ExternalSecret dev-drone-hello-dev credentials}]"},
+		"no secret":               {deployment{secretService: "external-secrets", stores: stores}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
+		"a secret without object": {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"substitute"}}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
 		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d} {ExternalSecret f e} {SealedSecret  h}]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,11 +4,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
 )
 
 // Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
-// files are those that [Templates.Render] returned; they are read only where a template is the user's own, or
-// brings Secrets.
+// files are those that [Templates.Render] returned; they are read only where a template is the user's own.
 func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if host == nil {
@@ -19,7 +19,9 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
 			objects = append(objects, builtinObjects(host.reconciler, subject)...)
-		case template.mayHaveObjects() && template.contentType == "yaml":
+		case template.isBuiltin && template.kind == "secret":
+			objects = append(objects, builtinSecrets(template.name, subject)...)
+		case !template.isBuiltin && template.contentType == "yaml":
 			for _, file := range files {
 				if file.Name != template.file {
 					continue
@@ -38,9 +40,6 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	return objects
 }
 
-// mayHaveObjects says whether the files of a template have to be read to know the objects in them.
-func (c *compiled) mayHaveObjects() bool { return !c.isBuiltin || c.kind == "secret" }
-
 func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object {
 	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
 	if kind == nil {
@@ -48,6 +47,16 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object 
 	}
 	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
 	return []folder.Object{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
+}
+
+// builtinSecrets are the objects by which a built-in secret service brings the Secrets of an assignment.
+func builtinSecrets(service string, subject Subject) []folder.Object {
+	name := secretName(subject.Assignment.Target.Target)
+	if len(subject.Secrets) == 0 || name == "" {
+		return nil
+	}
+	kind := secretservice.Named(service).Kind
+	return appendReconciled(nil, identity{kind.Group, kind.Kind, subject.Assignment.Namespace, name})
 }
 
 // appendReconciled appends an object if it is one of a reconciler.

@@ -28,7 +28,7 @@ func (c *check) isPlainlyRight(u unchecked) bool {
 		}
 		c.objects[identity] = position{}
 	}
-	if u.template.mayHaveObjects() {
+	if !u.template.isBuiltin {
 		u.file.objects, u.file.isRead = nil, true
 		for _, of := range found {
 			u.file.objects = appendReconciled(u.file.objects, of)
