@@ -57,7 +57,7 @@ target_policies:
 - {name: latest, deployment_target_selector: {match_labels: {track: latest}}, cluster_type_selector: {}, tolerations: [{operator: Exists}]}
 - {name: single, deployment_target_selector: {match_labels: {track: single}}, cluster_selector: {match_labels: {site: harbour}}, tolerations: [{operator: Exists}]}
 config_containers:
-- {name: base, data: {LOG_LEVEL: info, replicas: 2, ratio: 0.25, big: 9007199254740993, debug: false, nothing: {}, db: {host: db.example.com, port: 5432}, hosts: [a, b]}}
+- {name: base, allow_plain: [secret], data: {LOG_LEVEL: info, replicas: 2, ratio: 0.25, big: 9007199254740993, debug: false, nothing: {}, db: {host: db.example.com, port: 5432}, hosts: [a, b]}}
 - {name: east, labels: {region: east}, data: {LOG_LEVEL: debug, EAST: "yes"}}
 `
 

@@ -5,8 +5,12 @@ func (d *decoder) configContainer(o *Object) belonging {
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	data, path := o.Value("data")
+	allowed, allowedKnown := o.allowPlain("allow_plain")
 	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name, "json")
 	if belongs != notInEnvironment {
+		if allowedKnown {
+			d.checkPlain(path, data, allowed, `add allow_plain = [%q]`)
+		}
 		d.configData(path, container.Name, data)
 	}
 	return belongs

@@ -318,7 +318,7 @@ output "page" {
 }
 `
 			w := newWorkdir(t, tool, configuration)
-			writeFile(t, filepath.Join(w.path, "values.yaml"), "- {name: all, data: {PASSWORD: "+hiddenValue+"}}\n")
+			writeFile(t, filepath.Join(w.path, "values.yaml"), "- {name: all, allow_plain: [PASSWORD], data: {PASSWORD: "+hiddenValue+"}}\n")
 			const address = "data.flotilla_overview.dev"
 			for _, want := range []string{"2 new", "health 25"} {
 				plan := w.plan()

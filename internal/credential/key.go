@@ -1,0 +1,155 @@
+package credential
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// isPassword says whether a text is a literal under a key that says it is a password, a token or a key.
+func isPassword(key, text string) bool {
+	kind := kindOf(key)
+	return kind != plain && isLiteral(kind, text)
+}
+
+// kind is what the name of a key says of its value.
+type kind int
+
+const (
+	plain kind = iota
+	// secret may as well be the name of a Secret.
+	secret
+	// token is a text that is no number.
+	token
+	// password may be anything.
+	password
+)
+
+// endings are the last words of keys, in lower case and with nothing between them: the first that fits decides.
+var endings = []struct {
+	ending string
+	kind   kind
+}{
+	{"password", password}, {"passwd", password}, {"passphrase", password}, {"pwd", token},
+	{"apikey", token}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token}, {"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
+	{"clientsecret", token}, {"appsecret", token}, {"sharedsecret", token}, {"consumersecret", token}, {"jwtsecret", token}, {"webhooksecret", token}, {"signingsecret", token},
+	{"token", token},
+	{"secret", secret}, {"credential", secret}, {"credentials", secret},
+}
+
+// referring are words of keys with the name of something, not the thing: existingSecret, imagePullSecret.
+var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf"}
+
+// kindOf judges a key by its last words. A number may follow, as in password_2.
+func kindOf(key string) kind {
+	key = strings.TrimRight(key, "0123456789_-.")
+	if len(key) < len("pwd") || !strings.ContainsRune("dnteyls", rune(lower(key[len(key)-1]))) {
+		return plain // as most are
+	}
+	words := wordsOf(key)
+	joined := strings.Join(words, "")
+	for _, known := range endings {
+		if strings.HasSuffix(joined, known.ending) {
+			if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(referring, word) }) {
+				return plain
+			}
+			return known.kind
+		}
+	}
+	return plain
+}
+
+// wordsOf are the words of DB_PASSWORD, dbPassword, db-password and DBPassword, in lower case.
+func wordsOf(key string) (words []string) {
+	runes, start := []rune(key), 0
+	end := func(at int) {
+		if start < at {
+			words = append(words, strings.ToLower(string(runes[start:at])))
+		}
+		start = at
+	}
+	for i, r := range runes {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end(i)
+			start = i + 1
+		case unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			end(i)
+		}
+	}
+	end(len(runes))
+	return words
+}
+
+// References to what holds the value, and what stands for a value that is filled in later.
+var (
+	placeholder = regexp.MustCompile(`(?i)^(?:` + strings.Join([]string{
+		`\$[({]?[\w.:/-]*[)}]?`,                               // $NAME, ${NAME}, $(NAME)
+		`.*(?:\{\{|\$\{|\$\().*`,                              // {{ .Values.x }}, and what has such a thing in it
+		`<.*>`, `\[.*\]`, `%[\w.-]+%`, `@[\w.-]+@`, `__\w+__`, // <password>, %NAME%, @NAME@
+		`[*x.…-]+`,                // ***
+		`ENC\[.*`, `\{cipher\}.*`, // encrypted, by SOPS or Spring
+		`(?:vault|ref\+\w+|op|awssm|ssm|sm|gcpsm|azkv|akv|keyvault|arn|file|env|secretref|k8s|kubernetes)://?.*`, `(?:vault|arn|env|file|ssm|secretref|secretKeyRef):.*`,
+		`projects/[^/]+/secrets/.*`,
+		`change[-_ ]?(?:me|it)|replace[-_ ]?me|redacted|to[-_ ]?do|tbd|fixme|placeholder|none|null|nil|n/a|unset|undefined|empty`,
+		`your[-_ ].*|.*[-_ ]here`,
+	}, "|") + `)$`)
+	word    = regexp.MustCompile(`(?i)^(?:true|false|yes|no|on|off|enabled|disabled|required|optional|auto|default)$`)
+	number  = regexp.MustCompile(`^[0-9.,_]+(?:[a-z]{1,3})?$`)
+	path    = regexp.MustCompile(`^(?:[a-z]+:/)?(?:/[a-z0-9._-]+){2,}/?$`)
+	envName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$`)
+	// object is the name of an object of Kubernetes that people give: words and numbers.
+	object  = regexp.MustCompile(`^(?:[a-z]+|v?[0-9]+)(?:[-./](?:[a-z]+|v?[0-9]+))*$`)
+	address = regexp.MustCompile(`^https?://[^@\s]+$`)
+	prose   = regexp.MustCompile(`^[\p{L}'’,.:;!?()-]+(?:\s+[\p{L}'’,.:;!?()-]+){2,}$`)
+)
+
+func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
+
+// isLiteral says whether a text is a value of its kind itself.
+func isLiteral(kind kind, text string) bool {
+	text = strings.TrimSpace(text)
+	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) || address.MatchString(text) || prose.MatchString(text) {
+		return false
+	}
+	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
+}
+
+// assignment is a key with its value, in YAML, JSON, TOML, properties, an environment file or a connection string. A value
+// without quotes is one word to the end of its line or list, or of its part of a connection string.
+var assignment = regexp.MustCompile(`([A-Za-z][\w.-]*)["']?(?:` +
+	`[ \t]*[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')|` +
+	`(?:[ \t]*:[ \t]+|[ \t]*=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=))`)
+
+// findPassword finds a literal under a key that says that it is a password, within a text. Comments are passed over.
+func findPassword(text string) (rule string, at int) {
+	for offset := 0; offset < len(text); {
+		match := assignment.FindStringSubmatchIndex(text[offset:])
+		if match == nil {
+			break
+		}
+		at, end := offset+match[2], offset+match[3]
+		kind := kindOf(text[at:end])
+		for i := 4; kind != plain && i < len(match); i += 2 {
+			if match[i] < 0 {
+				continue
+			}
+			value, isQuoted := text[offset+match[i]:offset+match[i+1]], i < 8
+			if isLiteral(kind, value) && (isQuoted || !expression.MatchString(value)) && !isComment(text[:at]) {
+				return "password", at
+			}
+		}
+		offset = end
+	}
+	return "", 0
+}
+
+// expression is a reference in a program, such as var.token.
+var expression = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
+
+// isComment says whether what follows a text is in a comment: after "#" at the beginning of a line or after white space.
+func isComment(before string) bool {
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return strings.HasPrefix(line, "#") || strings.Contains(line, " #") || strings.Contains(line, "\t#")
+}

@@ -1,0 +1,156 @@
+package credential
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// rule finds a token in a text.
+type rule struct {
+	id, pattern string
+	// keywords are in lower case: without one of them, in whatever case, a text has no such token.
+	keywords []string
+	// shortest is the length of the shortest text that the pattern matches.
+	shortest int
+	// entropy is that above which a match is a token: bits for each character.
+	entropy float64
+	allowed []string // patterns of what is none
+
+	once     sync.Once
+	compiled *regexp.Regexp
+	allows   []*regexp.Regexp
+}
+
+// ownRules are those that gitleaks does not have in this form.
+var ownRules = []*rule{
+	// Of a key, also a short one, or the beginning of one.
+	{id: "private-key", pattern: `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`, keywords: []string{"-----begin"}, shortest: 32},
+	{id: "password-in-url", pattern: `[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`, keywords: []string{"://"}, shortest: 7},
+}
+
+// tokens finds the rules that may find something in a text, by the first two characters of their keywords.
+type tokens struct {
+	starts   [1 << 14]uint8 // 0: no keyword begins so, else 1 and the index in the lists
+	keywords [][]keyword
+	shortest int
+	common   []*regexp.Regexp // placeholders of all rules
+}
+
+type keyword struct {
+	text string
+	rule *rule
+}
+
+var all = sync.OnceValue(func() *tokens {
+	t := &tokens{shortest: math.MaxInt}
+	for _, rule := range slices.Concat(tokenRules, ownRules) {
+		t.shortest = min(t.shortest, rule.shortest)
+		for _, text := range rule.keywords {
+			at := startOf(text[0], text[1])
+			if t.starts[at] == 0 {
+				t.keywords = append(t.keywords, nil)
+				t.starts[at] = uint8(len(t.keywords))
+			}
+			list := &t.keywords[t.starts[at]-1]
+			*list = append(*list, keyword{text, rule})
+		}
+	}
+	for _, pattern := range placeholders {
+		t.common = append(t.common, regexp.MustCompile(pattern))
+	}
+	return t
+})
+
+// startOf is the index of the two characters with which something begins, in whatever case.
+func startOf(first, second byte) int { return int(lower(first)&127)<<7 | int(lower(second)&127) }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// findToken returns the rule that finds a token in a text, and where; "" for none.
+func findToken(text string) (id string, at int) {
+	t := all()
+	if len(text) < t.shortest {
+		return "", 0
+	}
+	var tried []*rule
+	for i := 0; i+1 < len(text); i++ {
+		list := t.starts[startOf(text[i], text[i+1])]
+		if list == 0 {
+			continue
+		}
+		for _, keyword := range t.keywords[list-1] {
+			if len(text) < keyword.rule.shortest || !hasPrefixFold(text[i:], keyword.text) || slices.Contains(tried, keyword.rule) {
+				continue
+			}
+			if at, found := keyword.rule.find(text, t.common); found {
+				return keyword.rule.id, at
+			}
+			tried = append(tried, keyword.rule)
+		}
+	}
+	return "", 0
+}
+
+// hasPrefixFold is strings.HasPrefix in whatever case, of a prefix of ASCII in lower case.
+func hasPrefixFold(text, prefix string) bool {
+	if len(text) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower(text[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns where a rule finds a token.
+func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
+	r.once.Do(func() {
+		r.compiled = regexp.MustCompile(r.pattern)
+		for _, pattern := range r.allowed {
+			r.allows = append(r.allows, regexp.MustCompile(pattern))
+		}
+	})
+	for _, match := range r.compiled.FindAllStringSubmatchIndex(text, -1) {
+		// The first group with something in it is the token, as with gitleaks; without groups all is.
+		token := text[match[0]:match[1]]
+		for i := 2; i < len(match); i += 2 {
+			if match[i] >= 0 && match[i] < match[i+1] {
+				token = text[match[i]:match[i+1]]
+				break
+			}
+		}
+		isStopped := slices.ContainsFunc(stopwords, func(word string) bool { return strings.Contains(strings.ToLower(token), word) })
+		if !isStopped && !isPlaceholder(token) && !matchesAny(common, token) && !matchesAny(r.allows, token) && (r.entropy == 0 || entropyOf(token) > r.entropy) {
+			return match[0], true
+		}
+	}
+	return 0, false
+}
+
+func matchesAny(patterns []*regexp.Regexp, text string) bool {
+	return slices.ContainsFunc(patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(text) })
+}
+
+// entropyOf is Shannon's: bits for each byte.
+func entropyOf(text string) (bits float64) {
+	var counts [256]int
+	for i := range len(text) {
+		counts[text[i]]++
+	}
+	for _, count := range counts {
+		if share := float64(count) / float64(len(text)); count > 0 {
+			bits -= share * math.Log2(share)
+		}
+	}
+	return bits
+}
