@@ -94,8 +94,19 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 		}
 	}
 	c.order = c.touched.drain(c.order[:0])
+	if c.files {
+		var doubtful []ambiguity
+		made.files, doubtful = c.filesOf(members)
+		for _, found := range doubtful {
+			if c.ranks != nil && c.ranks[found.containers[0]] >= certain {
+				ambiguities = append(ambiguities, found)
+			}
+		}
+	}
 	if made.Known {
 		c.finish(made)
+	} else {
+		made.files = nil
 	}
 	return made, ambiguities
 }
@@ -194,6 +205,10 @@ func (c *composer) finish(made *Snapshot) {
 	c.buffer = append(c.buffer, '}')
 	made.JSON = string(c.buffer)
 	c.buffer = append(c.buffer, c.secrets...)
+	for i := range made.files {
+		hash := sha256.Sum256([]byte(made.files[i].Text))
+		c.buffer = append(c.buffer, hash[:]...)
+	}
 	sum := sha256.Sum256(c.buffer)
 	made.Version = hex.EncodeToString(sum[:8])
 }

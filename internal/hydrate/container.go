@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
@@ -22,9 +23,9 @@ type container struct {
 	steps   []step         // the data by node, in their order
 	texts   bool           // values could only be strings where they were written
 
-	references bool     // there are any among the data
-	releases   []string // keys of which others give a value, or a reference, that this removes, since it gives the other
-	both       []string // keys that it gives as a value and as a reference
+	references bool             // there are any among the data
+	releases   []string         // keys of which others give a value, or a reference, that this removes, since it gives the other
+	files      []encrypted.File // the encrypted ones
 }
 
 type entry struct {
@@ -62,6 +63,7 @@ type mergeIndex struct {
 	wholes      int // how many nodes have values that are merged as a whole
 
 	references bool     // any container has references to secrets
+	files      bool     // any container has encrypted files
 	mixed      []string // the keys that are values in some containers and references in others
 }
 
@@ -88,6 +90,7 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	}
 	for i := range made.containers {
 		made.references = made.references || made.containers[i].references
+		made.files = made.files || len(made.containers[i].files) > 0
 	}
 	made.mixed = made.findMixed()
 	return made, made.indexNodes()
@@ -148,9 +151,11 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 		if one.data == nil {
 			one.data = make(map[string]any, len(secrets.References))
 		}
-		one.addReferences(secrets.References)
+		if err := one.addReferences(secrets.References); err != nil {
+			return one, err
+		}
 	}
-	return one, nil
+	return one, one.readFiles(secrets.Encrypted)
 }
 
 // readData reads the values of a container; known is false while they are not known yet.

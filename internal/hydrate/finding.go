@@ -104,11 +104,17 @@ func (e *mergeIndex) ambiguityFinding(found ambiguity) Finding {
 	for i, container := range found.containers {
 		names[i] = fmt.Sprintf("%q", e.containers[container].name)
 	}
+	last := &e.containers[found.containers[len(found.containers)-1]]
+	subject, given := "", "values"
+	if found.secret != "" {
+		given = "encrypted files"
+		subject = fmt.Sprintf("encrypted[%d], of Secret %q, ", last.files[last.fileOf(found.secret)].Index, found.secret)
+	}
 	return Finding{
-		Container: e.containers[found.containers[len(found.containers)-1]].name,
+		Container: last.name,
 		Pointer:   found.pointer,
-		Message: fmt.Sprintf("is ambiguous: the containers %s have equal priority and equally many labels, and give different values; "+
-			"raise the priority of the one that should win", enumerate(names, "and")),
+		Message: fmt.Sprintf("%sis ambiguous: the containers %s have equal priority and equally many labels, and give different %s; "+
+			"raise the priority of the one that should win", subject, enumerate(names, "and"), given),
 	}
 }
 

@@ -30,8 +30,7 @@ func (v *value) isReference() bool {
 }
 
 // addReferences adds the references of a container to its data. A null in one of them makes room for what the other gives.
-func (c *container) addReferences(references map[string]*fleet.SecretReference) {
-	c.references = len(references) > 0
+func (c *container) addReferences(references map[string]*fleet.SecretReference) error {
 	for key, given := range references {
 		value, has := c.data[key]
 		switch {
@@ -39,15 +38,16 @@ func (c *container) addReferences(references map[string]*fleet.SecretReference) 
 			c.data[key] = nil
 		case given == nil:
 			c.releases = append(c.releases, key)
+		case has && value != nil:
+			return fmt.Errorf("config container %q: %q is a key of its data and of its secrets", c.name, key)
 		default:
-			if has && value != nil {
-				c.both = append(c.both, key)
-			} else if has {
+			if has {
 				c.releases = append(c.releases, key)
 			}
-			c.data[key] = reference(*given)
+			c.data[key], c.references = reference(*given), true
 		}
 	}
+	return nil
 }
 
 // clash is a key that remains both as a value and as a reference.
@@ -65,7 +65,7 @@ func (e *mergeIndex) findMixed() []string {
 		}
 		for key, value := range e.containers[i].data {
 			if _, is := value.(reference); is {
-				found[key] = found[key] || slices.Contains(e.containers[i].both, key)
+				found[key] = false
 			}
 		}
 	}
@@ -100,9 +100,6 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 				}
 			case reference:
 				one.isReference = max(one.isReference, member)
-				if slices.Contains(container.both, key) {
-					one.value = max(one.value, member)
-				}
 			default:
 				one.value = max(one.value, member)
 			}
@@ -121,13 +118,10 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 // clashFinding says that a key is both a value and a reference.
 func (e *mergeIndex) clashFinding(found clash) Finding {
 	with, of := e.containers[found.isReference].name, e.containers[found.value].name
-	place := (*fleet.Path)(nil).Attribute("config_containers").Key(with).Attribute("secrets").Attribute(found.key)
-	message := fmt.Sprintf("is a reference to a secret (%s), and config container %q gives a value in its data: a key is one of both; "+
-		"remove it from one of them, or set it to null where the other is given", place, of)
-	if with == of {
-		message = fmt.Sprintf("is a reference to a secret (%s), and has a value in the data of the same container: a key is one of both; remove one of them", place)
-	}
-	return Finding{Container: with, Pointer: "/" + escapePointer(found.key), Message: message}
+	place := (*fleet.Path)(nil).Attribute("config_containers").Key(with).Attribute("secrets").Key(found.key)
+	return Finding{Container: with, Pointer: "/" + escapePointer(found.key), Message: fmt.Sprintf(
+		"is a reference to a secret (%s), and config container %q gives a value in its data: a key is either a value or a secret; "+
+			"remove one of the two, or set it to null where the other is given", place, of)}
 }
 
 // withoutClashes leaves out the ambiguities at keys that clash: no priority would mend these.

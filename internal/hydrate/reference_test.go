@@ -3,6 +3,7 @@ package hydrate_test
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -122,8 +123,8 @@ func TestAKeyIsAValueOrASecret(t *testing.T) {
 	t.Parallel()
 	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
 	clash := func(reference, value string) string {
-		return `config container "` + reference + `": /P is a reference to a secret (config_containers["` + reference + `"].secrets.P), and config container "` +
-			value + `" gives a value in its data: a key is one of both; remove it from one of them, or set it to null where the other is given (assignment "drone/hello-test")`
+		return `config container "` + reference + `": /P is a reference to a secret (config_containers["` + reference + `"].secrets["P"]), and config container "` +
+			value + `" gives a value in its data: a key is either a value or a secret; remove one of the two, or set it to null where the other is given (assignment "drone/hello-test")`
 	}
 	for name, test := range map[string]struct {
 		given *given
@@ -139,9 +140,6 @@ func TestAKeyIsAValueOrASecret(t *testing.T) {
 		"unknown, and cannot":       {dev().container("0", nil, "").container("a", one, `{"P":"x"}`).container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
 		"unknown beside a value":    {dev().container("a", nil, `{}`).secrets("P=vault:db").container("b", one, `{"P":"x"}`).pendingSecrets(), ""},
 		"unknown where it is known": {dev().container("a", one, `{"P":"x"}`).pendingSecrets().container("b", both, `{}`).secrets("P=vault:db"), clash("b", "a")},
-		"in one container": {dev().container("a", nil, `{"P":"x"}`).secrets("P=vault:db"),
-			`config container "a": /P is a reference to a secret (config_containers["a"].secrets.P), and has a value in the data of the same container: ` +
-				`a key is one of both; remove one of them (assignment "drone/hello-test")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,4 +198,69 @@ func TestSecretsThatAreNotKnownYetMakeTheSnapshotUnknown(t *testing.T) {
 	equal(t, "elsewhere", secretsOf(result.Snapshots[1]), "Q=vault:q")
 	using, _ := hydrate.Uses(result, g.assignments, "/B")
 	equal(t, "what is known is used", fmt.Sprint(using), "[west/hello-test]")
+}
+
+// encryptedFile is what sops or kubeseal has written, of the Secret "db".
+func encryptedFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile("../encrypted/testdata/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// encrypted gives the container added last encrypted files.
+func (g *given) encrypted(texts ...string) *given {
+	if err := g.config.SetSecrets(g.last(), fleet.ContainerSecrets{Encrypted: texts}); err != nil {
+		panic(err)
+	}
+	return g
+}
+
+func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
+	t.Parallel()
+	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
+	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
+	cache := strings.Replace(sealed, "name: db", "name: cache", -1)
+	ambiguous := `config container "b": encrypted[0], of Secret "db", is ambiguous: the containers "a" and "b" have equal priority and equally many labels, ` +
+		`and give different encrypted files; raise the priority of the one that should win (assignment "drone/hello-test")`
+	for name, test := range map[string]struct {
+		given            *given
+		want, complaints string
+	}{
+		"one":                   {dev().container("a", nil, `{}`).encrypted(sops), "db of a", ""},
+		"two Secrets, sorted":   {dev().container("a", nil, `{}`).encrypted(sops, cache), "cache of a, db of a", ""},
+		"the later wins":        {dev().container("b", nil, `{}`).encrypted(sops).container("a", one, `{}`).encrypted(cache, sealed), "cache of a, db of a", ""},
+		"equal ranks":           {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed), "db of b", ambiguous},
+		"equal ranks and texts": {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sops), "db of b", ""},
+		"a higher rank decides": {dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", both, `{}`).encrypted(sops), "db of c", ""},
+		"what is not known yet may decide": {
+			dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", both, `{}`).pendingSecrets(), "", ""},
+		"and may not": {
+			dev().container("a", one, `{}`).encrypted(sops).container("b", other, `{}`).encrypted(sealed).container("c", nil, ``), "", ambiguous},
+		"by name nothing is ambiguous": {
+			dev().hydration(fleet.Hydration{Precedence: "name"}).container("a", nil, `{}`).encrypted(sops).container("b", nil, `{}`).encrypted(sealed), "db of b", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
+			var files []string
+			for _, file := range result.Snapshots[0].Encrypted() {
+				files = append(files, file.Name+" of "+file.Container)
+			}
+			equal(t, "files", strings.Join(files, ", "), test.want)
+			equal(t, "findings", report(result.Findings), test.complaints)
+		})
+	}
+}
+
+func TestTheVersionCoversEncryptedFiles(t *testing.T) {
+	t.Parallel()
+	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
+	versions := map[string]bool{}
+	for _, files := range [][]string{nil, {sops}, {sealed}, {sops, strings.Replace(sealed, "name: db", "name: cache", -1)}} {
+		versions[dev().container("a", nil, `{"A":1}`).encrypted(files...).assign("drone", "hello", nil, nil).hydrate(t).Snapshots[0].Version] = true
+	}
+	equal(t, "different versions", len(versions), 4)
 }

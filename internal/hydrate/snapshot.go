@@ -18,6 +18,7 @@ type Snapshot struct {
 	members    []int32
 	fields     []entry // what remains, in the order of keys, references among them
 	references int     // how many of the fields are references
+	files      []encrypted.File
 }
 
 // Containers returns the names of the containers that matched, in merge order.
@@ -55,10 +56,9 @@ func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 	return secrets
 }
 
-// Encrypted returns the encrypted files that reach the assignment, sorted by name; nil where values are not known.
-func (s *Snapshot) Encrypted() []encrypted.File {
-	return nil
-}
+// Encrypted returns the encrypted files that reach the assignment, sorted by name, with the containers that give them; nil
+// where values are not known. Read only.
+func (s *Snapshot) Encrypted() []encrypted.File { return s.files }
 
 // Origin says where a value comes from.
 type Origin struct {

@@ -29,7 +29,8 @@ type leaf struct {
 // ambiguity is a node where only the names of containers decide what the value is.
 type ambiguity struct {
 	pointer    string
-	containers []int // in merge order
+	containers []int  // in merge order
+	secret     string // of encrypted files, which have no pointer: the name of their Secret
 }
 
 func (t *trace) child(token string) *trace {
@@ -51,7 +52,7 @@ func (t *trace) reached(m merger, all []contribution, start int) {
 		return
 	}
 	if containers := m.disagreement(all, t.to.ranks); len(containers) > 1 {
-		t.to.ambiguities = append(t.to.ambiguities, ambiguity{t.pointer, containers})
+		t.to.ambiguities = append(t.to.ambiguities, ambiguity{pointer: t.pointer, containers: containers})
 	}
 }
 
