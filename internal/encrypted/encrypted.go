@@ -26,9 +26,7 @@ const (
 type File struct {
 	Method          Method
 	Name, Namespace string // of the Secret
-	// Bound says that it can be decrypted in its namespace only, so that it has to be encrypted again for another.
-	Bound bool
-	Text  string // as it was given
+	Text            string // as it was given
 	// Container and Index are the config container that gives the file, and the file's number there.
 	Container string
 	Index     int
@@ -86,7 +84,6 @@ func (c *check) file(document any) File {
 	case object["apiVersion"] == "bitnami.com/v1alpha1" && object["kind"] == "SealedSecret":
 		file.Method = SealedSecret
 		c.sealed(object)
-		file.Bound = annotationsOf(metadata)["sealedsecrets.bitnami.com/cluster-wide"] != "true"
 	default:
 		c.report("is neither a Secret of apiVersion v1 that SOPS has encrypted nor a SealedSecret of apiVersion bitnami.com/v1alpha1")
 		return file
@@ -106,16 +103,12 @@ func (c *check) required(metadata map[string]any, name string) string {
 
 // applied refuses a copy of the object that kubectl or kubecfg has left in an annotation, with the plain values.
 func (c *check) applied(path string, metadata map[string]any) {
-	for key := range annotationsOf(metadata) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for key := range annotations {
 		if strings.HasSuffix(key, "/last-applied-configuration") {
 			c.report("%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is in the Secret", path)
 		}
 	}
-}
-
-func annotationsOf(metadata map[string]any) map[string]any {
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations
 }
 
 // only refuses members that an object does not have: they are plain, or nobody reads them.

@@ -23,7 +23,7 @@ func file(t testing.TB, name string) string {
 func TestFilesOfTheRealToolsAreAccepted(t *testing.T) {
 	for name, want := range map[string]encrypted.File{
 		"sops.yaml":   {Method: encrypted.SOPS, Name: "db", Namespace: "shop"},
-		"sealed.yaml": {Method: encrypted.SealedSecret, Name: "db", Namespace: "shop", Bound: true},
+		"sealed.yaml": {Method: encrypted.SealedSecret, Name: "db", Namespace: "shop"},
 		"wide.yaml":   {Method: encrypted.SealedSecret, Name: "db", Namespace: "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -62,6 +63,11 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		return nil, found
 	}
 	wrong, questionable := r.Templates.Arrange(r.Schedule.Assignments)
+	wrong = append(wrong, r.Templates.ArrangeEncrypted(r.Schedule.Assignments, func(i int) ([]encrypted.File, bool) {
+		snapshot := r.Snapshots.Snapshots[i]
+		files := snapshot.Encrypted()
+		return files, len(files) > 0 && len(snapshot.Secrets()) > 0
+	})...)
 	for _, finding := range wrong {
 		errors.add("Invalid rendering", finding.String())
 	}

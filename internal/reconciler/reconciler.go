@@ -45,6 +45,8 @@ type Reconciler struct {
 	// NoVariable says why a key of the configuration and its value, which may be no text, cannot replace a variable in
 	// manifests; "" where they can. It is nil where variables are not replaced.
 	NoVariable func(key, value string, isText bool) string
+	// NoSOPS says why it cannot decrypt SOPS files, and what to do instead; "" where it can.
+	NoSOPS string
 	// NoFolder is in the messages of what follows a folder that does not exist.
 	NoFolder string
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
@@ -143,6 +145,9 @@ type Reference struct {
 	// Optional says that an object may have none, and yet has content.
 	Optional bool
 }
+
+// insteadOfSOPS is the end of [Reconciler.NoSOPS].
+const insteadOfSOPS = "; give a SealedSecret there, or references to a store, in secrets"
 
 // DefaultAgent is the reconciler of an agent that names none.
 const DefaultAgent = "flux"

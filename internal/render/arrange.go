@@ -17,6 +17,8 @@ type arrangement struct {
 	// and the workspace's objects in it.
 	follows bool
 	project *project // the AppProject that it writes for its workspace, or nil
+	// elsewhere are the names of Secrets whose encrypted files another assignment in the namespace writes.
+	elsewhere []string
 }
 
 // project is what an Argo CD project allows.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -22,6 +23,7 @@ type neighbours struct {
 	templates  []fleet.Template
 	workspaces []fleet.Workspace
 	targets    map[string]neighbour
+	decryption *fleet.Decryption
 }
 
 type neighbour struct {
@@ -31,6 +33,8 @@ type neighbour struct {
 	manifests fleet.Manifests
 	configAs  fleet.ConfigAs
 	requires  []string
+	encrypted []encrypted.File
+	secrets   map[string]fleet.SecretReference
 }
 
 // render schedules and renders: contents by path, and what Arrange finds.
@@ -38,7 +42,7 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	t.Helper()
 	f := &fleet.Fleet{
 		Environment: "dev", Workspaces: n.workspaces, Explicit: true, Templates: n.templates,
-		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap"}},
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap", Decryption: n.decryption}},
 		Clusters:     []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.targets)) {
@@ -72,9 +76,15 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	}
 	templates := compile(t, f)
 	findings, warnings = templates.Arrange(scheduled.Assignments)
+	targetOf := func(i int) neighbour { return n.targets[scheduled.Assignments[i].Target.Workload.Name] }
+	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) ([]encrypted.File, bool) {
+		return targetOf(i).encrypted, len(targetOf(i).secrets) > 0
+	})...)
 	files = map[string]string{}
-	for _, assignment := range scheduled.Assignments {
-		subject := render.Subject{Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee"}
+	for i, assignment := range scheduled.Assignments {
+		subject := render.Subject{
+			Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Encrypted: targetOf(i).encrypted, Secrets: targetOf(i).secrets,
+		}
 		rendered, err := templates.Render(subject)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +132,7 @@ func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
 		}, "clusters/drone-1/a-dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, findings, warnings := neighbours{"flux", nil, []fleet.Workspace{team}, test.targets}.render(t)
+			files, findings, warnings := neighbours{reconciler: "flux", workspaces: []fleet.Workspace{team}, targets: test.targets}.render(t)
 			if findings != nil || warnings != nil {
 				t.Error(findings, warnings)
 			}
@@ -175,7 +185,7 @@ func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, findings, _ := neighbours{"flux", test.templates, []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, test.targets}.render(t)
+			_, findings, _ := neighbours{reconciler: "flux", templates: test.templates, workspaces: []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, targets: test.targets}.render(t)
 			if test.want == "" && findings != nil || test.want != "" && (len(findings) != 1 || !strings.HasPrefix(findings.Error(), test.want)) {
 				t.Errorf("findings\n%v\nwant\n%s", findings, test.want)
 			}
@@ -187,7 +197,7 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 	team := fleet.Workspace{
 		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 	}
-	files, findings, _ := neighbours{"argocd", nil, []fleet.Workspace{team, {Name: "other"}}, map[string]neighbour{
+	files, findings, _ := neighbours{reconciler: "argocd", workspaces: []fleet.Workspace{team, {Name: "other"}}, targets: map[string]neighbour{
 		"b": {hosts: []string{"drone"}},
 		"c": {hosts: []string{"drone"}, manifests: ociChart, namespace: "given"},
 		"a": {hosts: []string{"clusters/drone-1"}, manifests: helmChart},
@@ -218,7 +228,7 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 		}
 	}
 
-	onClusters, _, _ := neighbours{"argocd", nil, []fleet.Workspace{team}, map[string]neighbour{
+	onClusters, _, _ := neighbours{reconciler: "argocd", workspaces: []fleet.Workspace{team}, targets: map[string]neighbour{
 		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
 	}}.render(t)
 	want := []string{"clusters/drone-1/a-dev/reconciler.yaml", "clusters/drone-2/a-dev/reconciler.yaml"}
@@ -231,7 +241,7 @@ func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
 	team := fleet.Workspace{
 		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 	}
-	files, findings, _ := neighbours{"argocd-hub", nil, []fleet.Workspace{team}, map[string]neighbour{
+	files, findings, _ := neighbours{reconciler: "argocd-hub", workspaces: []fleet.Workspace{team}, targets: map[string]neighbour{
 		"b": {hosts: []string{"drone"}},
 		"c": {hosts: []string{"drone"}},
 		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
@@ -304,7 +314,7 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 				test.api.hosts = []string{"drone"}
 			}
 			test.needed.hosts = []string{"drone"}
-			_, findings, warnings := neighbours{test.reconciler, nil, nil, map[string]neighbour{"api": test.api, "db": test.needed}}.render(t)
+			_, findings, warnings := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.needed}}.render(t)
 			want := ""
 			if test.want != "" {
 				want = `workloads["api"].requires: deployment target "api-dev" requires "db-dev", and is deployed without waiting for it: ` + test.want
@@ -317,7 +327,7 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 }
 
 func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
-	files, _, _ := neighbours{"flux", nil, nil, map[string]neighbour{
+	files, _, _ := neighbours{reconciler: "flux", targets: map[string]neighbour{
 		"api":   {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, requires: []string{"db", "queue"}},
 		"db":    {hosts: []string{"drone"}},
 		"queue": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "queues"},
@@ -401,7 +411,7 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 		}
 		reconciler := []string{"flux", "argocd", "fleet"}[random.IntN(3)]
-		files, findings, _ := neighbours{reconciler, nil, []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}}, targets}.render(t)
+		files, findings, _ := neighbours{reconciler: reconciler, workspaces: []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}}, targets: targets}.render(t)
 		if findings != nil {
 			continue
 		}
@@ -457,7 +467,7 @@ func TestNamespacesThatConfigSyncWouldFindTwiceAreFindings(t *testing.T) {
 		"namespaces made up": {"config-sync", neighbour{hosts: []string{"drone"}}, neighbour{hosts: []string{"drone"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, findings, _ := neighbours{test.reconciler, nil, nil, map[string]neighbour{"api": test.api, "db": test.db}}.render(t)
+			_, findings, _ := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.db}}.render(t)
 			if got := fmt.Sprint(findings); strings.Contains(got, "two files have the same object") != (test.want != "") || !strings.Contains(got, test.want) {
 				t.Errorf("findings %v, want %s", findings, test.want)
 			}

@@ -32,6 +32,7 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 		return nil
 	}
 	check := &check{subject: subject, names: slotsOf(subject), reconciler: host.reconciler, objects: map[identity]position{}}
+	check.encryptedObjects()
 	var open []unchecked
 	for i := range files {
 		for _, template := range host.templates {
@@ -51,6 +52,7 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	}
 	if !isRight { // all are read with their lines, since an object may be in two of them
 		clear(check.objects)
+		check.encryptedObjects()
 		check.findings = nil
 	}
 	for _, u := range open {

@@ -24,7 +24,7 @@ type Subject struct {
 	ConfigVersion string                           // the snapshot's
 	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
 	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
-	Encrypted     []encrypted.File                 // files that are copied as they are
+	Encrypted     []encrypted.File                 // files that are copied as they are: see [Templates.ArrangeEncrypted]
 	Repo          *Repo                            // nil: not known yet, see [ErrUnknown]
 	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
 	// be nil.
@@ -72,7 +72,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	defer t.runners.Put(runner)
 
 	runner.isFilled = false
-	files := make([]File, 0, len(host.templates))
+	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // their names come first
 	var failures []error
 	unknown := false
 	arranged := t.arranged[subject.Assignment]

@@ -1,0 +1,163 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
+// [Templates.Arrange]. reach returns the files that reach the assignment of a number, and whether references to secrets do,
+// too. Findings are about files that cannot be used where they arrive, each once for all hosts.
+func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) (files []encrypted.File, references bool)) fleet.Findings {
+	a := &encryptedArranger{
+		templates: t, sharing: map[encryptedOn][]encryptedIn{}, problems: map[encryptedProblem][]string{}, seen: map[encryptedPlace]bool{},
+	}
+	for i, assignment := range assignments {
+		files, references := reach(i)
+		for j := range files {
+			a.check(encryptedIn{assignment, &files[j]}, references)
+		}
+	}
+	a.share()
+	return a.findings()
+}
+
+// encryptedIn is an encrypted file that reaches an assignment.
+type encryptedIn struct {
+	*schedule.Assignment
+	file *encrypted.File
+}
+
+// encryptedOn is a Secret of an encrypted file in a namespace that deployment targets set by name, on the clusters of a host.
+type encryptedOn struct{ host, namespace, name string }
+
+type encryptedArranger struct {
+	templates *Templates
+	sharing   map[encryptedOn][]encryptedIn
+	problems  map[encryptedProblem][]string // with the places
+	seen      map[encryptedPlace]bool
+}
+
+// encryptedProblem is what is wrong with a file in some places: text has %s in place of these.
+type encryptedProblem struct {
+	container string
+	index     int
+	text      string
+}
+
+type encryptedPlace struct {
+	encryptedProblem
+	where string
+}
+
+// report adds a place to a problem of a file.
+func (a *encryptedArranger) report(file *encrypted.File, where, text string) {
+	problem := encryptedProblem{file.Container, file.Index, text}
+	if place := (encryptedPlace{problem, where}); !a.seen[place] {
+		a.seen[place] = true
+		a.problems[problem] = append(a.problems[problem], where)
+	}
+}
+
+// check finds what is wrong with a file of one assignment.
+func (a *encryptedArranger) check(one encryptedIn, references bool) {
+	host, clusterType := a.templates.hosts[one.Host.ClusterType.Name], one.Host.ClusterType
+	if host == nil {
+		return
+	}
+	if one.file.Namespace != one.Namespace {
+		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace), fmt.Sprintf(
+			"is for namespace %q, but reaches %%s: encrypt a file for each namespace, or give the deployment targets this one", one.file.Namespace))
+		return
+	}
+	if one.file.Method == encrypted.SOPS {
+		where := fmt.Sprintf("cluster type %q", clusterType.Name)
+		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %s: "+host.reconciler.NoSOPS)
+		} else if clusterType.Decryption == nil {
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %s, whose agent has no key for it: set the cluster type's decryption")
+		}
+	}
+	if references && one.file.Name == secretName(one.Target.Target) {
+		a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name), fmt.Sprintf(
+			"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name))
+	}
+	if one.Target.Target.Namespace != "" {
+		on := encryptedOn{one.Host.Name, one.Namespace, one.file.Name}
+		a.sharing[on] = append(a.sharing[on], one)
+	}
+}
+
+// share chooses which assignment writes a file that several in a namespace get, as [arranger.namespaces] does.
+func (a *encryptedArranger) share() {
+	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	}) {
+		byTarget := func(a, b encryptedIn) int { return cmp.Compare(a.Target.Name, b.Target.Name) }
+		here := slices.SortedFunc(slices.Values(a.sharing[on]), byTarget)
+		first := here[0]
+		if first.Host.Cluster != nil {
+			if ofType := a.sharing[encryptedOn{first.Host.ClusterType.Name, on.namespace, on.name}]; ofType != nil {
+				first = slices.MinFunc(ofType, byTarget)
+			}
+		}
+		for _, one := range here {
+			switch {
+			case one.Assignment == first.Assignment:
+			case one.file.Text != first.file.Text:
+				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name), fmt.Sprintf(
+					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
+					on.name, on.namespace, first.Target.Name, first.file.Container))
+			default:
+				arranged := a.templates.arranged[one.Assignment]
+				arranged.elsewhere = append(arranged.elsewhere, on.name)
+			}
+		}
+	}
+}
+
+func (a *encryptedArranger) findings() fleet.Findings {
+	var findings fleet.Findings
+	for _, problem := range sortedKeys(a.problems, func(a, b encryptedProblem) int {
+		return cmp.Or(cmp.Compare(a.container, b.container), cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text))
+	}) {
+		var root *fleet.Path
+		findings = append(findings, fleet.Finding{
+			Path:    root.Attribute("config_containers").Key(problem.container).Attribute("encrypted").Index(problem.index).String(),
+			Message: strings.Replace(problem.text, "%s", wording.List(a.problems[problem], wording.Named), 1),
+		})
+	}
+	return findings
+}
+
+// encryptedFiles are the encrypted files of an assignment's folder, sorted by name: copies, byte for byte.
+func (t *Templates) encryptedFiles(subject Subject) []File {
+	var elsewhere []string
+	if arranged := t.arranged[subject.Assignment]; arranged != nil {
+		elsewhere = arranged.elsewhere
+	}
+	var files []File
+	for i := range subject.Encrypted {
+		if one := &subject.Encrypted[i]; !slices.Contains(elsewhere, one.Name) {
+			files = append(files, File{Name: one.FileName(), Content: []byte(one.Text)})
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return files
+}
+
+// encryptedObjects adds the objects of encrypted files to those that no other file may have.
+func (c *check) encryptedObjects() {
+	for i := range c.subject.Encrypted {
+		one := &c.subject.Encrypted[i]
+		group, kind := one.Object()
+		c.objects[identity{group, kind, one.Namespace, one.Name}] = position{one.FileName(), 1}
+	}
+}
