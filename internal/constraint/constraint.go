@@ -108,7 +108,7 @@ type Subjects struct {
 	// Snapshots are by assignment. Where they are nil, or one is not known, rules about config are pending.
 	Snapshots []*hydrate.Snapshot
 	// Config has an entry for each config container whose values are known, to name the others in Pending.
-	Config map[string]string
+	Config fleet.Config
 	// Files renders an assignment. It is called from many goroutines, only when there are rules about objects, and only
 	// for assignments that one of them matches. Where it is nil all objects are pending.
 	//

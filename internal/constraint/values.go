@@ -136,7 +136,7 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	var waits []string
 	if snapshot != nil && v.subjects.Config != nil {
 		for _, container := range snapshot.Containers() {
-			if _, known := v.subjects.Config[container]; !known {
+			if !v.subjects.Config.Known(container) {
 				waits = append(waits, fmt.Sprintf("config container %q", container))
 			}
 		}

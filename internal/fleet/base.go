@@ -51,7 +51,7 @@ func (d *decoder) base(root *Object) {
 		}
 		d.adopt(base)
 		for _, container := range base.ConfigContainers {
-			d.adoptConfig(o.path.Attribute("config"), container.Name, config[container.Name], configIsUnknown)
+			d.adoptConfig(o.path.Attribute("config"), &container, config, configIsUnknown)
 		}
 	}
 }
@@ -106,7 +106,9 @@ func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name stri
 	}
 }
 
-func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool) {
+func (d *decoder) adoptConfig(path *Path, container *ConfigContainer, entries map[string]any, isUnknown bool) {
+	name := container.Name
+	entry := entries[name]
 	text, isText := entry.(string)
 	switch {
 	case isUnknown || entry == (Unknown{}):
@@ -119,6 +121,17 @@ func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool
 		d.Config[name] = text
 	default:
 		d.Report(path, "config container %q has no entry", name)
+	}
+	beside := SecretsEntry(name)
+	switch entry := entries[beside].(type) {
+	case Unknown:
+		d.Config[beside] = NotKnown
+		d.Pending = append(d.Pending, beside)
+	case string:
+		d.Config[beside] = entry
+		if _, known, err := d.Config.Secrets(container); err != nil || !known {
+			d.Report(path.Key(beside), "must be the JSON of references and encrypted files, as provider::flotilla::fleet returned it")
+		}
 	}
 }
 

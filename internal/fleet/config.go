@@ -5,15 +5,35 @@ func (d *decoder) configContainer(o *Object) belonging {
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	data, path := o.Value("data")
+	secrets, secretsKnown := o.containerSecrets()
 	allowed, allowedKnown := o.allowPlain("allow_plain")
 	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name, "json")
-	if belongs != notInEnvironment {
-		if allowedKnown {
-			d.checkPlain(path, data, allowed, `add allow_plain = [%q]`)
-		}
-		d.configData(path, container.Name, data)
+	if belongs == notInEnvironment {
+		return belongs
+	}
+	if data == nil && (o.fields["secrets"] != nil || o.fields["encrypted"] != nil) {
+		data = map[string]any{}
+	}
+	d.configData(path, container.Name, data)
+	d.configSecrets(o, &container, secrets, secretsKnown)
+	if allowedKnown {
+		d.checkPlain(path, data, allowed, `add allow_plain = [%q]`)
 	}
 	return belongs
+}
+
+// configSecrets keeps what a container has beside its data. An unknown part of it makes only this entry unknown.
+func (d *decoder) configSecrets(o *Object, container *ConfigContainer, secrets ContainerSecrets, known bool) {
+	switch {
+	case container.Name == unknownText:
+	case !known:
+		d.Config[SecretsEntry(container.Name)] = NotKnown
+		d.Pending = append(d.Pending, SecretsEntry(container.Name))
+	default:
+		if err := d.Config.SetSecrets(container, secrets); err != nil {
+			d.Report(o.path, "%s", err)
+		}
+	}
 }
 
 // configData keeps a container's data. Where any of it is unknown, only the container's entry is.
@@ -24,7 +44,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 	case !IsKnown(data):
 		d.Pending = append(d.Pending, name)
 	case data == nil:
-		d.Report(path, "is required: an object of configuration values")
+		d.Report(path, "is required: an object of configuration values, unless secrets or encrypted is given")
 	case !isObject:
 		d.Report(path, "must be an object, not %s", kindOf(data))
 	default:

@@ -238,7 +238,7 @@ func (p *controlPlane) configMap(o *Object) {
 			}
 			data[key] = text
 		}
-		p.checkPlain(values.path, data, nil, `add %q to its annotation flotilla.dev/allow-plain`)
+		p.checkPlain(values.path, data, o.annotatedAllowPlain(), "add %q to its annotation "+allowPlainAnnotation)
 	}
 	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
 	if platform == "true" {

@@ -287,3 +287,22 @@ func TestUnknownDocuments(t *testing.T) {
 		t.Errorf("findings %v, want one about documents that are no list", findings)
 	}
 }
+
+func TestWhatAConfigMapAllowsToBePlain(t *testing.T) {
+	const of = `documents[0] document 1 (line 1, ConfigMap "a").`
+	refused := func(key string) string {
+		return of + "data." + key + ": looks like a credential"
+	}
+	for annotation, want := range map[string][]string{
+		"'A_PASSWORD, B_PASSWORD'": nil,
+		"'A_PASSWORD'":             {refused("B_PASSWORD")},
+		"null":                     {refused("A_PASSWORD"), refused("B_PASSWORD")},
+		"true":                     {of + `metadata.annotations["flotilla.dev/allow-plain"]: must be a string, not a bool`, refused("A_PASSWORD"), refused("B_PASSWORD")},
+	} {
+		_, findings := fleet.DecodeControlPlane("dev", []any{
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}, annotations: {flotilla.dev/allow-plain: " + annotation + "}}\n" +
+				"data: {A_PASSWORD: hunter2x9, B_PASSWORD: kq8Zt3wfv}\n",
+		})
+		wantFindings(t, findings, want...)
+	}
+}

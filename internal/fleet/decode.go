@@ -15,8 +15,8 @@ type Decoded struct {
 	// Environment is the fleet's environment, where EnvironmentKnown is true.
 	Environment      string
 	EnvironmentKnown bool
-	// Config holds the data of the containers that are known, Pending the names of those whose data
-	// is not. ContainersKnown says that there are no others.
+	// Config holds the data of the containers that are known, and what they have beside them. Pending are the names of the
+	// entries that are not known. ContainersKnown says that there are no others.
 	Config          Config
 	Pending         []string
 	ContainersKnown bool

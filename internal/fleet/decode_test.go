@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 )
 
 func TestEveryAttributeOfEveryKindIsTaken(t *testing.T) {
@@ -16,8 +18,11 @@ func TestEveryAttributeOfEveryKindIsTaken(t *testing.T) {
 	if !decoded.Known || !decoded.EnvironmentKnown || !decoded.ContainersKnown {
 		t.Error("not everything is known")
 	}
-	if got, want := slices.Collect(maps.Keys(decoded.Config)), []string{"platform"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(decoded.Config)), []string{"platform", "secrets/platform"}; !slices.Equal(got, want) {
 		t.Errorf("config of containers %q, want %q", got, want)
+	}
+	if got, want := decoded.Config["secrets/platform"], `{"secrets":{"DATABASE_PASSWORD":{"store":"vault","key":"dev/db","property":"password","version":"3"},"TOKEN":null},"encrypted":[`+strconv.Quote(fleettest.Sealed("tls", "shop"))+`]}`; got != want {
+		t.Errorf("secrets %s, want %s", got, want)
 	}
 	if got, want := decoded.Config["platform"], `{"DATABASE_URL":"postgres://db","NESTED":{"list":[1,{"a":null}]},"REPLICAS":3}`; got != want {
 		t.Errorf("config %s, want %s", got, want)
@@ -33,8 +38,11 @@ func TestEveryAttributeOfEveryKindIsTaken(t *testing.T) {
 // freeMaps are those whose keys are the user's.
 var freeMaps = []string{
 	".labels", ".match_labels", ".resource_quota", ".parameters", ".data", ".schema", ".deployment_targets",
-	".default", ".default_request", ".max", ".min", ".max_limit_request_ratio",
+	".default", ".default_request", ".max", ".min", ".max_limit_request_ratio", ".secrets", ".secret_stores",
 }
+
+// ofObjects are those whose elements are objects of ours.
+var ofObjects = []string{".deployment_targets", ".secrets", ".secret_stores"}
 
 func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 	original, checked := input(t, everything), 0
@@ -44,7 +52,7 @@ func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 			return
 		}
 		for _, free := range freeMaps {
-			if strings.HasSuffix(path, free) || strings.Contains(path, free+".") && free != ".deployment_targets" ||
+			if strings.HasSuffix(path, free) || strings.Contains(path, free+".") && !slices.Contains(ofObjects, free) ||
 				strings.Contains(path, free+"[") {
 				return
 			}

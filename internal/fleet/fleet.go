@@ -38,7 +38,7 @@ type Fleet struct {
 }
 
 // Config maps the name of each config container to the canonical JSON object of its data. A container without an entry
-// has a value that is not known yet. What containers have beside their data has entries of its own: see [Config.Secrets].
+// has a value that is not known yet. What containers have beside their data is in entries of its own, [SecretsEntry].
 type Config map[string]string
 
 // Labels are Kubernetes labels.
@@ -154,8 +154,6 @@ type ConfigContainer struct {
 	Priority json.Number `json:"priority,omitempty"` // empty is 0
 	// FromConfigMap says that the values were read from a ConfigMap, so that all of them were strings.
 	FromConfigMap bool `json:"from_config_map,omitempty"`
-	// Secrets says that it may have references to secrets, or encrypted files: see [Config.Secrets].
-	Secrets bool `json:"secrets,omitempty"`
 }
 
 // ConfigSchema is a JSON Schema for the values of every assignment that its labels match.

@@ -14,7 +14,7 @@ type Value struct {
 	Format      string
 	Environment string
 	Model       string            // canonical JSON of the fleet; empty while it is not known yet
-	Config      map[string]string // canonical JSON of the data of each config container, by name
+	Config      Config            // canonical JSON of the data of each config container, by name
 	Manifests   map[string]string // canonical JSON of the manifests of each deployment target, by full name
 	Constraints map[string]string // canonical JSON of each constraint, by name; they decide neither
 }

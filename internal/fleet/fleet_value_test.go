@@ -68,9 +68,16 @@ func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, _, err := value.Fleet()
+		read, config, err := value.Fleet()
 		if err != nil {
 			t.Fatalf("%s: %s", value.Model, err)
+		}
+		for i := range read.ConfigContainers {
+			secrets, known, err := config.Secrets(&read.ConfigContainers[i])
+			if err != nil || !known {
+				t.Fatalf("secrets known: %t, %v", known, err)
+			}
+			noteFields(reflect.ValueOf(secrets), seen)
 		}
 		constraints, err := value.ParseConstraints()
 		if err != nil {
@@ -100,6 +107,10 @@ func noteFields(value reflect.Value, seen map[string]bool) {
 	case reflect.Slice:
 		for i := range value.Len() {
 			noteFields(value.Index(i), seen)
+		}
+	case reflect.Map:
+		for _, key := range value.MapKeys() {
+			noteFields(value.MapIndex(key), seen)
 		}
 	case reflect.Struct:
 		for i := range value.NumField() {

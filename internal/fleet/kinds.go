@@ -49,12 +49,16 @@ func (d *decoder) clusterType(o *Object) belonging {
 		ConfigType:       cmp.Or(o.text("config_type"), DefaultConfigType),
 		Description:      o.text("description"),
 		Parameters:       o.anyObject("parameters"),
+		SecretService:    o.text("secret_service"),
+		SecretStores:     o.secretStores("secret_stores"),
+		Decryption:       o.decryption("decryption"),
 	}
 	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if isCertain {
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
 		d.referToTemplate(o.path.Attribute("config_type"), "config", clusterType.ConfigType)
+		d.referToTemplate(o.path.Attribute("secret_service"), "secret", clusterType.SecretService)
 	}
 	return belongs
 }

@@ -132,7 +132,7 @@ func (e *estimate) object(t reflect.Type, depth int) error {
 			return err
 		}
 		if !isStruct {
-			if err := e.add(memberMemory); err != nil {
+			if err := e.add(memberMemory + sizeInMap(t)); err != nil {
 				return err
 			}
 		}
@@ -141,6 +141,14 @@ func (e *estimate) object(t reflect.Type, depth int) error {
 		return err
 	}
 	return e.add(size)
+}
+
+// sizeInMap is how much an element of a map takes beside what it refers to.
+func sizeInMap(t reflect.Type) int {
+	if t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct {
+		return int(t.Elem().Size()) * growth
+	}
+	return 0
 }
 
 // fieldsOf returns the types of a struct's fields, by their names in JSON.

@@ -41,17 +41,24 @@ type Decryption struct {
 	ServiceAccount string `json:"service_account,omitempty"` // that may use a cloud's keys; empty: the agent's own
 }
 
-// secretsEntry is the name of the entry of [Config] for what a container has beside its data. No container can be called so.
-func secretsEntry(container string) string { return container + "/secrets" }
+// SecretsEntry is the name of the entry of [Config] for what a container has beside its data. No container is called so: a
+// name has no "/", or begins with [appConfigPrefix].
+func SecretsEntry(container string) string { return "secrets/" + container }
+
+// NotKnown is the entry of what a container has beside its data while any of that is unknown.
+const NotKnown = "null"
+
+// Known says whether all values of a container are known, and what it has beside them.
+func (c Config) Known(container string) bool {
+	_, known := c[container]
+	return known && c[SecretsEntry(container)] != NotKnown
+}
 
 // Secrets returns what a container has beside its data; known is false while it is not known yet.
 func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, known bool, err error) {
-	if !container.Secrets {
-		return ContainerSecrets{}, true, nil
-	}
-	text, known := c[secretsEntry(container.Name)]
-	if !known {
-		return ContainerSecrets{}, false, nil
+	text, has := c[SecretsEntry(container.Name)]
+	if !has || text == NotKnown {
+		return ContainerSecrets{}, !has, nil
 	}
 	if err := parseStrictly(text, &secrets); err != nil {
 		return ContainerSecrets{}, false, fmt.Errorf("config container %q: its secrets are not what provider::flotilla::fleet returned: %w", container.Name, err)
@@ -61,11 +68,14 @@ func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, k
 
 // SetSecrets keeps what a container has beside its data.
 func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets) error {
+	if len(secrets.References) == 0 && len(secrets.Encrypted) == 0 {
+		return nil
+	}
 	text, err := encode(secrets)
 	if err != nil {
 		return fmt.Errorf("config container %q: %w", container.Name, err)
 	}
-	container.Secrets, c[secretsEntry(container.Name)] = true, text
+	c[SecretsEntry(container.Name)] = text
 	return nil
 }
 

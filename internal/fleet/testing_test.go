@@ -7,15 +7,18 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 )
 
 // unknown is how the inputs of these tests write a value that Terraform does not know yet.
 const unknown = "(known after apply)"
 
-// input reads what a user would pass to provider::flotilla::fleet, written as YAML.
+var sealed = "'" + fleettest.Sealed("tls", "shop") + "'"
+
+// input reads what a user would pass to provider::flotilla::fleet, written as YAML. SEALED stands for an encrypted file.
 func input(t testing.TB, text string) any {
 	t.Helper()
-	value, err := fleet.ParseYAML(strings.ReplaceAll(text, "\t", "  "))
+	value, err := fleet.ParseYAML(strings.NewReplacer("\t", "  ", "SEALED", sealed).Replace(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +101,11 @@ cluster_types:
   config_type: configmap
   description: flies
   parameters: {kustomization: {interval: 5m}}
+  secret_service: external-secrets
+  secret_stores:
+    vault: {name: vault-east, kind: SecretStore}
+    cloud: {provider: azure, parameters: {keyvaultName: east}}
+  decryption: {secret: sops-age, service_account: kustomize-controller}
 - name: large
   environment: prod
 clusters:
@@ -152,6 +160,11 @@ config_containers:
   environment: dev
   labels: {region: east}
   data: {DATABASE_URL: 'postgres://db', REPLICAS: 3, NESTED: {list: [1, {a: null}]}}
+  secrets:
+    DATABASE_PASSWORD: {store: vault, key: dev/db, property: password, version: '3'}
+    TOKEN: null
+  encrypted: [SEALED]
+  allow_plain: [DATABASE_URL]
   priority: 5
   json: computed
 - name: elsewhere

@@ -46,6 +46,10 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 			"config_containers: [{name: a, data: {x: (known after apply)}}, {name: b, data: (known after apply)}, {name: c, data: {}}]",
 			true, true, true, []string{"a", "b"},
 		},
+		"a container's reference":           {"config_containers: [{name: a, secrets: {X: {store: s, key: k, version: (known after apply)}}}]", true, true, true, []string{"secrets/a"}},
+		"a container's encrypted file":      {"config_containers: [{name: a, encrypted: [(known after apply)]}]", true, true, true, []string{"secrets/a"}},
+		"what a container allows":           {"config_containers: [{name: a, data: {}, allow_plain: (known after apply)}]", true, true, true, nil},
+		"a cluster type's store":            {"cluster_types: [{name: a, secret_stores: {v: {name: (known after apply)}}}]", false, true, true, nil},
 		"a container's computed attribute":  {"config_containers: [{name: a, data: {}, json: (known after apply)}]", true, true, true, nil},
 		"a container's label":               {"config_containers: [{name: a, data: {}, labels: {x: (known after apply)}}]", false, true, true, nil},
 		"a container's priority":            {"config_containers: [{name: a, data: {}, priority: (known after apply)}]", false, true, true, nil},
@@ -184,16 +188,27 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 	if !earlier.ContainersKnown {
 		return ""
 	}
-	names := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(earlier.Config)), earlier.Pending)))
-	if now := slices.Sorted(maps.Keys(later.Config)); !slices.Equal(names, now) {
+	names := slices.Sorted(slices.Values(slices.Concat(containers(slices.Collect(maps.Keys(earlier.Config))), containers(earlier.Pending))))
+	if now := slices.Sorted(slices.Values(containers(slices.Collect(maps.Keys(later.Config))))); !slices.Equal(names, now) {
 		return fmt.Sprintf("the containers were known as %q and are %q", names, now)
 	}
+	for name := range later.Config {
+		container, isSecrets := strings.CutPrefix(name, "secrets/")
+		if _, known := earlier.Config[container]; isSecrets && known && earlier.Config[name] == "" {
+			return fmt.Sprintf("container %q was known without secrets and has some", container)
+		}
+	}
 	for name, text := range earlier.Config {
-		if later.Config[name] != text {
+		if later.Config[name] != text && text != fleet.NotKnown {
 			return fmt.Sprintf("config of container %q was known as %s and is %s", name, text, later.Config[name])
 		}
 	}
 	return ""
+}
+
+// containers are those names of entries that are of containers.
+func containers(entries []string) []string {
+	return slices.DeleteFunc(slices.Clone(entries), func(name string) bool { return strings.HasPrefix(name, "secrets/") })
 }
 
 func manifestsOf(t *testing.T, decoded *fleet.Decoded) map[string]string {
@@ -234,6 +249,16 @@ func randomInput(seed uint64, random *rand.Rand) map[string]any {
 			}
 		}
 	}
+	if containers, ok := value["config_containers"].([]any); ok {
+		for _, one := range containers {
+			if random.IntN(3) == 0 {
+				maps.Copy(one.(map[string]any), map[string]any{
+					"secrets":   map[string]any{"SECRET": map[string]any{"store": "vault", "key": "dev/db", "version": "3"}, "NONE": nil},
+					"encrypted": []any{fleettest.Sealed("tls", "shop")},
+				})
+			}
+		}
+	}
 	if random.IntN(3) == 0 {
 		rebase(value)
 	}
@@ -266,7 +291,7 @@ func hide(full any, random *rand.Rand) (hidden any, substitutes []any) {
 	targets := map[int]bool{}
 	count, values := 0, []int(nil)
 	walk("", full, func(path string, _ any, _ func(any)) {
-		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".base.config.") ||
+		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".config_containers[].secrets") || strings.HasPrefix(path, ".config_containers[].encrypted") || strings.HasPrefix(path, ".base.config.") ||
 			strings.HasPrefix(path, ".base.manifests.") || strings.Contains(path, ".manifests.") {
 			values = append(values, count)
 		}

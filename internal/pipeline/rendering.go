@@ -257,7 +257,7 @@ func (r *Result) unknownOf(i int, assignment *schedule.Assignment) []string {
 	var waits []string
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
 		for _, container := range snapshot.Containers() {
-			if _, known := r.Value.Config[container]; !known {
+			if !r.Value.Config.Known(container) {
 				waits = append(waits, fmt.Sprintf("config container %q", container))
 			}
 		}

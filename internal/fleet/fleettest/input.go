@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -43,7 +44,11 @@ func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 		if _, is := container["from_config_map"]; is {
 			panic("config containers of ConfigMaps are read from YAML documents")
 		}
-		container["data"] = mustParse(config[container["name"].(string)])
+		name := container["name"].(string)
+		container["data"] = mustParse(config[name])
+		if secrets, has := config[fleet.SecretsEntry(name)]; has {
+			maps.Copy(container, mustParse(secrets).(map[string]any))
+		}
 	}
 	return input
 }

@@ -33,6 +33,22 @@ var ClusterType = newResource(Object{
 				MarkdownDescription: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
 					"which are merged over these: see the guide \"What is rendered\".",
 			},
+			"secret_service": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Name of the template of type `secret`, which brings the secrets that config containers refer to: built in are `" +
+					strings.Join(fleet.BuiltinTemplates["secret"], "` and `") + "`. Unset: such references are an error.",
+			},
+			"secret_stores": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`. For `external-secrets`, `name` and " +
+					"`kind` are those of the store's object, by default the same name and `ClusterSecretStore`; the other kind is `SecretStore`. For `secrets-store-csi`, `provider` and " +
+					"`parameters`, a map of texts, are those of a SecretProviderClass.",
+			},
+			"decryption": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "How its agent decrypts files that SOPS has encrypted, which Flux can: `{secret, service_account}`. `secret` is the Secret with the keys in the agent's namespace, " +
+					"and `service_account` one that may use the keys of a cloud; `{}` where the agent has its keys already.",
+			},
 			"description": schemas.DescriptionAttribute(),
 		},
 	},

@@ -1,0 +1,14 @@
+package fleettest
+
+import (
+	"encoding/base64"
+	"fmt"
+)
+
+// Sealed is a SealedSecret as far as can be seen without its key: an encrypted file in the form of JSON, which is YAML, too.
+func Sealed(name, namespace string) string {
+	sealed := make([]byte, 2+256+16)
+	sealed[0] = 1
+	return fmt.Sprintf(`{"apiVersion":"bitnami.com/v1alpha1","kind":"SealedSecret","metadata":{"name":%q,"namespace":%q},"spec":{"encryptedData":{"PASSWORD":%q}}}`,
+		name, namespace, base64.StdEncoding.EncodeToString(sealed))
+}
