@@ -54,6 +54,9 @@ func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment
 		return func(i int) {
 			if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
 				made.schemas[i].separate(keys)
+				if e.references {
+					made.schemas[i].unknown = readUnknownText(made.schemas[i].root)
+				}
 			}
 		}
 	})
@@ -281,6 +284,10 @@ func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []
 	if one.extreme {
 		return []violation{{pointer: pointer, message: tooExtreme}}
 	}
+	if one.isReference() {
+		found, _ := s.validate(s.unknown.possibly(sub), one.clean, pointer)
+		return found
+	}
 	texts := map[string]string{}
 	if text, ok := one.clean.(string); ok && one.text {
 		texts[pointer] = text
@@ -311,10 +318,16 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	if len(found) > 0 {
 		return found
 	}
-	values := snapshot.Values()
+	values, root := snapshot.Values(), s.root
+	if snapshot.references > 0 {
+		root = s.unknown.possibly(root)
+		for _, field := range snapshot.fields {
+			values[c.mergeIndex.keys[field.key]] = field.value.clean
+		}
+	}
 	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
 		if len(readings) == 0 {
-			return s.validate(s.root, values, "")
+			return s.validate(root, values, "")
 		}
 		read := maps.Clone(values)
 		for _, field := range snapshot.fields {
@@ -323,6 +336,6 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 				read[name] = reading
 			}
 		}
-		return s.validate(s.root, read, "")
+		return s.validate(root, read, "")
 	})
 }

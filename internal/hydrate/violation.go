@@ -169,6 +169,9 @@ func clause(keyword string, parameter, value any) string {
 	case "const":
 		return "must be " + text
 	case "format":
+		if parameter == secretFormat {
+			return "must be a reference to a secret: give it in secrets of a config container, not in data"
+		}
 		return fmt.Sprintf("must be of the format %s", text)
 	case "pattern":
 		return fmt.Sprintf("must match the pattern %s", text)
@@ -287,6 +290,8 @@ func typeOf(value any) string {
 		return "number"
 	case []any:
 		return "array"
+	case reference:
+		return "reference to a secret"
 	}
 	return "object"
 }

@@ -56,6 +56,9 @@ func (s shown) show(withValues bool) *report.Snapshot {
 	var values map[string]any
 	if withValues {
 		values = s.snapshot.Values()
+		for key, reference := range s.snapshot.Secrets() {
+			values[key] = reference
+		}
 	}
 	made := &report.Snapshot{Version: s.snapshot.Version, Checked: s.advice.Checked, Values: make([]report.Value, 0, len(origins))}
 	for pointer, origin := range origins {
@@ -74,8 +77,14 @@ func (s shown) show(withValues bool) *report.Snapshot {
 
 func shownValue(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
 	v := report.Value{Pointer: pointer, Container: origin.Container, Overridden: origin.Overridden}
-	if values != nil {
-		v.Text, _ = fleet.CanonicalJSON(valueAt(values, pointer)) // cannot fail: hydrate has written the value itself
+	if values == nil {
+		return v
+	}
+	switch value := valueAt(values, pointer).(type) {
+	case fleet.SecretReference:
+		v.Text = "secret " + value.Store + ": " + value.Key
+	default:
+		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value itself
 	}
 	return v
 }

@@ -167,7 +167,7 @@ type Value struct {
 	Overridden []string
 	// Schemas are those that ask for it.
 	Schemas []string
-	// Text is the value as JSON; "" where values are not to be shown.
+	// Text is the value as JSON, or the reference to a secret as "secret <store>: <key>"; "" where values are not to be shown.
 	Text string
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -29,7 +30,7 @@ func definition() schema.Schema {
 	attributes["fleet"] = fleetvalue.ValuedAttribute()
 	attributes["key"] = schema.StringAttribute{
 		Optional:            true,
-		MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`.",
+		MarkdownDescription: "Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
 	}
 	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
 	attributes["advise"] = schema.BoolAttribute{
@@ -39,7 +40,7 @@ func definition() schema.Schema {
 	}
 	attributes["advice"] = advice.MapAttribute("What the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
 	return schema.Schema{
-		MarkdownDescription: "The values that are hydrated for each assignment, and which config container each of them comes from.",
+		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each of them comes from.",
 		Attributes:          attributes,
 	}
 }
@@ -54,9 +55,17 @@ type model struct {
 }
 
 var snapshots = table.Object[*hydrate.Snapshot]{
-	table.Text("version", "Hash of the values: equal values, equal version.", func(s *hydrate.Snapshot) string { return s.Version }),
-	table.Text("json", "Canonical JSON of the values.", func(s *hydrate.Snapshot) string { return s.JSON }),
-	table.ObjectsByName("provenance", "Where each value comes from, by its JSON pointer.", origins, (*hydrate.Snapshot).Provenance),
+	table.Text("version", "Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.", func(s *hydrate.Snapshot) string { return s.Version }),
+	table.Text("json", "Canonical JSON of the values, without references to secrets.", func(s *hydrate.Snapshot) string { return s.JSON }),
+	table.ObjectsByName("secrets", "The references to secrets, by key. Where each comes from is in `provenance`.", references, (*hydrate.Snapshot).Secrets),
+	table.ObjectsByName("provenance", "Where each value and each reference comes from, by its JSON pointer.", origins, (*hydrate.Snapshot).Provenance),
+}
+
+var references = table.Object[fleet.SecretReference]{
+	table.Text("store", "The store, as the fleet calls it.", func(r fleet.SecretReference) string { return r.Store }),
+	table.Text("key", "Key of the secret in the store.", func(r fleet.SecretReference) string { return r.Key }),
+	table.TextOrNull("property", "What of the secret; null for all of it.", func(r fleet.SecretReference) string { return r.Property }),
+	table.TextOrNull("version", "Version of the secret; null for the latest.", func(r fleet.SecretReference) string { return r.Version }),
 }
 
 var origins = table.Object[hydrate.Origin]{
