@@ -4,6 +4,7 @@ const (
 	argoGroup      = "argoproj.io"
 	argoMissing    = "Argo CD is not installed there; install = its manifests/install.yaml brings it"
 	argoNoSOPS     = "Argo CD decrypts nothing without a plugin" + insteadOfSOPS
+	argoNoValues   = "Argo CD renders charts before they are on a cluster, and reads no Secrets there"
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )
 
@@ -18,7 +19,7 @@ const (
 // argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo,
+	Deploys: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
@@ -42,7 +43,7 @@ var argocd = Reconciler{
 // argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
+	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2, NoSecretValues: argoNoValues,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Registers:  "argocd.argoproj.io/secret-type=cluster",

@@ -8,7 +8,7 @@ const (
 // fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
 var fleet = Reconciler{
 	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
-	Decisive: fleetDecisive, Own: fleetOwn, Deploys: []string{"GitRepo", "HelmOp"},
+	SecretValues: &SecretValues{}, Decisive: fleetDecisive, Own: fleetOwn, Deploys: []string{"GitRepo", "HelmOp"},
 	Agent: Agent{
 		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
 		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
@@ -30,7 +30,7 @@ var fleet = Reconciler{
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
-			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: "dependsOn",
+			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: []string{"dependsOn", "helm.valuesFrom"},
 			Status: (*Listing).gitRepo, Running: (*Listing).helmOpRunning,
 		},
 		{

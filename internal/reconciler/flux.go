@@ -22,6 +22,8 @@ const (
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
 	Deploys: []string{"Kustomization", "HelmRelease"}, NoVariable: noVariable, NoFolder: noFolderFlux,
+	// The label is read by Flux 2.7 and later. Earlier versions look at the Secret when they look at the HelmRelease.
+	SecretValues: &SecretValues{Namespace: "flux-system", Labels: map[string]string{"reconcile.fluxcd.io/watch": "Enabled"}},
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
 		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
@@ -43,7 +45,7 @@ var flux = Reconciler{
 			Role:      Follows | Consumer,
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
-			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
+			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: []string{"dependsOn"},
 			WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
 		},
 		{
@@ -55,7 +57,7 @@ var flux = Reconciler{
 			},
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
-			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
+			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: []string{"dependsOn", "valuesFrom"},
 			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
 			Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
 		},

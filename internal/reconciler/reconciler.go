@@ -47,6 +47,9 @@ type Reconciler struct {
 	NoVariable func(key, value string, isText bool) string
 	// NoSOPS says why it cannot decrypt SOPS files, and what to do instead; "" where it can.
 	NoSOPS string
+	// SecretValues is how a chart gets values from a Secret; nil where it cannot. NoSecretValues says why it cannot.
+	SecretValues   *SecretValues
+	NoSecretValues string
 	// NoFolder is in the messages of what follows a folder that does not exist.
 	NoFolder string
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
@@ -58,6 +61,14 @@ type Reconciler struct {
 	Decisive []Decisive
 	// Own are the objects that its controllers make for themselves.
 	Own []Own
+}
+
+// SecretValues is where a Secret with values of a chart has to be.
+type SecretValues struct {
+	// Namespace is that of the Secret; "" is the namespace of the workload.
+	Namespace string
+	// Labels are those by which a changed Secret is noticed.
+	Labels map[string]string
 }
 
 // Kind is a kind of objects.
@@ -75,9 +86,10 @@ type Kind struct {
 	Settings  []Setting
 	// For are the manifests for which Flotilla renders an object of the kind.
 	For Manifests
-	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended is
-	// the list that the parameter extends; it replaces all others.
-	Account, Project, Extended string
+	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended are
+	// the lists that the parameter extends; it replaces all others.
+	Account, Project string
+	Extended         []string
 	// Either are two fields of the spec, where an object with the first cannot have the second. EitherFor are the manifests
 	// whose object has the first, and InPlace says what is set in place of the second then.
 	Either    [2]string

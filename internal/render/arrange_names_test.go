@@ -34,7 +34,8 @@ func TestObjectsAreNamed(t *testing.T) {
 		"a secret":                {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault}, "[{ExternalSecret dev-drone-hello-dev platform-secrets} {Kustomization flux-system dev-drone-hello-dev}]"},
 		"a named secret":          {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"secret:credentials"}}, "[{ExternalSecret dev-drone-hello-dev credentials} {Kustomization flux-system dev-drone-hello-dev}]"},
 		"no secret":               {deployment{secretService: "external-secrets", stores: stores}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
-		"a secret without object": {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"substitute"}}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
+		"a secret for a chart":    {deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, "[{ExternalSecret flux-system dev-drone-hello-dev-platform-values} {HelmRelease flux-system dev-drone-hello-dev}]"},
+		"a secret by a driver":    {deployment{secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-azure", "db", "", "")}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
 		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d} {ExternalSecret f e} {SealedSecret  h}]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
 )
 
 // Templates are the templates of a fleet, parsed once for all assignments.
@@ -42,6 +43,8 @@ type host struct {
 	parameters       map[string]any // of the cluster type
 	// parametersID is equal for cluster types with the same parameters.
 	parametersID string
+	service      *secretservice.Service       // of the built-in templates; nil for one of the user's own, and for none
+	hasSecrets   bool                         // it has a template of type secret
 	stores       map[string]fleet.SecretStore // of the cluster type
 	// storesID is equal for cluster types with the same stores.
 	storesID string
@@ -114,11 +117,17 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			if use.kind == "reconciler" && template.isBuiltin {
 				host.reconciler = reconciler.Named(template.name)
 			}
+			if use.kind == "secret" {
+				host.hasSecrets = true
+				if template.isBuiltin {
+					host.service = secretservice.Named(template.name)
+				}
+			}
 			host.hasBuiltinConfig = host.hasBuiltinConfig || use.kind == "config" && template.isBuiltin
 		}
 		compiler.wrapConfig(host)
 		compiler.parameters(path.Attribute("parameters"), clusterType, host)
-		host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
+		compiler.stores(path.Attribute("secret_stores"), clusterType, host)
 		hosts[clusterType.Name] = host
 	}
 	compiler.argocdProjects(f)
@@ -204,6 +213,23 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 		check.fields(host.parameters, nil)
 	}
 	c.findings = append(c.findings, check.findings...)
+}
+
+// stores reads the stores of a cluster type, and checks those of a built-in secret service.
+func (c *compiler) stores(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+	host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
+	if host.service == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(host.stores)) {
+		for _, problem := range host.service.CheckStore(secretservice.Store(host.stores[name])) {
+			at := path.Key(name)
+			for _, attribute := range problem.Attribute {
+				at = at.Attribute(attribute)
+			}
+			c.findings = append(c.findings, fleet.Finding{Path: at.String(), Message: problem.Message})
+		}
+	}
 }
 
 // argocdProjects finds Argo CD projects that are rendered for one workspace and used by another.

@@ -80,7 +80,8 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Wave"] = t.waves[workload.Name]
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
-	root["Values"] = d.values(target, parameters)
+	root["ValuesSecret"] = t.valuesSecretOf(subject)
+	root["Values"] = d.values(target, parameters, subject.Secrets)
 	root["ConfigName"], _ = configName(target)
 	root["Secrets"] = secretsOf(subject.Secrets, host.ClusterType.SecretStores)
 	root["SecretName"] = secretName(target)
@@ -106,6 +107,9 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 // setNames replaces the names that [slotsOf] lists.
 func (d *data) setNames(name func(slot int) string) {
 	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
+	if secret, _ := d.root["ValuesSecret"].(map[string]any); secret != nil {
+		secret["name"] = name(objectSlot) + valuesSuffix
+	}
 	if dependencies, ok := d.root["Dependencies"].([]any); ok {
 		for i := range dependencies {
 			dependencies[i].(map[string]any)["object"] = name(dependencySlot + i)
@@ -113,10 +117,14 @@ func (d *data) setNames(name func(slot int) string) {
 	}
 }
 
-// values are the values of a chart: the parameter "values", and over it the configuration where config_as says so.
-func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any) map[string]any {
+// values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
+// parameter in the place of a reference is left out, since reconcilers may prefer it to what comes from a Secret.
+func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any, references map[string]fleet.SecretReference) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
+	if among && len(references) > 0 {
+		values = without(values, below, references)
+	}
 	if !among || len(d.config) == 0 {
 		return values
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -90,8 +92,8 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	return nil
 }
 
-// mergeNode merges one mapping over another. The list named added is extended instead of replaced.
-func mergeNode(base, over *yaml.Node, added string) {
+// mergeNode merges one mapping over another. The lists named added, by their paths, are extended instead of replaced.
+func mergeNode(base, over *yaml.Node, added []string) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
 		present := member(base, key.Value)
@@ -104,13 +106,24 @@ func mergeNode(base, over *yaml.Node, added string) {
 			if present.Style&yaml.FlowStyle != 0 { // an empty one, "{}"
 				present.Style &^= yaml.FlowStyle
 			}
-			mergeNode(present, value, "")
-		case key.Value == added && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+			mergeNode(present, value, below(added, key.Value))
+		case slices.Contains(added, key.Value) && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
 			present.Content = append(present.Content, value.Content...)
 		default:
 			*present = *withoutNulls(value)
 		}
 	}
+}
+
+// below are the rests of the paths that begin with a step.
+func below(paths []string, step string) []string {
+	var rests []string
+	for _, path := range paths {
+		if rest, isBelow := strings.CutPrefix(path, step+"."); isBelow {
+			rests = append(rests, rest)
+		}
+	}
+	return rests
 }
 
 // withoutNulls removes the nulls of a mapping that is new as a whole, so that it has no fields to remove.

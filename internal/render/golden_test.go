@@ -67,6 +67,12 @@ var (
 	stores = map[string]fleet.SecretStore{
 		"vault": {}, "cloud": {Name: "key-vault", Kind: "ClusterSecretStore"}, "team": {Name: "own", Kind: "SecretStore"},
 	}
+	providers = map[string]fleet.SecretStore{
+		"csi-vault": {Provider: "vault", Parameters: map[string]string{"roleName": "apps", "vaultAddress": "https://vault.example.com"}},
+		"csi-azure": {Provider: "azure", Parameters: map[string]string{"keyvaultName": "apps", "tenantID": "0123"}},
+		"csi-aws":   {Provider: "aws", Parameters: map[string]string{"region": "eu-west-1"}},
+		"csi-gcp":   {Provider: "gcp", Parameters: map[string]string{"project": "apps", "auth": "provider-adc"}},
+	}
 	ofVault = map[string]fleet.SecretReference{
 		"DB_PASSWORD": {Store: "vault", Key: "prod/db", Property: "password", Version: "3"},
 		"tls.crt":     {Store: "vault", Key: `it's "quoted" {{ .Namespace }}`},
@@ -75,6 +81,20 @@ var (
 		"API_TOKEN": {Store: "cloud", Key: "api-token", Version: "0123456789abcdef"}, "DB_PASSWORD": {Store: "team", Key: "db", Property: "password"},
 	}
 )
+
+// ofProvider are references to a store: one with all that it can have, and one with less.
+func ofProvider(store, key, property, version string) map[string]fleet.SecretReference {
+	less := fleet.SecretReference{Store: store, Key: "cert/" + key}
+	switch store {
+	case "csi-vault":
+		less.Property = "user"
+	case "csi-aws":
+		less = fleet.SecretReference{Store: store, Key: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf", Version: "uuid/01234567-89ab-cdef-0123-456789abcdef"}
+	case "csi-gcp":
+		less.Key = "projects/other/locations/europe-west1/secrets/" + key
+	}
+	return map[string]fleet.SecretReference{"DB_PASSWORD": {Store: store, Key: key, Property: property, Version: version}, "other.key": less}
+}
 
 func TestBuiltinTemplates(t *testing.T) {
 	redis := required("redis", helmChart)
@@ -124,6 +144,13 @@ func TestBuiltinTemplates(t *testing.T) {
 		"secrets-one-store":      {secretService: "external-secrets", stores: stores, secrets: ofVault, config: awkward},
 		"secrets-several-stores": {secretService: "external-secrets", stores: stores, secrets: ofTwoStores},
 		"secrets-named":          {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"secret:credentials"}, reconciler: "argocd"},
+		"secrets-values-flux":    {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"configmap", "values:global.platform"}, manifests: helmChart, config: map[string]any{"REGION": "east"}},
+		"secrets-values-alone":   {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"values"}, manifests: with(ociChart, object(t, `{"helm_release": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}, "values": {"DB_PASSWORD": "none"}}`))},
+		"secrets-values-fleet":   {secretService: "external-secrets", stores: stores, secrets: ofTwoStores, configAs: fleet.ConfigAs{"values:{{ fail }}"}, manifests: with(helmChart, object(t, `{"helm_op": {"helm": {"valuesFrom": [{"configMapKeyRef": {"name": "more"}}]}}}`)), reconciler: "fleet"},
+		"secrets-csi-vault":      {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-vault", "secret/data/db", "password", "3")},
+		"secrets-csi-azure":      {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-azure", "db-password", "", "0123456789abcdef")},
+		"secrets-csi-aws":        {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-aws", "prod/db", "user.pass-word", "AWSPREVIOUS")},
+		"secrets-csi-gcp":        {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-gcp", "db", "password", "3")},
 		"secrets-none":           {secretService: "external-secrets", stores: stores},
 
 		"values-flux":       {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},

@@ -20,7 +20,7 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 		case template.isBuiltin && template.kind == "reconciler":
 			objects = append(objects, builtinObjects(host.reconciler, subject)...)
 		case template.isBuiltin && template.kind == "secret":
-			objects = append(objects, builtinSecrets(template.name, subject)...)
+			objects = append(objects, t.builtinSecrets(host.service, subject)...)
 		case !template.isBuiltin && template.contentType == "yaml":
 			for _, file := range files {
 				if file.Name != template.file {
@@ -50,13 +50,17 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object 
 }
 
 // builtinSecrets are the objects by which a built-in secret service brings the Secrets of an assignment.
-func builtinSecrets(service string, subject Subject) []folder.Object {
-	name := secretName(subject.Assignment.Target.Target)
-	if len(subject.Secrets) == 0 || name == "" {
+func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.Object) {
+	if len(subject.Secrets) == 0 {
 		return nil
 	}
-	kind := secretservice.Named(service).Kind
-	return appendReconciled(nil, identity{kind.Group, kind.Kind, subject.Assignment.Namespace, name})
+	if name := secretName(subject.Assignment.Target.Target); name != "" {
+		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, subject.Assignment.Namespace, name})
+	}
+	if values := t.valuesSecretOf(subject); values != nil {
+		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, values["namespace"].(string), values["name"].(string)})
+	}
+	return objects
 }
 
 // appendReconciled appends an object if it is one of a reconciler.

@@ -59,13 +59,16 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	if !ok {
 		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
 	}
+	if wrong := t.referenceProblems(host, subject); wrong != nil {
+		return nil, wrong
+	}
 	if subject.Assignment.Target.Target.ManifestsPending {
 		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
 			return nil, problems.outside
 		}
 		return nil, ErrUnknown
 	}
-	if err := t.problemsOn(host, subject.Assignment); err != nil {
+	if err := errors.Join(t.problemsOn(host, subject.Assignment), t.secretFormProblem(host, subject)); err != nil {
 		return nil, err
 	}
 	runner := t.runners.Get().(*runner)
@@ -77,7 +80,6 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	unknown := false
 	arranged := t.arranged[subject.Assignment]
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
-	_, secretsAreWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.Secret()
 	for _, template := range host.templates {
 		switch template.kind {
 		case "namespace", "policy":
@@ -89,7 +91,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 				continue
 			}
 		case "secret":
-			if len(subject.Secrets) == 0 || !secretsAreWritten {
+			if len(subject.Secrets) == 0 || secretName(subject.Assignment.Target.Target) == "" && t.valuesSecretOf(subject) == nil {
 				continue
 			}
 		}

@@ -230,7 +230,8 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 	case "secret":
 		key.configVersion, key.parameters = subject.ConfigVersion, host.storesID
 		key.target = secretName(assignment.Target.Target)
-		return key, subject.ConfigVersion != ""
+		_, amongValues := assignment.Target.Target.Manifests.ConfigAs.Values()
+		return key, subject.ConfigVersion != "" && !amongValues
 	case "reconciler":
 		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
 			return key, false
