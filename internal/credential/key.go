@@ -116,33 +116,46 @@ func isLiteral(kind kind, text string) bool {
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
 }
 
-// assignment is a key with its value, in YAML, JSON, TOML, properties, an environment file or a connection string. A value
-// without quotes is one word to the end of its line or list, or of its part of a connection string.
-var assignment = regexp.MustCompile(`([A-Za-z][\w.-]*)["']?(?:` +
-	`[ \t]*[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')|` +
-	`(?:[ \t]*:[ \t]+|[ \t]*=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=))`)
+// assigned is what follows a key in YAML, JSON, TOML, properties, an environment file or a connection string. A value without
+// quotes is one word to the end of its line or list, or of its part of a connection string.
+var assigned = regexp.MustCompile(`^(?:[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')|` +
+	`(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=))`)
 
-// findPassword finds a literal under a key that says that it is a password, within a text. Comments are passed over.
+// userinfo is what follows the scheme of a URL with a password.
+var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
+
+// findPassword finds, within a text, a URL with a password, or a literal under a key that says that it is a password.
+// Of those in comments only URLs are found.
 func findPassword(text string) (rule string, at int) {
-	for offset := 0; offset < len(text); {
-		match := assignment.FindStringSubmatchIndex(text[offset:])
-		if match == nil {
-			break
+	for i := range len(text) {
+		if text[i] != ':' && text[i] != '=' {
+			continue
 		}
-		at, end := offset+match[2], offset+match[3]
-		kind := kindOf(text[at:end])
-		for i := 4; kind != plain && i < len(match); i += 2 {
-			if match[i] < 0 {
-				continue
-			}
-			value, isQuoted := text[offset+match[i]:offset+match[i+1]], i < 8
-			if isLiteral(kind, value) && (isQuoted || !expression.MatchString(value)) && !isComment(text[:at]) {
-				return "password", at
-			}
+		if match := userinfo.FindStringSubmatch(text[i:]); match != nil && !isPlaceholder(match[1]) {
+			return "password-in-url", i
 		}
-		offset = end
+		key := strings.TrimRight(text[:i], " \t")
+		if quote := len(key) - 1; quote >= 0 && (key[quote] == '"' || key[quote] == '\'') {
+			key = key[:quote]
+		}
+		at := 1 + strings.LastIndexFunc(key, func(r rune) bool { return !isOfKey(r) })
+		kind := kindOf(key[at:])
+		if kind == plain {
+			continue
+		}
+		match := assigned.FindStringSubmatch(text[i:])
+		if match == nil || isComment(text[:at]) {
+			continue
+		}
+		if isLiteral(kind, match[1]) || isLiteral(kind, match[2]) || isLiteral(kind, match[3]) && !expression.MatchString(match[3]) {
+			return "password", at
+		}
 	}
 	return "", 0
+}
+
+func isOfKey(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' || r == '.'
 }
 
 // expression is a reference in a program, such as var.token.

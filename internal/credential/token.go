@@ -28,7 +28,6 @@ type rule struct {
 var ownRules = []*rule{
 	// Of a key, also a short one, or the beginning of one.
 	{id: "private-key", pattern: `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`, keywords: []string{"-----begin"}, shortest: 32},
-	{id: "password-in-url", pattern: `[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`, keywords: []string{"://"}, shortest: 7},
 }
 
 // tokens finds the rules that may find something in a text, by the first two characters of their keywords.

@@ -221,10 +221,10 @@ const hiddenValue = "canary-value-9f1c"
 // withValues is a fleet whose config containers hold something that nobody is to see.
 func withValues() map[string]any {
 	return map[string]any{"config_containers": []any{
-		map[string]any{"name": "all", "data": map[string]any{
+		map[string]any{"name": "all", "allow_plain": []any{"PASSWORD"}, "data": map[string]any{
 			"PASSWORD": hiddenValue, "nested": map[string]any{"list": []any{"x", hiddenValue}}, "text": "a " + hiddenValue + " b",
 		}},
-		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"PASSWORD": hiddenValue + "-large"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "allow_plain": []any{"PASSWORD"}, "data": map[string]any{"PASSWORD": hiddenValue + "-large"}},
 	}}
 }
 
