@@ -54,6 +54,10 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 		}
 		feedback.Finish()
 	}
+	if decryption := o.Object("decryption"); decryption != nil {
+		s.Decryption = &fleet.Decryption{Secret: decryption.Text("secret"), ServiceAccount: decryption.Text("service_account")}
+		decryption.Finish()
+	}
 	if registration := o.Object("registration"); registration != nil {
 		s.Registration = decodeRegistration(registration)
 	}

@@ -1,10 +1,14 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
@@ -45,5 +49,25 @@ func TestFluxFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 	}, "\n")
 	if got := names(objects); got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFluxDecryptsWhatFollowsTheFolders(t *testing.T) {
+	for want, decryption := range map[string]*fleet.Decryption{
+		"map[]":              nil,
+		"map[provider:sops]": {},
+		"map[provider:sops secretRef:map[name:sops-age]]":                         {Secret: "sops-age"},
+		"map[provider:sops secretRef:map[name:sops-age] serviceAccountName:sops]": {Secret: "sops-age", ServiceAccount: "sops"},
+	} {
+		settings := small("flux")
+		settings.Decryption = decryption
+		for _, object := range rendered(t, settings) {
+			if object.GetKind() != "Kustomization" {
+				continue
+			}
+			if got, found, _ := unstructured.NestedMap(object.Object, "spec", "decryption"); fmt.Sprint(got) != want || found != (decryption != nil) {
+				t.Errorf("%s has %v, want %s", object.ID(), got, want)
+			}
+		}
 	}
 }

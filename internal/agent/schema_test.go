@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -197,6 +198,9 @@ func everySetting() map[string]agent.Settings {
 		add("long names", func(s *agent.Settings) {
 			s.Cluster, s.ClusterType = strings.Repeat("c", 63), strings.Repeat("t", 63)
 		})
+		if reconciler == "flux" {
+			add("decryption", func(s *agent.Settings) { s.Decryption = &fleet.Decryption{Secret: "sops-age", ServiceAccount: "sops"} })
+		}
 		if reconciler == "flux" || reconciler == "argocd" {
 			for _, kind := range forge.Names() {
 				add("feedback to "+kind, func(s *agent.Settings) {

@@ -33,6 +33,8 @@ type Settings struct {
 	Install []Text
 	// Feedback says how the agent reports to a Git host; nil where it does not.
 	Feedback *Reporting
+	// Decryption is how the agent decrypts SOPS files of the folders; nil where it does not.
+	Decryption *fleet.Decryption
 	// Registration is how the hub reaches the cluster; only for a hub.
 	Registration *Registration
 	// Name is the name of the objects, or the first part of their names.
@@ -174,6 +176,23 @@ func (r *renderer) check() {
 	r.checkCredentials()
 	r.checkFeedback()
 	r.checkRegistration()
+	r.checkDecryption()
+}
+
+// checkDecryption finds decryption that the agent cannot do.
+func (r *renderer) checkDecryption() {
+	d := r.settings.Decryption
+	if d == nil {
+		return
+	}
+	if reason := r.settings.of().NoSOPS; reason != "" {
+		r.problem("decryption", "cannot be set: %s", reason)
+	}
+	for _, named := range []struct{ at, name string }{{"secret", d.Secret}, {"service_account", d.ServiceAccount}} {
+		if problem := fleet.CheckSubdomainName(named.name); named.name != "" && problem != "" {
+			r.problem("decryption."+named.at, "%q %s", named.name, problem)
+		}
+	}
 }
 
 // maxName leaves room for the suffixes of object names.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -47,6 +48,7 @@ func (r *renderer) values() map[string]any {
 	} else {
 		values["on_cluster"] = "true"
 	}
+	addDecryption(values, s.Decryption)
 	r.addFeedback(values)
 	addRegistration(values, cmp.Or(s.Registration, &Registration{}))
 	return values
@@ -91,6 +93,16 @@ func addRegistration(values map[string]any, to *Registration) {
 	if len(exec.Env) > 0 {
 		values["registration.env"] = exec.Env
 	}
+}
+
+// addDecryption adds the values about SOPS files; all are empty where the agent decrypts none.
+func addDecryption(values map[string]any, by *fleet.Decryption) {
+	provider := ""
+	if by != nil {
+		provider = "sops"
+	}
+	by = cmp.Or(by, &fleet.Decryption{})
+	maps.Copy(values, map[string]any{"decryption.provider": provider, "decryption.secret": by.Secret, "decryption.service_account": by.ServiceAccount})
 }
 
 // addFeedback adds the values about commit statuses; feedback.url is empty where the agent sets none.

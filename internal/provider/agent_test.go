@@ -120,6 +120,28 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 		t.Fatal(said)
 	}
 
+	// What decrypts comes, changes and goes; when others add it, that is drift.
+	var plans []string
+	for _, decryption := range []any{map[string]any{"secret": "sops-age"}, map[string]any{"service_account": "sops"}, nil} {
+		configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"decryption": decryption}))
+		plans = append(plans, strings.Join(agentLines(appliedAgent(t, w, configuration)), "\n"))
+		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster")
+		got, _, _ := unstructured.NestedMap(live.Object, "spec", "decryption")
+		want := map[string]string{"map[secret:sops-age]": "map[provider:sops secretRef:map[name:sops-age]]", "map[service_account:sops]": "map[provider:sops serviceAccountName:sops]", "<nil>": "map[]"}
+		if fmt.Sprint(got) != want[fmt.Sprint(decryption)] {
+			t.Errorf("with %v the Kustomization has %v", decryption, got)
+		}
+	}
+	if !strings.Contains(plans[0], "Kustomization provider-life/flotilla-cluster") || !strings.Contains(plans[1], "Kustomization provider-life/flotilla-cluster") {
+		t.Errorf("the plans are %q", plans)
+	}
+	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"decryption":{"provider":"sops"}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(got, []string{`Kustomization provider-life/flotilla-cluster: spec.decryption was added, by "kubectl-edit"`}) {
+		t.Errorf("the drift is %q", got)
+	}
+
 	// Other content, and another name: what follows the folders goes without its pruning.
 	configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"interval": "30s", "name": "other"}))
 	plan = appliedAgent(t, w, configuration)
@@ -343,6 +365,8 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		"a misspelt credential":        {agent: map[string]any{"credentials_wo": map[string]any{"tokn": "canary"}}, at: "credentials_wo", want: `did you mean "token"?`},
 		"both":                         {agent: map[string]any{"credentials": map[string]any{"secret": "x"}}, at: "credentials", want: "cannot be set together with credentials"},
 		"a misspelt reference":         {agent: map[string]any{"credentials": map[string]any{"secrt": "x"}}, at: "credentials", want: `did you mean "secret"?`},
+		"decryption by Argo CD":        {agent: map[string]any{"reconciler": "argocd", "decryption": map[string]any{"secret": "sops-age"}}, at: "decryption", want: "decryption cannot be set: Argo CD decrypts nothing without a plugin"},
+		"a misspelt key for SOPS":      {agent: map[string]any{"decryption": map[string]any{"secrt": "x"}}, at: "decryption", want: `did you mean "secret"?`},
 		"a duration":                   {agent: map[string]any{"interval": "5"}, at: "interval", want: "interval"},
 		"timeouts":                     {agent: map[string]any{"timeouts": map[string]any{"create": "x"}}, at: "timeouts", want: "must be a duration"},
 		"another's object":             {at: "force", want: `Cluster "edge-1": Kustomization provider-bad/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest".`},

@@ -3,7 +3,7 @@ package reconciler
 const (
 	argoGroup      = "argoproj.io"
 	argoMissing    = "Argo CD is not installed there; install = its manifests/install.yaml brings it"
-	argoNoSOPS     = "Argo CD decrypts nothing without a plugin" + insteadOfSOPS
+	argoNoSOPS     = "Argo CD decrypts nothing without a plugin"
 	argoNoValues   = "Argo CD renders charts before they are on a cluster, and reads no Secrets there"
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )

@@ -16,7 +16,7 @@ const (
 var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", Namespace: "config-management-system",
 	Reserved: []string{"config-management-monitoring", "resource-group-system"},
-	NoSOPS:   "Config Sync decrypts nothing" + insteadOfSOPS,
+	NoSOPS:   "Config Sync decrypts nothing",
 	// A label has the name behind "config-management-system_".
 	LongestName: 38,
 	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true, NoFolder: noFolderSync,

@@ -45,7 +45,7 @@ type Reconciler struct {
 	// NoVariable says why a key of the configuration and its value, which may be no text, cannot replace a variable in
 	// manifests; "" where they can. It is nil where variables are not replaced.
 	NoVariable func(key, value string, isText bool) string
-	// NoSOPS says why it cannot decrypt SOPS files, and what to do instead; "" where it can.
+	// NoSOPS says why it cannot decrypt SOPS files; "" where it can.
 	NoSOPS string
 	// SecretValues is how a chart gets values from a Secret; nil where it cannot. NoSecretValues says why it cannot.
 	SecretValues   *SecretValues
@@ -157,9 +157,6 @@ type Reference struct {
 	// Optional says that an object may have none, and yet has content.
 	Optional bool
 }
-
-// insteadOfSOPS is the end of [Reconciler.NoSOPS].
-const insteadOfSOPS = "; give a SealedSecret there, or references to a store, in secrets"
 
 // DefaultAgent is the reconciler of an agent that names none.
 const DefaultAgent = "flux"

@@ -3,6 +3,6 @@ package reconciler
 // zarf deploys packages. It has no objects on a cluster that would say what runs.
 var zarf = Reconciler{
 	Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"},
-	NoSOPS:    "Zarf decrypts nothing" + insteadOfSOPS,
+	NoSOPS:    "Zarf decrypts nothing",
 	Unordered: func(Manifests, Manifests, bool) string { return "a Zarf package is deployed by hand" },
 }

@@ -80,7 +80,8 @@ func (a *encryptedArranger) check(one encryptedIn, references bool) {
 	if one.file.Method == encrypted.SOPS {
 		where := fmt.Sprintf("cluster type %q", clusterType.Name)
 		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
-			a.report(one.file, where, "is encrypted with SOPS, but reaches %s: "+host.reconciler.NoSOPS)
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %s: "+host.reconciler.NoSOPS+
+				"; give a SealedSecret there, or references to a store, in secrets")
 		} else if clusterType.Decryption == nil {
 			a.report(one.file, where, "is encrypted with SOPS, but reaches %s, whose agent has no key for it: set the cluster type's decryption")
 		}

@@ -158,7 +158,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.C
 	}
 	for name, attribute := range map[string]attr.Value{
 		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "environment": m.Environment, "name": m.Name, "namespace": m.Namespace,
-		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install,
+		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install, "decryption": m.Decryption,
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}

@@ -117,6 +117,12 @@ var definition = schema.Schema{
 				"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
 				"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
 		},
+		"decryption": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it (`flotilla_cluster_type.edge.decryption`): " +
+				"`{secret, service_account}`, the names of a Secret with the keys, which you put into the agent's namespace, and of a service account there that may " +
+				"use the keys of a cloud; `{}` is what the agent itself may use. For Flux only.",
+		},
 		"wait": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
@@ -176,6 +182,7 @@ type agentModel struct {
 	SecretsVersion types.Int64   `tfsdk:"credentials_wo_version"`
 	Credentials    types.Dynamic `tfsdk:"credentials"`
 	Feedback       types.Dynamic `tfsdk:"feedback"`
+	Decryption     types.Dynamic `tfsdk:"decryption"`
 	Wait           types.Bool    `tfsdk:"wait"`
 	OnDestroy      types.String  `tfsdk:"on_destroy"`
 	OnUnreachable  types.String  `tfsdk:"on_unreachable"`

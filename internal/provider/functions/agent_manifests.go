@@ -33,6 +33,8 @@ var agentManifestsDefinition = function.Definition{
 		"* `install`: the agent's own manifests, if it is not installed otherwise: a text, or a list or map of texts.\n" +
 		"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is " +
 		forge.Listed("`") + "; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
+		"* `decryption`: how the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it: `{secret, service_account}`, both in the " +
+		"namespace of the agent; `{}` is what the agent itself may use. For Flux only.\n" +
 		"* `environment`, `registration`: for `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, token | client_certificate, client_key | " +
 		"exec | aws, tls_server_name, insecure, labels}`, with `exec = {command, args, env, api_version}` and `aws = {cluster_name, role_arn}`.\n" +
 		"* `name` (`flotilla`), `namespace` (the agent's), `interval` (`\"1m\"`), `timeout` (`\"5m\"`).\n\n" +
