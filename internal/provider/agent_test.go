@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -138,7 +139,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"decryption":{"provider":"sops"}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(got, []string{`Kustomization provider-life/flotilla-cluster: spec.decryption was added, by "kubectl-edit"`}) {
+	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(got, []string{`Kustomization provider-life/flotilla-cluster: spec.decryption changed, by "kubectl-edit"`}) {
 		t.Errorf("the drift is %q", got)
 	}
 
@@ -365,7 +366,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		"a misspelt credential":        {agent: map[string]any{"credentials_wo": map[string]any{"tokn": "canary"}}, at: "credentials_wo", want: `did you mean "token"?`},
 		"both":                         {agent: map[string]any{"credentials": map[string]any{"secret": "x"}}, at: "credentials", want: "cannot be set together with credentials"},
 		"a misspelt reference":         {agent: map[string]any{"credentials": map[string]any{"secrt": "x"}}, at: "credentials", want: `did you mean "secret"?`},
-		"decryption by Argo CD":        {agent: map[string]any{"reconciler": "argocd", "decryption": map[string]any{"secret": "sops-age"}}, at: "decryption", want: "decryption cannot be set: Argo CD decrypts nothing without a plugin"},
+		"decryption by Argo CD":        {agent: map[string]any{"reconciler": "argocd", "decryption": map[string]any{"secret": "sops-age"}}, at: "decryption", want: "Decryption cannot be set: Argo CD decrypts nothing without a plugin"},
 		"a misspelt key for SOPS":      {agent: map[string]any{"decryption": map[string]any{"secrt": "x"}}, at: "decryption", want: `did you mean "secret"?`},
 		"a duration":                   {agent: map[string]any{"interval": "5"}, at: "interval", want: "interval"},
 		"timeouts":                     {agent: map[string]any{"timeouts": map[string]any{"create": "x"}}, at: "timeouts", want: "must be a duration"},
