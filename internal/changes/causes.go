@@ -146,7 +146,7 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*object)) 
 	}
 	for _, one := range []string{
 		"reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
-		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default",
+		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default", "secret/" + clusterType.SecretService,
 	} {
 		add(e.changed[objectName{byTemplate, one}])
 	}
@@ -214,11 +214,8 @@ func (e *explainer) derive(by derivation) *object {
 	if e.derived[by] == nil {
 		made := &object{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
-			data, _ := dataKeys(e.after.Config[by.container])
-			made.shown, made.keys = configRole, map[string]bool{}
-			for key := range data {
-				made.keys[key] = true
-			}
+			all := &object{cause: cause{byContainer, by.container, isNew}} // all of its keys differ
+			made.keys, made.shown = changedKeys(all, nil, e.after.Config), shownOf(all, nil, e.after.Config)
 		}
 		e.derived[by] = made
 	}
@@ -241,7 +238,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 	}
 	var exact, shown, all []cause
 	at, config := key.segments, asked.role == configRole
-	if config || slices.ContainsFunc(at, ofConfig.MatchString) {
+	if config || asked.role == secretRole || slices.ContainsFunc(at, ofConfig.MatchString) {
 		for _, object := range by.objects {
 			if slices.ContainsFunc(at, func(segment string) bool { return object.keys[segment] }) {
 				exact = append(exact, object.cause)
@@ -252,7 +249,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 		holds := slices.ContainsFunc(at, ofConfig.MatchString)
 		for _, object := range by.objects {
 			isShown := object.shown&asked.role != 0
-			if object.keys != nil || object.cause.kind == byContainer {
+			if (object.keys != nil || object.cause.kind == byContainer) && asked.role != secretRole && asked.role != encryptedRole {
 				isShown = holds || config && (len(at) == 0 || object.keys == nil)
 			}
 			switch {

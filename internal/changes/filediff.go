@@ -44,7 +44,7 @@ func diffOf(name string, before, after *File) *fileDiff {
 		return &fileDiff{file: name, keys: []keyChange{{text: "file removed"}}}
 	}
 	if len(before.Content)+len(after.Content) <= maxParsed {
-		found := &collector{config: roleOf(name) == configRole}
+		found := &collector{config: roleOf(name) == configRole, secrets: roleOf(name) == secretRole}
 		if found.texts(name, string(before.Content), string(after.Content)) && len(found.keys) > 0 {
 			return &fileDiff{file: name, keys: found.keys, more: found.more}
 		}
@@ -76,6 +76,8 @@ type collector struct {
 	at     []string // the path that is being compared
 	kind   string   // of the document that is being compared, where the file has several
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
+	// secrets says whether the file is one of references to secrets, so that lists in it are by the keys of a Secret.
+	secrets bool
 }
 
 // texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
@@ -140,6 +142,12 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	case []any:
+		if after, ok := after.([]any); ok && c.secrets {
+			if one, other := bySecretKey(before), bySecretKey(after); one != nil && other != nil {
+				c.values(one, other)
+				return
+			}
+		}
 		if after, ok := after.([]any); ok && len(before) == len(after) {
 			for i := range before {
 				c.atSegment(index(i), func() { c.values(before[i], after[i]) })
@@ -156,6 +164,27 @@ func (c *collector) values(before, after any) {
 		}
 	}
 	c.differs("")
+}
+
+// secretKeys are what elements of a list call the key of a Secret, in ExternalSecrets and in SecretProviderClasses.
+var secretKeys = []string{"secretKey", "key"}
+
+// bySecretKey returns the elements of a list by the key of a Secret that each names; nil where one has none, or one of another.
+func bySecretKey(list []any) map[string]any {
+	elements := make(map[string]any, len(list))
+	for _, element := range list {
+		object, _ := element.(map[string]any)
+		for _, name := range secretKeys {
+			if key, ok := object[name].(string); ok {
+				elements[key] = element
+				break
+			}
+		}
+	}
+	if len(elements) < len(list) || len(list) == 0 {
+		return nil
+	}
+	return elements
 }
 
 // differentKeys returns the keys, sorted, whose values may differ: scalars that are equal are left out.

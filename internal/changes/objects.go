@@ -3,6 +3,7 @@ package changes
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,17 +56,25 @@ const (
 	namespaceRole
 	configRole
 	policyRole
-	allRoles = reconcilerRole | namespaceRole | configRole | policyRole
+	secretRole
+	encryptedRole // a file that somebody else has encrypted, which no template renders
+	allRoles      = reconcilerRole | namespaceRole | configRole | policyRole | secretRole
 )
 
 // rolesOfType are the files of the types of template.
 var rolesOfType = map[string]roles{
-	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole,
+	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole, "secret": secretRole,
 }
 
 // roleOf returns the role of a file of an assignment's folder, by its name; 0 for any other file.
 func roleOf(file string) roles {
 	called, _, _ := strings.Cut(file, ".")
+	switch {
+	case called == "platform-secrets":
+		return secretRole
+	case strings.HasPrefix(called, "encrypted-"):
+		return encryptedRole
+	}
 	return rolesOfType[strings.TrimPrefix(called, "platform-")]
 }
 
@@ -73,7 +82,8 @@ func roleOf(file string) roles {
 // deployment target.
 var rolesOfField = map[string]roles{
 	"reconciler": reconcilerRole, "parameters": reconcilerRole, "manifests": reconcilerRole, "requires": reconcilerRole,
-	"namespace_service": namespaceRole | policyRole, "config_type": configRole,
+	"namespace_service": namespaceRole | policyRole, "config_type": configRole, "decryption": reconcilerRole,
+	"secret_service": secretRole, "secret_stores": secretRole,
 	"labels": reconcilerRole | namespaceRole | policyRole, "workspace": reconcilerRole | namespaceRole | policyRole,
 	"cluster_type": allRoles, "namespace": allRoles,
 }
@@ -147,6 +157,7 @@ func compareVersions(before, after *Version) differences {
 			object.cause.name, object.shown = called, rolesOfType[ofType]
 		case byContainer:
 			object.keys = changedKeys(object, before.Config, after.Config)
+			object.shown = shownOf(object, before.Config, after.Config)
 		case byPolicy:
 			object.shown = 0
 		case byWorkspace:
@@ -230,25 +241,54 @@ func targetsOf(v *Version) []target {
 	return all
 }
 
-// container is a config container with the digest of its data, which the model does not have.
+// container is a config container with the digests of its data and of what it has beside them, which the model does not have.
 type container struct {
 	fleet.ConfigContainer
-	Data string `json:"data"`
+	Data    string `json:"data"`
+	Secrets string `json:"secrets,omitempty"`
 }
 
 func containersOf(v *Version) []container {
 	all := make([]container, len(v.Fleet.ConfigContainers))
 	for i, one := range v.Fleet.ConfigContainers {
-		all[i] = container{one, digestOf(v.Config[one.Name])}
+		all[i] = container{one, digestOf(v.Config[one.Name]), secretsDigest(v.Config[fleet.SecretsEntry(one.Name)])}
 	}
 	return all
 }
 
-// changedKeys returns the top-level keys whose values the container can have changed; nil where its data is not known
-// as JSON.
+// changedKeys returns the top-level keys whose values or references the container can have changed; nil where its data is not
+// known as JSON.
 func changedKeys(container *object, before, after map[string]string) map[string]bool {
-	old, ok := dataKeys(digestOf(before[container.cause.name]))
-	wanted, wantedOK := dataKeys(digestOf(after[container.cause.name]))
+	data, ok := changedIn(container, container.cause.name, digestOf, before, after)
+	references, referencesOK := changedIn(container, fleet.SecretsEntry(container.cause.name), secretsDigest, before, after)
+	if !ok || !referencesOK {
+		return nil
+	}
+	maps.Copy(data, references)
+	return data
+}
+
+// shownOf returns the files that show what a container has changed, apart from those with its values.
+func shownOf(container *object, before, after map[string]string) (shown roles) {
+	references, ok := changedIn(container, fleet.SecretsEntry(container.cause.name), secretsDigest, before, after)
+	if !ok {
+		return configRole | secretRole | encryptedRole
+	}
+	if references[encryptedFiles] {
+		shown = encryptedRole
+		delete(references, encryptedFiles)
+	}
+	if len(references) > 0 {
+		shown |= secretRole
+	}
+	return shown | configRole
+}
+
+// changedIn returns the keys of one entry of the configuration that the container can have changed; ok is false where the entry
+// is not known as JSON.
+func changedIn(container *object, entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
+	old, ok := dataKeys(digest(before[entry]))
+	wanted, wantedOK := dataKeys(digest(after[entry]))
 	switch container.cause.how {
 	case isNew:
 		old, ok = nil, true
@@ -256,10 +296,10 @@ func changedKeys(container *object, before, after map[string]string) map[string]
 		wanted, wantedOK = nil, true
 	}
 	if !ok || !wantedOK {
-		return nil
+		return nil, false
 	}
 	all := container.has("labels", "priority", "from_config_map")
-	keys := map[string]bool{}
+	keys = map[string]bool{}
 	for _, key := range unionOfKeys(old, wanted) {
 		one, had := old[key]
 		other, has := wanted[key]
@@ -267,10 +307,10 @@ func changedKeys(container *object, before, after map[string]string) map[string]
 			keys[key] = true
 		}
 	}
-	return keys
+	return keys, true
 }
 
-// dataKeys returns the top-level keys of a container's data, or of its digest.
+// dataKeys returns the top-level keys of a container's data, or of a digest.
 func dataKeys(text string) (map[string]json.RawMessage, bool) {
 	text = strings.TrimPrefix(text, digestMark)
 	if !strings.HasPrefix(text, "{") {
