@@ -39,11 +39,15 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 		want   string // the line of the file
 	}{
 		"a version": {
-			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) { secrets["east"].References["DB_PASSWORD"].Version = "4" },
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["east"].References["DB_PASSWORD"].Version = "4"
+			},
 			`platform-secrets.yaml: spec.data.DB_PASSWORD.remoteRef.version, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
 		},
 		"another secret": {
-			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) { secrets["platform"].References["TOKEN"].Key = "other" },
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["platform"].References["TOKEN"].Key = "other"
+			},
 			`platform-secrets.yaml: spec.data.TOKEN.remoteRef.key, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
 		},
 		"one more, before the others": {

@@ -189,7 +189,7 @@ func (r *run) matches(host, target int32) bool {
 // dependsOnConfigOnly says whether the rule has the same outcome for all assignments with the same values.
 func (r *run) dependsOnConfigOnly() bool {
 	for name := range r.names {
-		if name != "config" && name != "environment" {
+		if name != "config" && name != "secrets" && name != "environment" {
 			return false
 		}
 	}

@@ -81,9 +81,9 @@ var (
 
 // vocabulary is all variables of rules, with their names and classes.
 type vocabulary struct {
-	assignment, host, target, workspace, manifests, taint, limit *class
-	all                                                          map[string]*class
-	variables                                                    []variable
+	assignment, host, target, workspace, manifests, taint, limit, secret *class
+	all                                                                  map[string]*class
+	variables                                                            []variable
 }
 
 // variable is a variable of rules.
@@ -211,8 +211,14 @@ func newVocabulary() *vocabulary {
 		{"config_containers", texts, "names of the config containers that reach it, in the order of merging", func(a assignmentSubject) any { return a.containers() }},
 		{"config_version", cel.StringType, "version of its snapshot", func(a assignmentSubject) any { return a.version() }},
 	})
+	v.secret = newClass("SecretReference", []field[fleet.SecretReference]{
+		{"store", cel.StringType, "the store, as the fleet calls it", func(r fleet.SecretReference) any { return r.Store }},
+		{"key", cel.StringType, "name of the secret in the store", func(r fleet.SecretReference) any { return r.Key }},
+		{"property", cel.StringType, "part of the secret, or empty", func(r fleet.SecretReference) any { return r.Property }},
+		{"version", cel.StringType, "version of the secret, or empty", func(r fleet.SecretReference) any { return r.Version }},
+	})
 	v.all = map[string]*class{}
-	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment} {
+	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret} {
 		v.all[c.name] = c
 	}
 	v.variables = []variable{
@@ -222,6 +228,7 @@ func newVocabulary() *vocabulary {
 		{"target", v.target.kind, "a deployment target"},
 		{"assignment", v.assignment.kind, "a deployment target on a host"},
 		{"config", free, "the values of the assignment's snapshot"},
+		{"secrets", cel.MapType(cel.StringType, v.secret.kind), "the references to secrets of the assignment's snapshot, by key"},
 		{"object", free, "a Kubernetes object of the assignment's folder"},
 	}
 	return v

@@ -59,7 +59,7 @@ func overOf(names map[string]bool) Over {
 	switch {
 	case names["object"]:
 		return OverObjects
-	case names["assignment"], names["config"], names["host"] && (names["target"] || names["workspace"]):
+	case names["assignment"], names["config"], names["secrets"], names["host"] && (names["target"] || names["workspace"]):
 		return OverAssignments
 	case names["host"]:
 		return OverHosts
@@ -109,7 +109,7 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 		}
 	}
 	if r.Match.Workspace != "" {
-		needs("workspace", "workspaces", append([]Over{OverWorkspaces}, withTargets...), "workspace, target, assignment, config or object")
+		needs("workspace", "workspaces", append([]Over{OverWorkspaces}, withTargets...), "workspace, target, assignment, config, secrets or object")
 	}
 	for _, selector := range []struct {
 		name     string
@@ -126,9 +126,9 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 			continue
 		}
 		if selector.ofHosts {
-			needs(selector.name, "hosts", withHosts, "host, assignment, config or object")
+			needs(selector.name, "hosts", withHosts, "host, assignment, config, secrets or object")
 		} else {
-			needs(selector.name, "deployment targets", withTargets, "target, assignment, config or object")
+			needs(selector.name, "deployment targets", withTargets, "target, assignment, config, secrets or object")
 		}
 		requirements, wrong := selector.selector.Compile()
 		*selector.compiled = requirements

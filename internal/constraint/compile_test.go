@@ -43,7 +43,7 @@ func TestARuleThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 
 		{
 			fleet.Constraint{Expression: `host.name != ""`, Match: fleet.ConstraintMatch{WorkloadSelector: all}},
-			`match.workload_selector: selects deployment targets, and the rule is evaluated over hosts: name target, assignment, config or object in the expression, or leave this out`,
+			`match.workload_selector: selects deployment targets, and the rule is evaluated over hosts: name target, assignment, config, secrets or object in the expression, or leave this out`,
 		},
 		{
 			fleet.Constraint{Expression: `target.name != ""`, Match: fleet.ConstraintMatch{ClusterSelector: all, ClusterTypeSelector: all}},

@@ -3,15 +3,15 @@
 //
 // The variables in its expressions decide what a rule is evaluated over:
 //
-//	object                           each rendered document of each assignment
-//	assignment, config, host+target  each assignment
-//	host                             each host
-//	target                           each deployment target
-//	workspace                        each workspace
-//	environment alone, or nothing    the fleet, once
+//	object                                    each rendered document of each assignment
+//	assignment, config, secrets, host+target  each assignment
+//	host                                      each host
+//	target                                    each deployment target
+//	workspace                                 each workspace
+//	environment alone, or nothing             the fleet, once
 //
-// Other variables follow from these: with object there is its assignment, with assignment its host, deployment target and
-// config, with target its workspace.
+// Other variables follow from these: with object there is its assignment, with assignment its host, deployment target,
+// config and secrets, with target its workspace.
 package constraint
 
 import (

@@ -58,7 +58,7 @@ func FieldRows() []string {
 		class *class
 	}{
 		{"workspace", v.workspace}, {"workspace.limit_range[…]", v.limit}, {"host", v.host}, {"host.taints[…]", v.taint},
-		{"target", v.target}, {"target.manifests", v.manifests}, {"assignment", v.assignment},
+		{"target", v.target}, {"target.manifests", v.manifests}, {"assignment", v.assignment}, {"secrets[…]", v.secret},
 	} {
 		for _, field := range of.class.fields {
 			rows = append(rows, fmt.Sprintf("| `%s.%s` | %s | %s |", of.path, field.name, field.kind, field.doc))

@@ -31,7 +31,7 @@ func (l *language) refer(r *rule, e *compiled) {
 			}
 		}
 	}
-	r.needs.Config = r.needs.Config || r.names["config"]
+	r.needs.Config = r.needs.Config || r.names["config"] || r.names["secrets"]
 	r.needs.Objects = r.needs.Objects || r.names["object"]
 }
 

@@ -132,6 +132,19 @@ func (v *values) config(snapshot *hydrate.Snapshot) any {
 	return v.unknownConfig(snapshot)
 }
 
+// secrets returns the references of a snapshot, or an unknown value.
+func (v *values) secrets(snapshot *hydrate.Snapshot) any {
+	if snapshot == nil || !snapshot.Known {
+		return v.unknownConfig(snapshot)
+	}
+	references := snapshot.Secrets()
+	all := make(map[string]any, len(references))
+	for key, reference := range references {
+		all[key] = v.object(v.vocabulary.secret, reference)
+	}
+	return all
+}
+
 func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	var waits []string
 	if snapshot != nil && v.subjects.Config != nil {
@@ -158,7 +171,7 @@ type variables struct {
 	*values
 	workspace, host, target ref.Val
 	assignment              ref.Val // nil until it is read
-	config                  any     // likewise
+	config, secrets         any     // likewise
 	object                  map[string]any
 
 	of       *schedule.Assignment
@@ -186,6 +199,11 @@ func (v *variables) ResolveName(name string) (any, bool) {
 			v.config = v.values.config(v.snapshot)
 		}
 		return v.config, true
+	case "secrets":
+		if v.secrets == nil {
+			v.secrets = v.values.secrets(v.snapshot)
+		}
+		return v.secrets, true
 	case "object":
 		return v.object, true
 	}
@@ -200,5 +218,5 @@ func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
 	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.values.snapshot(i)
-	v.assignment, v.config, v.object = nil, nil, nil
+	v.assignment, v.config, v.secrets, v.object = nil, nil, nil, nil
 }
