@@ -69,7 +69,7 @@ func TestAgents(t *testing.T) {
 	}
 	w := &world{}
 	w.step(t, "", "Kubernetes API and Git host started", func() {
-		w.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+		w.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true, Secrets: true})
 		w.git = giteatest.Start(t)
 		startNodes(t, w.cluster)
 	})
@@ -93,6 +93,12 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.stages(t, agent)
 				})
+				if _, ok := agent.(flux); ok {
+					t.Run("secrets", func(t *testing.T) {
+						t.Parallel()
+						w.rotates(t, agent)
+					})
+				}
 				if argoCD, ok := agent.(argoCD); ok { // the Go module proxy has no helm-controller for Flux
 					t.Run("charts", func(t *testing.T) {
 						t.Parallel()
