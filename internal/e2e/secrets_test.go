@@ -57,10 +57,7 @@ resource "flotilla_assignment" "dev" {
   gitops_repo = { url = "%[3]s", branch = "dev" }
   evidence    = data.flotilla_compliance.dev.evidence
   rollout = {
-    stages = [
-      { name = "canary", cluster_selector = { match_labels = { ring = "canary" } }, soak = "2s" },
-      { name = "rest", cluster_selector = {} },
-    ]
+    stages = [{ name = "canary", cluster_selector = { match_labels = { ring = "canary" } }, soak = "2s" }]
   }
 }
 

@@ -15,9 +15,13 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rows := map[string][]reconciler.Kind{"any, where folders have them": reconciler.Suppliers()}
 	for name, row := range map[string]string{"flux": "Flux", "argocd": "Argo CD, also on a hub", "argocd-hub": "Argo CD, also on a hub", "fleet": "Rancher Fleet", "config-sync": "Config Sync"} {
+		rows[row] = reconciler.Named(name).Listed()
+	}
+	for row, kinds := range rows {
 		var resources []string
-		for _, kind := range reconciler.Named(name).Listed() {
+		for _, kind := range kinds {
 			resources = append(resources, "`"+kind.Resource+"`")
 		}
 		if want := "| " + row + " | " + strings.Join(resources, ", ") + " |\n"; !strings.Contains(string(text), want) {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -177,5 +178,20 @@ func TestATemplateCannotWriteTheSecretOfAnEncryptedFile(t *testing.T) {
 	want := `templates["own"]: reconciler template: drone/hello-dev/reconciler.yaml, line 1: Secret "db" is written twice, first in encrypted-db.yaml, line 1`
 	if findings := templates.Check(subject, files); len(findings) != 1 || findings[0].String() != want {
 		t.Errorf("%v, want %s", findings, want)
+	}
+}
+
+// A SealedSecret has a status, which says whether its Secret is there. A file of SOPS is that Secret.
+func TestSealedSecretsAreRecorded(t *testing.T) {
+	templates, subject := deployment{namespace: "shop"}.compile(t)
+	sealed, sops := encryptedFile(t, "sealed.yaml"), encryptedFile(t, "sops.yaml")
+	sops.Name = "db-2"
+	subject.Encrypted = []encrypted.File{sealed, sops}
+	files, err := templates.Render(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(templates.Objects(subject, files)); got != "[{Kustomization flux-system shop-hello-dev-ed71c438} {SealedSecret shop db}]" {
+		t.Error(got)
 	}
 }

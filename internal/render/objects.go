@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -35,6 +37,13 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 				}
 				objects = append(objects, file.objects...)
 			}
+		}
+	}
+	for i := range subject.Encrypted {
+		one := &subject.Encrypted[i]
+		if slices.ContainsFunc(files, func(file File) bool { return file.Name == one.FileName() }) { // else another folder has it
+			group, kind := one.Object()
+			objects = appendReconciled(objects, identity{group, kind, one.Namespace, one.Name})
 		}
 	}
 	return objects
