@@ -68,6 +68,10 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		files := snapshot.Encrypted()
 		return files, len(files) > 0 && len(snapshot.Secrets()) > 0
 	})...)
+	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
+		snapshot := r.Snapshots.Snapshots[i]
+		return snapshot.Secrets(), snapshot.Version, snapshot.DecidedBy
+	})...)
 	for _, finding := range wrong {
 		errors.add("Invalid rendering", finding.String())
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -148,7 +147,7 @@ func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
 		return
 	}
 	if err != nil {
-		rendering.failed[i] = problemsOf(err)
+		rendering.failed[i] = []string{err.Error()}
 		return
 	}
 	tree, err := git.TreeID(filesOf(rendered))
@@ -163,26 +162,6 @@ func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
 		rendering.checked[i] = true
 	}
 	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, rendered)
-}
-
-// problemsOf are the findings in an error, each by itself, so that what is wrong for several assignments is said once.
-func problemsOf(err error) []string {
-	var joined interface{ Unwrap() []error }
-	var listed fleet.Findings
-	var problems []string
-	switch {
-	case errors.As(err, &joined):
-		for _, one := range joined.Unwrap() {
-			problems = append(problems, problemsOf(one)...)
-		}
-	case errors.As(err, &listed):
-		for _, one := range listed {
-			problems = append(problems, one.String())
-		}
-	default:
-		problems = []string{err.Error()}
-	}
-	return problems
 }
 
 // Files renders one assignment.

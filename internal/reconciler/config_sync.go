@@ -14,7 +14,7 @@ const (
 
 // configSync is Config Sync 1.20 and later, on each cluster. Sources are fields of its objects.
 var configSync = Reconciler{
-	Name: "config-sync", Product: "Config Sync", Namespace: "config-management-system",
+	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla", Namespace: "config-management-system",
 	Reserved: []string{"config-management-monitoring", "resource-group-system"},
 	NoSOPS:   "Config Sync decrypts nothing",
 	// A label has the name behind "config-management-system_".

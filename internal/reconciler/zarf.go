@@ -2,7 +2,7 @@ package reconciler
 
 // zarf deploys packages. It has no objects on a cluster that would say what runs.
 var zarf = Reconciler{
-	Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"},
+	Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"}, NoSecretValues: "the values of a Zarf package are given when it is deployed",
 	NoSOPS:    "Zarf decrypts nothing",
 	Unordered: func(Manifests, Manifests, bool) string { return "a Zarf package is deployed by hand" },
 }

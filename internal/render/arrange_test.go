@@ -24,6 +24,9 @@ type neighbours struct {
 	workspaces []fleet.Workspace
 	targets    map[string]neighbour
 	decryption *fleet.Decryption
+
+	secretService string
+	stores        map[string]fleet.SecretStore
 }
 
 type neighbour struct {
@@ -42,7 +45,7 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	t.Helper()
 	f := &fleet.Fleet{
 		Environment: "dev", Workspaces: n.workspaces, Explicit: true, Templates: n.templates,
-		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap", Decryption: n.decryption}},
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap", Decryption: n.decryption, SecretService: n.secretService, SecretStores: n.stores}},
 		Clusters:     []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.targets)) {
@@ -79,6 +82,10 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	targetOf := func(i int) neighbour { return n.targets[scheduled.Assignments[i].Target.Workload.Name] }
 	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) ([]encrypted.File, bool) {
 		return targetOf(i).encrypted, len(targetOf(i).secrets) > 0
+	})...)
+	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
+		target := targetOf(i)
+		return target.secrets, fmt.Sprint(target.secrets), func(string) string { return "db" }
 	})...)
 	files = map[string]string{}
 	for i, assignment := range scheduled.Assignments {

@@ -130,7 +130,7 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 			`config_containers["other"].encrypted[1]: is of Secret "db" in namespace "shop", of which deployment target "api-dev" gets another file, from config container "db", ` +
 				`than deployment target "web-dev": give one of the Secrets another name`,
 		}},
-		"the Secret of references": {neighbours{targets: map[string]neighbour{"web": references}}, []string{
+		"the Secret of references": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{"web": references}}, []string{
 			at + `is of Secret "db", which the references to secrets of deployment target "web-dev" become: give one of the two another name`,
 		}},
 		"several": {neighbours{targets: map[string]neighbour{

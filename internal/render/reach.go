@@ -82,6 +82,12 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 		return
 	case c.objects != nil:
 		isOthers := func(owner string) bool { return owner != c.team.Name }
+		if object, isValues := strings.CutSuffix(name, valuesSuffix); isName && isValues && reach == reconciler.Secrets {
+			if i := slices.IndexFunc(c.objects[object], isOthers); i >= 0 {
+				c.report(path, "%q is the Secret with the values of a workload of workspace %q, which this workload of workspace %q cannot use", name, c.objects[object][i], c.team.Name)
+			}
+			return
+		}
 		if i := slices.IndexFunc(c.objects[name], isOthers); isName && reach == reconciler.Objects && i >= 0 {
 			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use", name, c.objects[name][i], c.team.Name)
 		}

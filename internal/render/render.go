@@ -59,16 +59,13 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	if !ok {
 		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
 	}
-	if wrong := t.referenceProblems(host, subject); wrong != nil {
-		return nil, wrong
-	}
 	if subject.Assignment.Target.Target.ManifestsPending {
 		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
 			return nil, problems.outside
 		}
 		return nil, ErrUnknown
 	}
-	if err := errors.Join(t.problemsOn(host, subject.Assignment), t.secretFormProblem(host, subject)); err != nil {
+	if err := t.problemsOn(host, subject.Assignment); err != nil {
 		return nil, err
 	}
 	runner := t.runners.Get().(*runner)

@@ -3,11 +3,8 @@ package render
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
@@ -68,7 +65,7 @@ func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
 	host := t.hosts[assignment.Host.ClusterType.Name]
 	below, among := assignment.Target.Target.Manifests.ConfigAs.Values()
-	if !among || len(subject.Secrets) == 0 || host == nil || noSecretValues(host, subject) != "" {
+	if !among || len(subject.Secrets) == 0 || host == nil || noSecretValues(host, subject.Secrets) != "" {
 		return nil
 	}
 	of := host.reconciler.SecretValues
@@ -96,116 +93,4 @@ func without(values map[string]any, below []string, references map[string]fleet.
 		delete(values, below[0])
 	}
 	return values
-}
-
-// noSecretValues says why the secrets of references cannot be among the values of a chart on a host; "" where they can.
-func noSecretValues(host *host, subject Subject) string {
-	switch {
-	case host.reconciler == nil:
-		return "how a reconciler template of your own gets values from a Secret is not known"
-	case host.reconciler.SecretValues == nil:
-		return host.reconciler.NoSecretValues
-	case host.service != nil && host.service.NoValues != "":
-		return host.service.NoValues
-	case host.service == nil || !host.service.NamespacedStores || host.reconciler.SecretValues.Namespace == "":
-		return ""
-	}
-	for _, key := range slices.Sorted(maps.Keys(subject.Secrets)) {
-		if name := subject.Secrets[key].Store; host.stores[name].Kind == secretservice.NamespacedStore {
-			return fmt.Sprintf("store %q is a %s, in the namespace of the workload, and %s reads values in %s", name, secretservice.NamespacedStore,
-				host.reconciler.Product, host.reconciler.SecretValues.Namespace)
-		}
-	}
-	return ""
-}
-
-// referenceProblems is what is wrong with the references to secrets that reach an assignment. What it says is the same for
-// all assignments on clusters of one type, so that it is said once.
-func (t *Templates) referenceProblems(host *host, subject Subject) error {
-	if len(subject.Secrets) == 0 {
-		return nil
-	}
-	clusterType := subject.Assignment.Host.ClusterType.Name
-	var found fleet.Findings
-	report := func(path *fleet.Path, format string, arguments ...any) {
-		found = append(found, fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
-	}
-	var root *fleet.Path
-	keys := slices.Sorted(maps.Keys(subject.Secrets))
-	if !host.hasSecrets {
-		at := root.Attribute("cluster_types").Key(clusterType).Attribute("secret_service")
-		for _, key := range keys {
-			report(at, "is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template "+
-				`of your own of type "secret"`, subject.containerOf(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
-		}
-		return found
-	}
-	first := subject.Secrets[keys[0]].Store
-	for _, key := range keys {
-		reference, path := subject.Secrets[key], root.Attribute("config_containers").Key(subject.containerOf(key)).Attribute("secrets").Key(key)
-		if len(validation.IsConfigMapKey(key)) > 0 {
-			report(path, `key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`, key)
-		}
-		store, known := host.stores[reference.Store]
-		if !known {
-			report(path.Attribute("store"), "cluster type %q has no store %q among its secret_stores%s", clusterType, reference.Store,
-				fleet.DidYouMean(reference.Store, slices.Sorted(maps.Keys(host.stores))))
-			continue
-		}
-		if host.service == nil {
-			continue
-		}
-		if host.service.OneStore && reference.Store != first {
-			report(path.Attribute("store"), "is %q, and the store of %q is %q: secret_service %q of cluster type %q gets all secrets of an assignment from one store",
-				reference.Store, keys[0], first, host.service.Name, clusterType)
-		}
-		if provider := host.service.Provider(secretservice.Store(store)); provider != nil {
-			if attribute, problem := provider.Cannot(secretservice.Store(store), secretservice.Reference(reference)); problem != "" {
-				report(path.Attribute(attribute), "%s; it is that of store %q of cluster type %q", problem, reference.Store, clusterType)
-			}
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	return found
-}
-
-// containerOf is the name of the config container that decides a key; "" where that is not known.
-func (s *Subject) containerOf(key string) string {
-	if s.Origin == nil {
-		return ""
-	}
-	return s.Origin(key)
-}
-
-// secretFormProblem is what is wrong with the forms in which references to secrets reach an assignment.
-func (t *Templates) secretFormProblem(host *host, subject Subject) error {
-	if len(subject.Secrets) == 0 {
-		return nil
-	}
-	target, clusterType := subject.Assignment.Target, subject.Assignment.Host.ClusterType.Name
-	forms, name := target.Target.Manifests.ConfigAs, secretName(target.Target)
-	path := targetPath(target)
-	isListed := slices.ContainsFunc(forms, func(form string) bool { return form == "secret" || strings.HasPrefix(form, "secret:") })
-	var found fleet.Findings
-	if _, among := forms.Values(); among && !isListed {
-		if reason := noSecretValues(host, subject); reason != "" {
-			found = append(found, fleet.Finding{Path: path.Attribute("config_as").String(), Message: fmt.Sprintf(
-				`"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart take the existing Secret %q`,
-				clusterType, reason, cmp.Or(name, defaultSecretName))})
-		}
-	} else if !among && name == "" {
-		found = append(found, fleet.Finding{Path: path.Attribute("config_as").String(), Message: `has no form for the references to secrets that reach it: add "secret"`})
-	}
-	for _, file := range subject.Encrypted {
-		if name != "" && file.Name == name {
-			found = append(found, fleet.Finding{Path: path.Attribute("config_as").String(), Message: fmt.Sprintf(
-				`an encrypted file is of the Secret %q, too: give that of the references another name, "secret:<name>"`, name)})
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	return found
 }

@@ -1,0 +1,161 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
+)
+
+// ArrangeSecrets finds references to secrets that cannot arrive where they reach, each once for all hosts. reach returns the
+// references that reach the assignment of a number, the version of its snapshot, and the container that decides a key.
+func (t *Templates) ArrangeSecrets(
+	assignments []*schedule.Assignment, reach func(i int) (references map[string]fleet.SecretReference, version string, origin func(key string) string),
+) fleet.Findings {
+	a := &secretArranger{
+		arranger: arranger{templates: t, seen: map[string]bool{}}, checked: map[checkedSecrets]bool{}, writers: map[namespaceOn][]*schedule.Assignment{},
+	}
+	for i, assignment := range assignments {
+		host := t.hosts[assignment.Host.ClusterType.Name]
+		references, version, origin := reach(i)
+		if host == nil || len(references) == 0 {
+			continue
+		}
+		if on := (checkedSecrets{host, version}); !a.checked[on] {
+			a.checked[on] = true
+			a.references(assignment.Host.ClusterType.Name, host, references, origin)
+		}
+		a.forms(host, assignment, references)
+		if assignment.Target.Target.Namespace != "" && host.service != nil && secretName(assignment.Target.Target) != "" {
+			on := namespaceOn{assignment.Host.Name, assignment.Namespace}
+			a.writers[on] = append(a.writers[on], assignment)
+		}
+	}
+	a.shared()
+	return a.findings
+}
+
+// checkedSecrets are references that were looked at on a host.
+type checkedSecrets struct {
+	host    *host
+	version string
+}
+
+type secretArranger struct {
+	arranger
+	checked map[checkedSecrets]bool
+	writers map[namespaceOn][]*schedule.Assignment // of a Secret, in a namespace that may be shared
+}
+
+func (a *secretArranger) report(path *fleet.Path, format string, arguments ...any) {
+	a.add(&a.findings, path, format, arguments...)
+}
+
+// references finds what is wrong with references on the clusters of a type.
+func (a *secretArranger) references(clusterType string, host *host, references map[string]fleet.SecretReference, origin func(key string) string) {
+	var root *fleet.Path
+	keys := slices.Sorted(maps.Keys(references))
+	if !host.hasSecrets {
+		for _, key := range keys {
+			a.report(root.Attribute("cluster_types").Key(clusterType).Attribute("secret_service"),
+				"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
+				origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
+		}
+		return
+	}
+	first := references[keys[0]].Store
+	for _, key := range keys {
+		reference, path := references[key], root.Attribute("config_containers").Key(origin(key)).Attribute("secrets").Key(key)
+		if len(validation.IsConfigMapKey(key)) > 0 {
+			a.report(path, `key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`, key)
+		}
+		store, known := host.stores[reference.Store]
+		if !known {
+			a.report(path.Attribute("store"), "cluster type %q has no store %q among its secret_stores%s", clusterType, reference.Store,
+				fleet.DidYouMean(reference.Store, slices.Sorted(maps.Keys(host.stores))))
+			continue
+		}
+		if host.service == nil {
+			continue
+		}
+		if host.service.OneStore && reference.Store != first {
+			a.report(path.Attribute("store"), "is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
+				reference.Store, keys[0], first, host.service.Name, clusterType)
+		}
+		if provider := host.service.Provider(secretservice.Store(store)); provider != nil {
+			if attribute, problem := provider.Cannot(secretservice.Store(store), secretservice.Reference(reference)); problem != "" {
+				a.report(path.Attribute(attribute), "%s; cluster type %q has it for store %q", problem, clusterType, reference.Store)
+			}
+		}
+	}
+}
+
+// forms finds forms of configuration in which references reach nothing.
+func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, references map[string]fleet.SecretReference) {
+	forms := assignment.Target.Target.Manifests.ConfigAs
+	if len(forms) == 0 {
+		return
+	}
+	path, clusterType := targetPath(assignment.Target).Attribute("config_as"), assignment.Host.ClusterType.Name
+	name := secretName(assignment.Target.Target)
+	_, among := forms.Values()
+	isListed := slices.ContainsFunc(forms, func(form string) bool { return form == "secret" || strings.HasPrefix(form, "secret:") })
+	switch reason := noSecretValues(host, references); {
+	case among && !isListed && reason != "":
+		a.report(path, `"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart use the existing Secret %q`,
+			clusterType, reason, cmp.Or(name, defaultSecretName))
+	case !among && name == "":
+		a.report(path, `has no form for the references to secrets that reach the deployment target: add "secret"`)
+	}
+}
+
+// noSecretValues says why the secrets of references cannot be among the values of a chart on a host; "" where they can.
+func noSecretValues(host *host, references map[string]fleet.SecretReference) string {
+	switch {
+	case host.reconciler == nil:
+		return "how a reconciler template of your own reads values from a Secret is not known"
+	case host.reconciler.SecretValues == nil:
+		return host.reconciler.NoSecretValues
+	case host.service == nil:
+		return ""
+	case host.service.NoValues != "" || host.reconciler.SecretValues.Namespace == "":
+		return host.service.NoValues
+	}
+	for _, key := range slices.Sorted(maps.Keys(references)) {
+		if name := references[key].Store; host.stores[name].Kind == secretservice.NamespacedStore {
+			return fmt.Sprintf("store %q is a %s, in the namespace of the workload, and %s reads values in %s", name, secretservice.NamespacedStore,
+				host.reconciler.Product, host.reconciler.SecretValues.Namespace)
+		}
+	}
+	return ""
+}
+
+// shared finds Secrets that two assignments would bring into the namespace that they share.
+func (a *secretArranger) shared() {
+	for _, on := range sortedKeys(a.writers, func(a, b namespaceOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		here := sortedByTarget(a.writers[on])
+		if host := here[0].Host; host.Cluster != nil {
+			here = slices.Concat(sortedByTarget(a.writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
+		}
+		first := map[string]*schedule.Assignment{}
+		for _, assignment := range here {
+			name := secretName(assignment.Target.Target)
+			if other := first[name]; other != nil && other.Target != assignment.Target {
+				a.report(targetPath(assignment.Target).Attribute("config_as"),
+					"deployment target %q has the Secret %q in namespace %q, too: give one of them another name, \"secret:<name>\"",
+					other.Target.Name, name, assignment.Namespace)
+			} else {
+				first[name] = assignment
+			}
+		}
+	}
+}
