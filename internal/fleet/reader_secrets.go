@@ -40,7 +40,7 @@ func (o *Object) secretReferences(attribute string) map[string]*SecretReference 
 		if len(validation.IsConfigMapKey(key)) > 0 {
 			o.reader.Report(path, `is not a key of a Secret: letters, digits, "-", "_" and ".", at most 253 of them`)
 		}
-		if _, twice := data[key]; twice {
+		if value, twice := data[key]; twice && value != nil && element != nil { // null removes what others give
 			o.reader.Report(path, "is a key of data, too, but a key is either a value or a secret: remove one of the two")
 		}
 		switch element.(type) {

@@ -3,6 +3,7 @@ package hydrate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -25,8 +26,21 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 			f.ConfigContainers = append(f.ConfigContainers, fleet.ConfigContainer{
 				Name: name, Priority: json.Number(fmt.Sprint(random.IntN(3))),
 			})
+			secrets := fleet.ContainerSecrets{References: map[string]*fleet.SecretReference{}}
+			data := anyObject(random, 3)
+			for range random.IntN(3) {
+				key := string(rune('a' + random.IntN(4)))
+				if delete(data, key); random.IntN(4) > 0 {
+					secrets.References[key] = &fleet.SecretReference{Store: "vault", Key: fmt.Sprint(random.IntN(2))}
+				} else {
+					secrets.References[key] = nil
+				}
+			}
+			if err := config.SetSecrets(&f.ConfigContainers[i], secrets); err != nil {
+				t.Fatal(err)
+			}
 			if random.IntN(10) > 0 {
-				text, err := fleet.CanonicalJSON(anyObject(random, 3))
+				text, err := fleet.CanonicalJSON(data)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,6 +61,10 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 			}
 			snapshot, got := composer.snapshot(members)
 			values, want, known := traced(mergeIndex, members)
+			secrets := takeReferences(values)
+			if known && !maps.Equal(snapshot.Secrets(), secrets) {
+				t.Fatalf("seed %d: references %v, want %v\n%v", seed, snapshot.Secrets(), secrets, config)
+			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("seed %d: ambiguities %v, want %v\n%v", seed, got, want, config)
 			}
@@ -91,6 +109,18 @@ func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambi
 		}
 	}
 	return values, found, known
+}
+
+// takeReferences takes the references from among values.
+func takeReferences(values map[string]any) map[string]fleet.SecretReference {
+	secrets := map[string]fleet.SecretReference{}
+	for key, value := range values {
+		if of, is := value.(reference); is {
+			secrets[key] = fleet.SecretReference(of)
+			delete(values, key)
+		}
+	}
+	return secrets
 }
 
 func canonicalOf(t *testing.T, value any) string {

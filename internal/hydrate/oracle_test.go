@@ -112,8 +112,60 @@ func plainRank(a, b fleet.ConfigContainer) int {
 	return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(len(a.Labels), len(b.Labels)))
 }
 
-// plainHydrate returns the tagged values, and whether another order of names would give others.
-func plainHydrate(t *testing.T, g *given, assignment *schedule.Assignment) (any, bool) {
+// composed is what containers give together.
+type composed struct {
+	values, secrets any // tagged
+	clash           bool
+}
+
+// plainCompose composes values and references apart. A null removes both; beside a value, or a reference, of the same container
+// it removes only the other.
+func plainCompose(t *testing.T, g *given, order []fleet.ConfigContainer) composed {
+	hydration := g.fleet.HydrationOrDefault()
+	made := composed{values: map[string]any{}, secrets: map[string]any{}}
+	for i := range order {
+		nulls, given, data := map[string]any{}, map[string]any{}, parseAll(t, []string{g.config[order[i].Name]})[0]
+		secrets, _, err := g.config.Secrets(&order[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, reference := range secrets.References {
+			if reference == nil {
+				nulls[key] = nil
+			} else {
+				given[key] = tagged{*reference, order[i].Name}
+			}
+		}
+		for key, value := range data {
+			if value == nil {
+				nulls[key] = nil
+				delete(data, key)
+			}
+		}
+		made.secrets = plainMerge(plainMerge(made.secrets, nulls, hydration), given, hydration)
+		maps.DeleteFunc(nulls, func(key string, _ any) bool { return data[key] != nil })
+		made.values = plainMerge(plainMerge(made.values, nulls, hydration), tag(data, order[i].Name), hydration)
+	}
+	for key := range made.secrets.(map[string]any) {
+		_, both := made.values.(map[string]any)[key]
+		made.clash = made.clash || both
+	}
+	return made
+}
+
+// text shows references as texts among the values.
+func (c composed) text() map[string]any {
+	values := untag(c.values).(map[string]any)
+	for key := range c.secrets.(map[string]any) {
+		values[key] = "some text"
+	}
+	return values
+}
+
+func (c composed) String() string { return fmt.Sprint(untag(c.values), untag(c.secrets)) }
+
+// plainHydrate returns what remains, and whether another order of names would give something else.
+func plainHydrate(t *testing.T, g *given, assignment *schedule.Assignment) (composed, bool) {
 	hydration := g.fleet.HydrationOrDefault()
 	var matched []fleet.ConfigContainer
 	for _, container := range g.fleet.ConfigContainers {
@@ -121,29 +173,22 @@ func plainHydrate(t *testing.T, g *given, assignment *schedule.Assignment) (any,
 			matched = append(matched, container)
 		}
 	}
-	compose := func(order []fleet.ConfigContainer) any {
-		var values any = map[string]any{}
-		for _, container := range order {
-			values = plainMerge(values, tag(parseAll(t, []string{g.config[container.Name]})[0], container.Name), hydration)
-		}
-		return values
-	}
 	slices.SortFunc(matched, func(a, b fleet.ConfigContainer) int {
 		if hydration.Precedence == "name" {
 			a.Labels, b.Labels = nil, nil
 		}
 		return cmp.Or(plainRank(a, b), cmp.Compare(a.Name, b.Name))
 	})
-	values, ambiguous := compose(matched), false
+	made, ambiguous := plainCompose(t, g, matched), false
 	if hydration.Precedence != "name" && len(matched) <= 5 {
-		want := canonical(t, untag(values))
+		want := made.String()
 		permute(slices.Clone(matched), 0, func(order []fleet.ConfigContainer) {
 			if !ambiguous && slices.IsSortedFunc(order, plainRank) {
-				ambiguous = canonical(t, untag(compose(order))) != want
+				ambiguous = plainCompose(t, g, order).String() != want
 			}
 		})
 	}
-	return values, ambiguous
+	return made, ambiguous
 }
 
 func permute[T any](list []T, from int, yield func([]T)) {
@@ -215,6 +260,7 @@ func randomFleet(random *rand.Rand) *given {
 		if random.IntN(4) == 0 {
 			g.priority(pick("1", "-1", "0", "1.0"))
 		}
+		g.secrets(randomReferences(random, object)...)
 	}
 	for i := range random.IntN(3) * random.IntN(2) * random.IntN(2) {
 		g.schema(fmt.Sprint("s", i), some("x", "workload"), pick(
@@ -250,12 +296,30 @@ func randomFleet(random *rand.Rand) *given {
 	return g
 }
 
+// randomReferences are references of a container, mostly at keys that are no values elsewhere.
+func randomReferences(random *rand.Rand, data map[string]any) []string {
+	var references []string
+	if random.IntN(3) > 0 {
+		return nil
+	}
+	for _, key := range []string{"d", "e", "f", string(rune('a' + random.IntN(3)))} {
+		if value, has := data[key]; random.IntN(2) == 0 || key < "d" && random.IntN(4) > 0 {
+			continue
+		} else if kind := random.IntN(4); kind == 0 || has && value != nil {
+			references = append(references, key+"=null")
+		} else {
+			references = append(references, fmt.Sprintf("%s=vault:db%d@%d", key, kind/3, kind%2))
+		}
+	}
+	return references
+}
+
 const randomFleets = 10_000
 
 func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 5))
-	ambiguities, violations, compiled := 0, 0, map[string]*jsonschema.Schema{}
+	ambiguities, violations, references, clashes, compiled := 0, 0, 0, 0, map[string]*jsonschema.Schema{}
 	for number := range randomFleets {
 		g := randomFleet(random)
 		result := g.hydrate(t)
@@ -265,12 +329,29 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 		}
 		for i, assignment := range g.assignments {
 			snapshot := result.Snapshots[i]
-			values, ambiguous := plainHydrate(t, g, assignment)
+			made, ambiguous := plainHydrate(t, g, assignment)
+			if clash := strings.Contains(report(result.Findings), "a key is either a value or a secret"); made.clash && !clash || clash && len(g.assignments) == 1 && !made.clash {
+				complaint("clash of "+assignment.Key(), report(result.Findings), made.clash)
+			}
+			if made.clash {
+				clashes++
+				continue
+			}
+			values := made.values
 			if want := canonical(t, untag(values)); snapshot.JSON != want || canonical(t, snapshot.Values()) != want {
 				complaint("values of "+assignment.Key(), snapshot.JSON, want)
 			}
+			want := map[string]fleet.SecretReference{}
+			for key, reference := range made.secrets.(map[string]any) {
+				want[key] = reference.(tagged).value.(fleet.SecretReference)
+			}
+			if !maps.Equal(snapshot.Secrets(), want) {
+				complaint("references of "+assignment.Key(), snapshot.Secrets(), want)
+			}
+			references += len(want)
 			origins, got := map[string]string{}, map[string]string{}
 			plainOrigins(values, "", origins)
+			plainOrigins(made.secrets, "", origins)
 			for pointer, origin := range snapshot.Provenance() {
 				if _, scalar := origins[pointer]; scalar { // the oracle does not say where what is empty comes from
 					got[pointer] = origin.Container
@@ -289,7 +370,7 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 			if g.fleet.Hydration.Lists == "replace" && strings.Contains(report(single.Warnings), "is ambiguous") != ambiguous {
 				complaint("ambiguity of "+assignment.Key(), report(single.Warnings), ambiguous)
 			}
-			valid := plainValid(g, assignment, untag(values), compiled)
+			valid := plainValid(g, assignment, made.text(), compiled)
 			if (len(single.Findings) == 0) != valid {
 				complaint("validity of "+assignment.Key(), report(single.Findings), valid)
 			}
@@ -301,8 +382,8 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 			}
 		}
 	}
-	if ambiguities < randomFleets/20 || violations < randomFleets/50 {
-		t.Errorf("%d ambiguities, %d violations: the fleets are too tame", ambiguities, violations)
+	if ambiguities < randomFleets/20 || violations < randomFleets/50 || references < randomFleets/5 || clashes < randomFleets/100 {
+		t.Errorf("%d ambiguities, %d violations, %d references, %d clashes: the fleets are too tame", ambiguities, violations, references, clashes)
 	}
 }
 
@@ -331,16 +412,20 @@ func TestOneChangedValueChangesTheVersionsThatItReachesAndNoOthers(t *testing.T)
 	changed := 0
 	for number := range randomFleets / 5 {
 		g := randomFleet(random)
-		before := g.hydrate(t)
 		container := g.fleet.ConfigContainers[random.IntN(len(g.fleet.ConfigContainers))].Name
 		data := parseAll(t, []string{g.config[container]})[0]
 		data[string(rune('a'+random.IntN(3)))] = json.Number("7")
 		g.config = maps.Clone(g.config)
+		delete(g.config, fleet.SecretsEntry(container)) // which may have the same key
+		before := g.hydrate(t)
 		g.config[container] = canonical(t, data)
 		after := g.hydrate(t)
 		for i, assignment := range g.assignments {
-			values, _ := plainHydrate(t, g, assignment)
-			same := canonical(t, untag(values)) == before.Snapshots[i].JSON
+			made, _ := plainHydrate(t, g, assignment)
+			if made.clash || strings.Contains(report(before.Findings), "a key is either a value or a secret") {
+				continue
+			}
+			same := canonical(t, untag(made.values)) == before.Snapshots[i].JSON
 			if (before.Snapshots[i].Version == after.Snapshots[i].Version) != same {
 				t.Fatalf("fleet %d, %s: versions %s and %s, values the same: %t",
 					number, assignment.Key(), before.Snapshots[i].Version, after.Snapshots[i].Version, same)

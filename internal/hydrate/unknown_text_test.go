@@ -1,7 +1,13 @@
 package hydrate_test
 
 import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 func TestOfAReferenceSchemasKnowOnlyThatItIsAText(t *testing.T) {
@@ -83,4 +89,77 @@ func TestAMissingSecretNamesTheContainersThatHaveIt(t *testing.T) {
 		`/P is required, and no container that matches has it; config container "west" has it, but asks for region=west`)
 	g = dev().container("c", nil, `{}`).secrets("P=vault:db").container("d", nil, `{}`).priority("1").secrets("P=null")
 	equal(t, "violations", breaking(t, g, `{"required":["P"]}`), `/P is required, but config container "d" removes it`)
+}
+
+// TestNoReferenceIsRefusedThatSomeTextWouldSatisfy reads random schemas, and refuses references only where the validator refuses
+// every text that could be in their place.
+func TestNoReferenceIsRefusedThatSomeTextWouldSatisfy(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(24, 24))
+	texts, refused, accepted := []string{"", "a", "b", "ba", "10.0.0.1"}, 0, 0
+	for range 2_000 {
+		document := map[string]any{}
+		for range 1 + random.IntN(2) {
+			maps.Copy(document, randomSchema(random, 3, true))
+		}
+		text := canonical(t, document)
+		found := breaking(t, dev().container("c", nil, `{"A":"a"}`).secrets("P=vault:p", "Q=vault:q"), text)
+		compiler := jsonschema.NewCompiler()
+		compiler.AssertFormat = true
+		if err := compiler.AddResource("schema:///schema.json", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		plain := compiler.MustCompile("schema:///schema.json")
+		fits := false
+		for _, p := range texts {
+			for _, q := range texts {
+				fits = fits || plain.Validate(map[string]any{"A": "a", "P": p, "Q": q}) == nil
+			}
+		}
+		if fits && found != "" {
+			t.Fatalf("%s\nrefuses references: %s", text, found)
+		}
+		if found == "" {
+			accepted++
+		} else {
+			refused++
+		}
+	}
+	if refused < 200 || accepted < 200 {
+		t.Errorf("%d refused, %d accepted: the schemas are too tame", refused, accepted)
+	}
+}
+
+// randomSchema is one of the whole of the values, or of one of them.
+func randomSchema(random *rand.Rand, depth int, whole bool) map[string]any {
+	pick := func(values ...any) any { return values[random.IntN(len(values))] }
+	next := func() any { return randomSchema(random, depth-1, whole) }
+	if depth > 0 {
+		switch random.IntN(7) {
+		case 0:
+			return map[string]any{"not": next()}
+		case 1:
+			return map[string]any{"anyOf": []any{next(), next()}}
+		case 2:
+			return map[string]any{"oneOf": []any{next(), next()}}
+		case 3:
+			return map[string]any{"allOf": []any{next(), next()}}
+		case 4:
+			return map[string]any{"if": next(), "then": next(), "else": next()}
+		}
+	}
+	if whole {
+		return pick(
+			map[string]any{"properties": map[string]any{pick("A", "P", "Q").(string): randomSchema(random, 2, false)}},
+			map[string]any{"additionalProperties": randomSchema(random, 2, false)},
+			map[string]any{"required": []any{pick("P", "Z")}},
+			map[string]any{"enum": []any{map[string]any{"A": "a", "P": "a", "Q": "b"}}},
+			map[string]any{"properties": map[string]any{"P": true}, "unevaluatedProperties": randomSchema(random, 1, false)},
+		).(map[string]any)
+	}
+	return pick(
+		map[string]any{"pattern": pick("^a", "b$")}, map[string]any{"minLength": json.Number("2")}, map[string]any{"maxLength": json.Number("1")},
+		map[string]any{"const": pick("a", "b", nil)}, map[string]any{"enum": []any{pick("a", "ba", true), json.Number("1")}},
+		map[string]any{"type": pick("string", "integer")}, map[string]any{"format": "ipv4"},
+	).(map[string]any)
 }
