@@ -53,6 +53,9 @@ func (d *decoder) clusterType(o *Object) belonging {
 		SecretStores:     o.secretStores("secret_stores"),
 		Decryption:       o.decryption("decryption"),
 	}
+	if of := reconciler.Named(clusterType.Reconciler); clusterType.Decryption != nil && of != nil && of.NoSOPS != "" {
+		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
+	}
 	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if isCertain {
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)

@@ -111,6 +111,7 @@ func TestSecretServiceAndStoresOfAClusterType(t *testing.T) {
 		"decryption: {secret: 'a b'}":                  {at + `decryption.secret: "a b" is not a DNS subdomain`},
 		"decryption: {service_account: 'a b'}":         {at + `decryption.service_account: "a b" is not a DNS subdomain`},
 		"decryption: {secret_ref: a}":                  {at + `decryption.secret_ref: unknown attribute`},
+		"reconciler: argocd, decryption: {}":           {at + `decryption: cannot be set: Argo CD decrypts nothing without a plugin`},
 		"decryption: sops-age":                         {at + `decryption: must be an object, not a string`},
 		"decryption: {secret: (known after apply)}":    nil,
 		"secret_service: mine, secret_stores: {v: {}}": nil,

@@ -22,7 +22,7 @@ func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	byAcceptance(t)
 	folders := 0
-	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
+	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "secrets/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -49,6 +49,11 @@ func TestExamplesApply(t *testing.T) {
 					config.WriteString(requiredProviders)
 				}
 				text := onTestClusters(t, strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository)))
+				here, err := filepath.Abs(folder)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = strings.ReplaceAll(text, "${path.module}", filepath.ToSlash(here))
 				inImport := strings.NewReplacer("https://git.example.com/platform/gitops.git", repository)
 				if strings.Contains(text, "flotilla_commit_status") {
 					host := (&standInStatuses{}).start(t)

@@ -105,7 +105,7 @@ func newWorkdir(t *testing.T, tool string, configuration map[string]string) work
 	t.Helper()
 	w := workdir{t: t, tool: tool, path: t.TempDir()}
 	for name, content := range configuration {
-		if strings.HasSuffix(name, ".tf") {
+		if ext := filepath.Ext(name); ext == ".tf" || ext == ".yaml" {
 			writeFile(t, filepath.Join(w.path, name), content)
 		}
 	}
