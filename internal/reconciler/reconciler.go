@@ -1,6 +1,7 @@
 // Package reconciler is what is known of each reconciler: the kinds of its objects, what they are for, and how they
 // belong together; its template and parameters; what its agent needs; how the status of its objects becomes a verdict; and
-// what is removed with its objects. What has to know that asks this package, so that no list of kinds can differ from
+// what is removed with its objects. The kinds that bring Secrets are here, too: a folder may have them beside a
+// reconciler's. What has to know that asks this package, so that no list of kinds can differ from
 // another. It is pure.
 package reconciler
 
