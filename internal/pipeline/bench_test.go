@@ -93,6 +93,24 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
+// BenchmarkSecrets goes the whole way of the data with the reference fleet, and with a secret in every second config container
+// of it.
+func BenchmarkSecrets(b *testing.B) {
+	for name, reference := range map[string]func(int, uint64) (*fleet.Fleet, fleet.Config){
+		"none": fleettest.Reference, "every-second-container": fleettest.ReferenceWithSecrets,
+	} {
+		b.Run("secrets="+name, func(b *testing.B) {
+			f, config := reference(fleettest.ReferenceAssignments, 1)
+			measure(b, func() int {
+				scheduled, _ := schedule.Schedule(f)
+				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
+				templates, _ := render.Compile(f)
+				return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+			})
+		})
+	}
+}
+
 func withoutSchemas(f *fleet.Fleet) *fleet.Fleet {
 	bare := *f
 	bare.ConfigSchemas = nil
@@ -125,7 +143,7 @@ func subjectOf(environment string, scheduled *schedule.Result, hydrated *hydrate
 	snapshot := hydrated.Snapshots[i]
 	return render.Subject{
 		Assignment: scheduled.Assignments[i], Environment: environment, Owner: "platform",
-		ConfigVersion: snapshot.Version, Config: snapshot.Values(),
+		ConfigVersion: snapshot.Version, Config: snapshot.Values(), Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(),
 	}
 }
 

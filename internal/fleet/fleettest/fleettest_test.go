@@ -49,6 +49,26 @@ func TestReferenceIsValidAtEverySize(t *testing.T) {
 	}
 }
 
+func TestReferenceWithSecretsIsValid(t *testing.T) {
+	f, config := fleettest.ReferenceWithSecrets(fleettest.ReferenceAssignments, 1)
+	sameWhenDecoded(t, f, config)
+	scheduled, _ := schedule.Schedule(f)
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil || len(hydrated.Findings) > 0 {
+		t.Fatal(err, hydrated.Findings)
+	}
+	references := 0
+	for _, snapshot := range hydrated.Snapshots {
+		references += len(snapshot.Secrets())
+	}
+	if references < len(scheduled.Assignments) {
+		t.Errorf("%d references reach %d assignments, want more", references, len(scheduled.Assignments))
+	}
+	if _, findings := render.Compile(f); len(findings) > 0 {
+		t.Error(findings)
+	}
+}
+
 func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
 	reference := perAssignment(t, fleettest.ReferenceAssignments)
 	for _, size := range []int{1_000, fleettest.StretchAssignments} {

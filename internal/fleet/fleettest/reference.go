@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -54,6 +55,26 @@ func Reference(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	g.containers()
 	g.schemas()
 	return g.fleet, g.config
+}
+
+// ReferenceWithSecrets is [Reference] with a reference to a secret in every second config container. External Secrets Operator
+// brings the secrets to the clusters.
+func ReferenceWithSecrets(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
+	f, config := Reference(assignments, seed)
+	for i := range f.ClusterTypes {
+		f.ClusterTypes[i].SecretService = "external-secrets"
+		f.ClusterTypes[i].SecretStores = map[string]fleet.SecretStore{"vault": {}}
+	}
+	for i := range f.ConfigContainers {
+		if container := &f.ConfigContainers[i]; i%2 == 0 {
+			key := "TOKEN_" + strings.ReplaceAll(strings.ToUpper(container.Name), "-", "_") // of no other container
+			references := map[string]*fleet.SecretReference{key: {Store: "vault", Key: referenceEnvironment + "/" + container.Name, Version: "1"}}
+			if err := config.SetSecrets(container, fleet.ContainerSecrets{References: references}); err != nil {
+				panic(err) // it has a JSON form
+			}
+		}
+	}
+	return f, config
 }
 
 type reference struct {
