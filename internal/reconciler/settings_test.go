@@ -159,3 +159,11 @@ func TestNoFieldIsDecidedTwice(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryReconcilerSaysHowAChartGetsSecrets(t *testing.T) {
+	for _, name := range reconciler.Names() {
+		if of := reconciler.Named(name); (of.SecretValues == nil) == (of.NoSecretValues == "") {
+			t.Errorf("%s: %v, %q", name, of.SecretValues, of.NoSecretValues)
+		}
+	}
+}

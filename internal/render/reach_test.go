@@ -341,3 +341,37 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 		t.Errorf("found %v", findings)
 	}
 }
+
+// The agent's namespace has the Secrets with values of all teams' charts.
+func TestNoWorkloadReadsTheSecretValuesOfAnotherTeam(t *testing.T) {
+	const parameters = `workloads["spy"].deployment_targets["live"].manifests.parameters.`
+	for name, test := range map[string]struct{ reconciler, parameters, at string }{
+		"values":   {"flux", `{"helm_release": {"valuesFrom": [{"kind": "Secret", "name": "NAME"}]}}`, "helm_release.valuesFrom[0].name"},
+		"source":   {"flux", `{"secret_ref": "NAME"}`, "secret_ref"},
+		"a HelmOp": {"fleet", `{"helm_op": {"helm": {"valuesFrom": [{"secretKeyRef": {"name": "NAME", "namespace": "dev-drone-pay-live"}}]}}}`, "helm_op.helm.valuesFrom[0].secretKeyRef.name"},
+	} {
+		spying := func(team string) fleet.Findings {
+			spy := with(helmChart, object(t, strings.ReplaceAll(test.parameters, "NAME", "dev-drone-pay-live-platform-values")))
+			_, findings := arranged(t, onDrone(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)))
+			return findings
+		}
+		want := parameters + test.at + `: "dev-drone-pay-live-platform-values" is the Secret with the values of a workload of workspace "kaizen", ` +
+			`which this workload of workspace "other" cannot use`
+		if findings := spying("other"); findings.Error() != want {
+			t.Errorf("%s: found %v, want %s", name, findings, want)
+		}
+		if findings := spying("kaizen"); findings != nil {
+			t.Errorf("%s, a team's own: %v", name, findings)
+		}
+	}
+}
+
+// A workspace that is confined lists no Secret to get what its own references name.
+func TestAConfinedWorkspaceGetsItsOwnSecretValues(t *testing.T) {
+	files := deployment{
+		workspace: withAccount, manifests: with(helmChart, nil), secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"values"},
+	}.render(t)
+	if !strings.Contains(files["reconciler.yaml"], "name: \"dev-drone-hello-dev-platform-values\"") {
+		t.Error(files["reconciler.yaml"])
+	}
+}

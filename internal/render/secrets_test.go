@@ -1,11 +1,16 @@
 package render_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
@@ -26,5 +31,60 @@ func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
 			t.Log(name)
 			server.Apply(t, string(content)) // server-side apply refuses fields that the kind does not have
 		}
+	}
+}
+
+// Folders that are alike are written from one another: what differs between them has to be part of what says so.
+func TestFoldersWithSecretsAreWrittenForTheirClusterTypeAndName(t *testing.T) {
+	d := deployment{secretService: "external-secrets", stores: stores, secrets: ofVault, manifests: helmChart}
+	f := d.fleet()
+	for i, store := range []fleet.SecretStore{{Name: "second"}, {Kind: "SecretStore"}} {
+		f.ClusterTypes = append(f.ClusterTypes, f.ClusterTypes[0])
+		f.ClusterTypes[i+1].Name, f.ClusterTypes[i+1].SecretStores = []string{"second", "third"}[i], map[string]fleet.SecretStore{"vault": store}
+	}
+	shared := compile(t, f)
+	targets := make([]fleet.DeploymentTarget, 4)
+	for i, forms := range []fleet.ConfigAs{nil, {"configmap", "secret:other"}, {"secret", "values"}, {"values:a"}} {
+		targets[i] = f.Workloads[0].DeploymentTargets[0]
+		targets[i].Manifests.ConfigAs = forms
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		subject := d.subject(f)
+		n := random.IntN(len(targets))
+		clusterType, target := &f.ClusterTypes[random.IntN(3)], &targets[n]
+		subject.Assignment.Namespace = []string{"n1", "n2"}[random.IntN(2)]
+		subject.Assignment.Host = &schedule.Host{Name: clusterType.Name, ClusterType: clusterType}
+		subject.Assignment.Target = &schedule.Target{Name: fmt.Sprint("hello-", n), Workload: &f.Workloads[0], Target: target}
+		if random.IntN(2) == 0 {
+			subject.ConfigVersion, subject.Secrets = "other", map[string]fleet.SecretReference{"A": {Store: "vault", Key: "a"}}
+		}
+		alone := compile(t, f)
+		got, err := shared.Render(subject)
+		want, wrong := alone.Render(subject)
+		if got, want := contents(got, err), contents(want, wrong); !slices.Equal(got, want) || len(got) == 0 {
+			t.Fatalf("%s, %v\ngot  %q\nwant %q", clusterType.Name, target.Manifests.ConfigAs, got, want)
+		}
+		if found := shared.Check(subject, got); found != nil {
+			t.Fatal(found)
+		}
+	}
+}
+
+func TestATemplateOfTypeSecretSeesTheReferences(t *testing.T) {
+	own := fleet.Template{Type: "secret", Name: "own", ContentType: "text", Manifests: []string{
+		"{{ .SecretName }}: {{ range .Secrets }}{{ .key }} {{ .store }} {{ .storeName }} {{ .storeKind }} {{ .provider }} {{ .parameters.a }} {{ .remoteKey }} {{ .property }} {{ .version }}\n{{ end }}",
+	}}
+	d := deployment{
+		secretService: "own", templates: []fleet.Template{own}, secrets: ofVault,
+		stores: map[string]fleet.SecretStore{"vault": {Name: "v", Provider: "p", Parameters: map[string]string{"a": "b"}}},
+	}
+	const want = "platform-secrets: DB_PASSWORD vault v ClusterSecretStore p b prod/db password 3\ntls.crt vault v ClusterSecretStore p b it's \"quoted\" {{ .Namespace }}  \n"
+	if got := d.render(t)["platform-secrets.txt"]; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	d.secrets = nil
+	if files := d.render(t); files["platform-secrets.txt"] != "" {
+		t.Error(files)
 	}
 }

@@ -245,7 +245,8 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		}
 		if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 			key.configVersion = subject.ConfigVersion
-			return key, subject.ConfigVersion != ""
+			_, amongValues := forms.Values() // stores decide whether references are
+			return key, subject.ConfigVersion != "" && (!amongValues || len(subject.Secrets) == 0)
 		}
 	}
 	return key, true
