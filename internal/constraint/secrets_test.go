@@ -42,7 +42,7 @@ func TestReferencesToSecretsAreAVariable(t *testing.T) {
 			t.Errorf("%s: %q, want %q", expression, got, want)
 		}
 	}
-	findings := constraint.CheckConstraint(fleet.Constraint{Name: "rule", Expression: `secrets.all(key, secrets[key].verison != "")`})
+	findings := constraint.CheckConstraint(fleet.Constraint{Name: "rule", Expression: `secrets.all(key, secrets[key].versions != "")`})
 	if len(findings) != 1 || !strings.Contains(findings.Error(), "version") {
 		t.Errorf("misspelt: %s", findings.Error())
 	}

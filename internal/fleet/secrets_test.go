@@ -224,7 +224,7 @@ func TestSecretsAreReadBack(t *testing.T) {
 		t.Errorf("%v, want %v", again.Config, decoded.Config)
 	}
 	value.Config["secrets/db"] = "{"
-	if _, _, err := fleet.Config(value.Config).Secrets(&decoded.Fleet.ConfigContainers[0]); err == nil || !strings.Contains(err.Error(), `config container "db": its secrets are not what provider::flotilla::fleet returned`) {
+	if _, _, err := value.Config.Secrets(&decoded.Fleet.ConfigContainers[0]); err == nil || !strings.Contains(err.Error(), `config container "db": its secrets are not what provider::flotilla::fleet returned`) {
 		t.Error(err)
 	}
 }

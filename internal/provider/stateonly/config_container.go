@@ -41,8 +41,9 @@ var ConfigContainer = newResource(Object{
 					"1 MiB at most. They are copied as they are to the folders of the assignments that the container reaches.",
 			},
 			"allow_plain": schema.DynamicAttribute{
-				Optional:            true,
-				MarkdownDescription: "List of keys of `data` whose values may look like a credential.",
+				Optional: true,
+				MarkdownDescription: "List of the names of values in `data` that may look like a credential, as the error about them gives them: `KEY`, or `DB.PASSWORD` for a member of an " +
+					"object. Without it such a value is an error, since values are committed as they are.",
 			},
 			"priority": schema.NumberAttribute{
 				Optional:            true,

@@ -1,0 +1,240 @@
+package provider_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// withReference is a fleet whose cluster type "large" has references to secrets, and an encrypted file where one is given.
+func withReference(reference any, encrypted ...any) providertest.Call {
+	return fleetOf(map[string]any{
+		"cluster_types": []any{
+			map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}},
+			map[string]any{
+				"name": "large", "labels": map[string]any{"size": "large"}, "secret_service": "external-secrets",
+				"secret_stores": map[string]any{"vault": map[string]any{"name": "vault-west"}},
+			},
+			map[string]any{"name": "spare"},
+		},
+		"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+			map[string]any{
+				"name": "db", "labels": map[string]any{"cluster-type": "large"},
+				"secrets": map[string]any{"DB_PASSWORD": reference}, "encrypted": encrypted,
+			},
+		},
+	})
+}
+
+func vaultReference(version any) map[string]any {
+	return map[string]any{"store": "vault", "key": "prod/db", "property": "password", "version": version}
+}
+
+// A reference goes into the folders that its container reaches, and a change of it is a change of the plan.
+func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, withReference(vaultReference("3")), nil))
+	file := git(t, url, "show", "dev:clusters/all/large/app-core/platform-secrets.yaml")
+	for _, want := range []string{"kind: ExternalSecret", "vault-west", "prod/db", "DB_PASSWORD", "password"} {
+		if !strings.Contains(file, want) {
+			t.Errorf("%q is not in\n%s", want, file)
+		}
+	}
+	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "platform-secrets.yaml") != 1 {
+		t.Errorf("references are in\n%s", files)
+	}
+	if plan := apply(t, w, assigned(url, withReference(vaultReference("3")), nil)); !plan.Empty() {
+		t.Errorf("again: %v", linesOf(plan))
+	}
+	plan := apply(t, w, assigned(url, withReference(vaultReference("4")), nil))
+	want := `platform-secrets.yaml: spec.data.DB_PASSWORD.remoteRef.version, on large: app-core, by config container "db"`
+	if lines := linesOf(plan); !slices.Contains(lines, want) {
+		t.Errorf("%q is not among %q", want, lines)
+	}
+}
+
+// A version that is known after apply is unknown to the hosts of its container alone.
+func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	for name, fleet := range map[string]any{
+		"version":        withReference(vaultReference(providertest.Unknown{})),
+		"reference":      withReference(providertest.Unknown{}),
+		"encrypted file": withReference(vaultReference("3"), providertest.Unknown{}),
+	} {
+		plan, said := w.Plan(t.Context(), assigned(url, fleet, nil))
+		if said.Err() != nil {
+			t.Fatalf("%s: %s", name, said)
+		}
+		change := plan.Change(assignment)
+		if change.After["content"] != (providertest.Unknown{}) {
+			t.Errorf("%s: content %v", name, change.After["content"])
+		}
+		if !strings.Contains(said.String(), `on large: app-core waits for config container "db"`) || strings.Contains(said.String(), "drone") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// Who goes where is known at plan whatever is unknown of references.
+func TestAnUnknownVersionOfASecretMakesOnlyItsOwnHostsUnknown(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	config := repo.provider + fmt.Sprintf(`
+resource "terraform_data" "version" {
+  input = "3"
+}
+locals {
+  fleet = provider::flotilla::fleet({
+    environment     = "dev"
+    workspaces      = [{ name = "team" }]
+    cluster_types   = [for name in ["one", "two"] : { name = name, secret_service = "external-secrets", secret_stores = { vault = {} } }]
+    workloads       = [{ name = "app", workspace = "team", deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/app", tag = "v1" } } } }]
+    target_policies = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
+    config_containers = [
+      { name = "all", data = { LOG_LEVEL = "info" } },
+      { name = "db", labels = { cluster-type = "two" }, secrets = { DB_PASSWORD = { store = "vault", key = "prod/db", version = terraform_data.version.output } } },
+    ]
+  })
+}
+data "flotilla_scheduling" "test" {
+  fleet = local.fleet
+}
+output "known_before_apply" {
+  value = length(data.flotilla_scheduling.test.assignments)
+}
+resource "flotilla_assignment" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = "dev" }
+}
+`, repo.url)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: config,
+			ConfigPlanChecks: resource.ConfigPlanChecks{
+				PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("content")),
+					plancheck.ExpectKnownOutputValue("known_before_apply", knownvalue.Int64Exact(2)),
+				},
+				PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+			},
+		}},
+	})
+}
+
+func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2x9"
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		at, want   string
+	}{
+		"the secret itself": {
+			map[string]any{"secrets": map[string]any{"DB_PASSWORD": secret}}, `AttributeName("secrets")`,
+			"must be a reference to a secret in a store, an object {store, key} with property and version where they are needed, not a string",
+		},
+		"a misspelt attribute": {
+			map[string]any{"secrets": map[string]any{"DB_PASSWORD": map[string]any{"store": "vault", "kye": "prod/db"}}}, "kye", `did you mean "key"?`,
+		},
+		"no store": {
+			map[string]any{"secrets": map[string]any{"DB_PASSWORD": map[string]any{"key": "prod/db"}}}, "store", "is required",
+		},
+		"a key twice": {
+			map[string]any{"data": map[string]any{"DB_HOST": "db"}, "secrets": map[string]any{"DB_HOST": vaultReference("3")}}, "DB_HOST", "a key is either a value or a secret",
+		},
+		"nothing": {map[string]any{}, "data", "unless secrets or encrypted is given"},
+		"what is not encrypted": {
+			map[string]any{"encrypted": []any{"apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\nstringData: {PASSWORD: " + secret + "}\n"}}, "encrypted", "is a Secret that is not encrypted",
+		},
+	} {
+		attributes := map[string]any{"name": "db"}
+		for key, value := range test.attributes {
+			attributes[key] = value
+		}
+		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+			"flotilla_config_container.db": {Attributes: attributes},
+		}})
+		found := false
+		for _, one := range said {
+			found = found || one.Error && strings.Contains(one.At+" "+one.Detail, test.at) && strings.Contains(one.Detail, test.want)
+		}
+		if !found {
+			t.Errorf("%s: %s", name, said)
+		}
+		// the same in a fleet
+		_, inFleet := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"config_containers": []any{attributes}}), nil))
+		if inFleet.Err() == nil || !strings.Contains(inFleet.String(), test.want[strings.Index(test.want, " ")+1:]) || !strings.Contains(inFleet.String(), `config_containers["db"]`) {
+			t.Errorf("%s in a fleet: %s", name, inFleet)
+		}
+		if strings.Contains(said.String()+inFleet.String(), secret) {
+			t.Errorf("%s: a message repeats a secret", name)
+		}
+	}
+}
+
+// The resources keep references and encrypted files, which are no secrets, and have no difference later.
+func TestAContainerAndAClusterTypeWithSecretsAreKept(t *testing.T) {
+	t.Parallel()
+	config := fmt.Sprintf(`
+resource "terraform_data" "version" {
+  input = "3"
+}
+resource "flotilla_config_container" "db" {
+  name      = "db"
+  secrets   = { DB_PASSWORD = { store = "vault", key = "prod/db", version = terraform_data.version.output }, OLD = null }
+  encrypted = [%q]
+}
+resource "flotilla_cluster_type" "edge" {
+  name           = "edge"
+  environment    = "dev"
+  secret_service = "external-secrets"
+  secret_stores  = { vault = { kind = "SecretStore" } }
+  decryption     = { secret = "sops-age" }
+}
+`, fleettest.Sealed("tls", "shop"))
+	testSteps(t, resource.TestCase{
+		Steps: []resource.TestStep{{
+			Config:           config,
+			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue("flotilla_config_container.db", tfjsonpath.New("json"), knownvalue.StringExact("{}")),
+				statecheck.ExpectKnownValue("flotilla_config_container.db", tfjsonpath.New("secrets"), knownvalue.NotNull()),
+			},
+		}},
+	})
+}
+
+func TestMistakesInStoresAreReportedAtPlan(t *testing.T) {
+	t.Parallel()
+	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+		"flotilla_cluster_type.edge": {Attributes: map[string]any{
+			"name": "edge", "environment": "dev", "secret_stores": map[string]any{"vault": map[string]any{"kind": "Secretstore"}}, "decryption": map[string]any{"secrets": "sops"},
+		}},
+	}})
+	for _, want := range []string{`must be one of ClusterSecretStore, SecretStore, not "Secretstore"`, `did you mean "secret"?`} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in %s", want, said)
+		}
+	}
+	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"cluster_types": []any{
+		map[string]any{"name": "drone", "secret_service": "external-secret"}, map[string]any{"name": "large"}, map[string]any{"name": "spare"},
+	}}), nil))
+	if want := `cluster_types["drone"].secret_service: no template of type secret is called "external-secret"; did you mean "external-secrets"?`; !strings.Contains(said.String(), want) {
+		t.Errorf("%q is not in %s", want, said)
+	}
+}
