@@ -40,16 +40,15 @@ type Provider struct {
 	Cannot func(store Store, reference Reference) (attribute, problem string)
 }
 
-// Store is a store of a cluster type, and Reference names a secret in one: as package fleet has them, which this package does
-// not know.
-type (
-	Store struct {
-		Name, Kind string
-		Provider   string
-		Parameters map[string]string
-	}
-	Reference struct{ Store, Key, Property, Version string }
-)
+// Store is a store of a cluster type, as package fleet has it, which this package does not know.
+type Store struct {
+	Name, Kind string
+	Provider   string
+	Parameters map[string]string
+}
+
+// Reference names a secret in a store, as package fleet has it.
+type Reference struct{ Store, Key, Property, Version string }
 
 // ExternalSecret is the kind of External Secrets Operator that gets a Secret from stores. Its status says whether the Secret is
 // there.

@@ -27,7 +27,7 @@ var Workload = newResource(Object{
 					"`{storage, repo, branch, tag, commit, path, chart, version, type, parameters}`, with `storage` one of `git` (default), " +
 					"`helm` and `oci`. `parameters` reach every field of what is rendered: see the guide \"What is rendered\". `config_as` lists the forms " +
 					"in which it gets its configuration: `configmap` (default; `configmap:<name>` gives it another name), `values` (among a chart's " +
-					"values; `values:<key>` below a key) and `substitute` (Flux substitutes it for variables). `config_schema` is the JSON Schema that its values must satisfy.",
+					"values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the Secret of references to secrets, which is there with `configmap`, too; `secret:<name>` gives it another name). `config_schema` is the JSON Schema that its values must satisfy.",
 			},
 		},
 	},
