@@ -113,6 +113,9 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 
 // file renders one template for an assignment; nil is no file.
 func (e *runner) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
+	if content, ok, err := t.externalSecrets(host, template, subject); ok || err != nil {
+		return content, err
+	}
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
 		return e.direct(t, template, subject)

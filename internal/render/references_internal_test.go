@@ -1,0 +1,76 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// TestReferencesInARowAreTheFileOfTheTemplate renders references one by one, and the template with all of them.
+func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	f, config := fleettest.ReferenceWithSecrets(400, 24)
+	for i := range f.ConfigContainers {
+		if i%3 == 0 { // some are of another store, or have what others lack
+			container := &f.ConfigContainers[i]
+			secrets, _, err := config.Secrets(container)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, reference := range secrets.References {
+				*reference = fleet.SecretReference{Store: []string{"vault", "other"}[i%2], Key: "a: \"b\" # c", Property: "data:\n"}
+			}
+			if err := config.SetSecrets(container, secrets); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range f.ClusterTypes {
+		f.ClusterTypes[i].SecretStores["other"] = fleet.SecretStore{Kind: "SecretStore"}
+	}
+	scheduled, _ := schedule.Schedule(f)
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, findings := Compile(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	other := templates.runners.Get().(*runner)
+	inARow := 0
+	for range 2 {
+		for i, assignment := range scheduled.Assignments {
+			snapshot := hydrated.Snapshots[i]
+			subject := Subject{
+				Assignment: assignment, Environment: f.Environment, Owner: "platform",
+				ConfigVersion: snapshot.Version, Config: snapshot.Values(), Secrets: snapshot.Secrets(),
+			}
+			host := templates.hosts[assignment.Host.ClusterType.Name]
+			for _, template := range host.templates {
+				if template.kind != "secret" || len(subject.Secrets) == 0 {
+					continue
+				}
+				got, ok, err := templates.externalSecrets(host, template, subject)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					continue
+				}
+				inARow++
+				other.isFilled = false
+				want, err := other.direct(templates, template, subject)
+				if err != nil || string(got) != string(want) {
+					t.Fatalf("%v\n got: %s\nwant: %s", err, got, want)
+				}
+			}
+		}
+	}
+	if inARow < 100 {
+		t.Errorf("only %d files", inARow)
+	}
+}
