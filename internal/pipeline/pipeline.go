@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -63,10 +62,10 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		return nil, found
 	}
 	wrong, questionable := r.Templates.Arrange(r.Schedule.Assignments)
-	wrong = append(wrong, r.Templates.ArrangeEncrypted(r.Schedule.Assignments, func(i int) ([]encrypted.File, bool) {
+	wrong = append(wrong, r.Templates.ArrangeEncrypted(r.Schedule.Assignments, func(i int) render.EncryptedReach {
 		snapshot := r.Snapshots.Snapshots[i]
 		files := snapshot.Encrypted()
-		return files, len(files) > 0 && len(snapshot.Secrets()) > 0
+		return render.EncryptedReach{Known: snapshot.Known, Files: files, References: len(files) > 0 && len(snapshot.Secrets()) > 0}
 	})...)
 	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
 		snapshot := r.Snapshots.Snapshots[i]

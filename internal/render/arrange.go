@@ -19,6 +19,8 @@ type arrangement struct {
 	project *project // the AppProject that it writes for its workspace, or nil
 	// elsewhere are the names of Secrets whose encrypted files another assignment in the namespace writes.
 	elsewhere []string
+	// waits says that it is not known yet whether another writes one of them.
+	waits bool
 }
 
 // project is what an Argo CD project allows.

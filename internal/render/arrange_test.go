@@ -37,6 +37,7 @@ type neighbour struct {
 	configAs  fleet.ConfigAs
 	requires  []string
 	encrypted []encrypted.File
+	isPending bool // what reaches it is not known yet
 	secrets   map[string]fleet.SecretReference
 }
 
@@ -80,8 +81,8 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	templates := compile(t, f)
 	findings, warnings = templates.Arrange(scheduled.Assignments)
 	targetOf := func(i int) neighbour { return n.targets[scheduled.Assignments[i].Target.Workload.Name] }
-	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) ([]encrypted.File, bool) {
-		return targetOf(i).encrypted, len(targetOf(i).secrets) > 0
+	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) render.EncryptedReach {
+		return render.EncryptedReach{Known: !targetOf(i).isPending, Files: targetOf(i).encrypted, References: len(targetOf(i).secrets) > 0}
 	})...)
 	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
 		target := targetOf(i)
@@ -93,6 +94,10 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 			Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Encrypted: targetOf(i).encrypted, Secrets: targetOf(i).secrets,
 		}
 		rendered, err := templates.Render(subject)
+		if errors.Is(err, render.ErrUnknown) {
+			files[assignment.Key()+"/unknown"] = ""
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

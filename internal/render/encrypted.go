@@ -13,20 +13,32 @@ import (
 )
 
 // ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
-// [Templates.Arrange]. reach returns the files that reach the assignment of a number, and whether references to secrets do,
-// too. Findings are about files that cannot be used where they arrive, each once for all hosts.
-func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) (files []encrypted.File, references bool)) fleet.Findings {
+// [Templates.Arrange]. reach returns what reaches the assignment of a number. Findings are about files that cannot be used where they arrive, each once for all hosts.
+func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedArranger{
-		templates: t, sharing: map[encryptedOn][]encryptedIn{}, problems: map[encryptedProblem][]string{}, seen: map[encryptedPlace]bool{},
+		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, problems: map[encryptedProblem][]string{}, seen: map[encryptedPlace]bool{},
 	}
 	for i, assignment := range assignments {
-		files, references := reach(i)
-		for j := range files {
-			a.check(encryptedIn{assignment, &files[j]}, references)
+		reaching := reach(i)
+		if on := (namespaceOn{assignment.Host.Name, assignment.Namespace}); !reaching.Known && assignment.Target.Target.Namespace != "" {
+			if first, waits := a.waiting[on]; !waits || assignment.Target.Name < first {
+				a.waiting[on] = assignment.Target.Name
+			}
+		}
+		for j := range reaching.Files {
+			a.check(encryptedIn{assignment, &reaching.Files[j]}, reaching.References)
 		}
 	}
 	a.share()
 	return a.findings()
+}
+
+// EncryptedReach is what reaches an assignment: encrypted files, and whether references to secrets do, too. Files that are not
+// Known yet are none.
+type EncryptedReach struct {
+	Known      bool
+	Files      []encrypted.File
+	References bool
 }
 
 // encryptedIn is an encrypted file that reaches an assignment.
@@ -41,6 +53,7 @@ type encryptedOn struct{ host, namespace, name string }
 type encryptedArranger struct {
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
+	waiting   map[namespaceOn]string        // the first deployment target by name whose files are not known yet
 	problems  map[encryptedProblem][]string // with the places
 	seen      map[encryptedPlace]bool
 }
@@ -112,6 +125,8 @@ func (a *encryptedArranger) share() {
 		for _, one := range here {
 			switch {
 			case one.Assignment == first.Assignment:
+				arranged := a.templates.arranged[one.Assignment]
+				arranged.waits = arranged.waits || a.waitsBefore(one)
 			case one.file.Text != first.file.Text:
 				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name), fmt.Sprintf(
 					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
@@ -122,6 +137,15 @@ func (a *encryptedArranger) share() {
 			}
 		}
 	}
+}
+
+// waitsBefore says whether files are not known yet of a deployment target that would write a file in place of another.
+func (a *encryptedArranger) waitsBefore(one encryptedIn) bool {
+	first, waits := a.waiting[namespaceOn{one.Host.Name, one.Namespace}]
+	if waits = waits && first < one.Target.Name; !waits && one.Host.Cluster != nil {
+		_, waits = a.waiting[namespaceOn{one.Host.ClusterType.Name, one.Namespace}]
+	}
+	return waits
 }
 
 func (a *encryptedArranger) findings() fleet.Findings {

@@ -29,7 +29,9 @@ func encryptedFile(t *testing.T, name string) encrypted.File {
 }
 
 func encryptedPaths(files map[string]string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(path string) bool { return !strings.Contains(path, "encrypted-") })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(path string) bool {
+		return !strings.Contains(path, "encrypted-") && !strings.HasSuffix(path, "/unknown")
+	})
 }
 
 // withOwnConfig gives each deployment target a ConfigMap of another name, as those that share a namespace need.
@@ -83,6 +85,19 @@ func TestOneOfThoseThatShareANamespaceWritesItsEncryptedFile(t *testing.T) {
 			"web": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shop", encrypted: sealed},
 			"cms": {hosts: []string{"clusters/drone-2"}, namespace: "shop", encrypted: sealed},
 		}, []string{"clusters/drone-1/web-dev/encrypted-db.yaml", "clusters/drone-2/cms-dev/encrypted-db.yaml"}},
+		"not known yet before it": {map[string]neighbour{
+			"api": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
+			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
+			"zoo": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
+		}, []string{"drone/web-dev/unknown"}},
+		"not known yet after it": {map[string]neighbour{
+			"web": {hosts: []string{"drone"}, namespace: "shop", encrypted: sealed},
+			"zoo": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
+		}, []string{"drone/web-dev/encrypted-db.yaml"}},
+		"not known yet on the cluster type": {map[string]neighbour{
+			"api": {hosts: []string{"clusters/drone-1"}, namespace: "shop", encrypted: sealed},
+			"zoo": {hosts: []string{"drone"}, namespace: "shop", isPending: true},
+		}, []string{"clusters/drone-1/api-dev/unknown"}},
 	} {
 		files, findings, _ := neighbours{targets: withOwnConfig(example.targets)}.render(t)
 		if got := encryptedPaths(files); len(findings) > 0 || !slices.Equal(got, example.want) {

@@ -44,7 +44,7 @@ type File struct {
 }
 
 // ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
-// manifests of the assignment or of one that it requires, or .Repo or .Owner for a template that reads them.
+// manifests of the assignment or of one that it requires, which of those in its namespace writes an encrypted file, or .Repo or .Owner for a template that reads them.
 var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
 // MaxFile is the size, in bytes, of the largest file that may be rendered.
@@ -76,6 +76,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	var failures []error
 	unknown := false
 	arranged := t.arranged[subject.Assignment]
+	unknown = arranged != nil && arranged.waits
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
 		switch template.kind {

@@ -1,0 +1,124 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// encryptedText is a file of Secret "db" in namespace "shop" that sops or kubeseal has written.
+func encryptedText(t *testing.T, name string) string {
+	t.Helper()
+	return readFile(t, filepath.Join("..", "encrypted", "testdata", name))
+}
+
+// shop is a fleet with a workload in namespace "shop", on a cluster type with Flux and one with Argo CD, and with encrypted
+// files for the first, the second, or both.
+func shop(flux map[string]any, containers ...any) map[string]any {
+	edge := map[string]any{"name": "edge", "reconciler": "flux"}
+	for key, value := range flux {
+		edge[key] = value
+	}
+	return map[string]any{
+		"cluster_types": []any{edge, map[string]any{"name": "store", "reconciler": "argocd"}},
+		"workloads": []any{map[string]any{"name": "web", "workspace": "team", "deployment_targets": map[string]any{
+			"live": map[string]any{"environment": "dev", "namespace": "shop", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
+			"cms":  map[string]any{"environment": "dev", "namespace": "cms", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
+		}}},
+		"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
+		"config_containers": containers,
+	}
+}
+
+func encryptedFor(name string, labels map[string]any, files ...any) map[string]any {
+	return map[string]any{"name": name, "labels": labels, "encrypted": files}
+}
+
+func TestEncryptedFilesThatCannotBeUsedFailThePlanAllAtOnce(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	live := map[string]any{"workload": "web", "deployment-target": "web-live"}
+	_, said := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(shop(nil,
+		encryptedFor("sops", live, encryptedText(t, "sops.yaml")),
+		encryptedFor("sealed", map[string]any{"deployment-target": "web-cms"}, encryptedText(t, "sealed.yaml")),
+	)), nil))
+	for _, want := range []string{
+		`config_containers["sops"].encrypted[0]: is encrypted with SOPS, but reaches cluster type "edge", whose agent has no key for it: set the cluster type's decryption`,
+		`config_containers["sops"].encrypted[0]: is encrypted with SOPS, but reaches cluster type "store": Argo CD decrypts nothing without a plugin; give a SealedSecret there, or references to a store, in secrets`,
+		`config_containers["sealed"].encrypted[0]: is for namespace "shop", but reaches deployment target "web-cms" on "edge" in namespace "cms", deployment target "web-cms" on "store" in namespace "cms": ` +
+			`encrypt a file for each namespace, or give the deployment targets this one`,
+	} {
+		if count := strings.Count(said.String(), want); count != 1 {
+			t.Errorf("%d times %q in %s", count, want, said)
+		}
+	}
+	if _, err := os.Stat(url); err == nil {
+		t.Error("there is a repository")
+	}
+}
+
+func TestWhatIsNotEncryptedFailsThePlanWithoutItsContent(t *testing.T) {
+	t.Parallel()
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(shop(nil,
+		encryptedFor("plain", nil, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {PASSWORD: canary}"),
+		encryptedFor("partly", nil, strings.Replace(encryptedText(t, "sops.yaml"), `EMPTY: ""`, "EMPTY: canary", 1)),
+		encryptedFor("whole", nil, encryptedText(t, "whole.yaml")),
+	)), nil))
+	for _, want := range []string{
+		`config_containers["plain"].encrypted[0]: is a Secret that is not encrypted: sops is missing`, `config_containers["partly"].encrypted[0]: stringData["EMPTY"] is not encrypted`,
+		`config_containers["whole"].encrypted[0]: the whole file is encrypted, so that its name and namespace cannot be read: encrypt it with --encrypted-regex '^(data|stringData)$'`,
+	} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the errors do not say %q: %s", want, said)
+		}
+	}
+	if strings.Contains(said.String(), "canary") {
+		t.Errorf("the errors have content: %s", said)
+	}
+}
+
+func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	live := func(host string) map[string]any {
+		return map[string]any{"deployment-target": "web-live", "cluster-type": host}
+	}
+	sops, sealed := encryptedText(t, "sops.yaml"), encryptedText(t, "sealed.yaml")
+	fleet := func(sops string) providertest.Configuration {
+		return assigned(url, fleetOf(shop(map[string]any{"decryption": map[string]any{"secret": "sops-age"}},
+			encryptedFor("sops", live("edge"), sops), encryptedFor("sealed", live("store"), sealed))), nil)
+	}
+	apply(t, w, fleet(sops))
+	if plan := apply(t, w, fleet(sops)); !plan.Empty() {
+		t.Errorf("the second plan has %q", linesOf(plan))
+	}
+	shows := func(host string) string {
+		return git(t, url, "show", "dev:clusters/all/"+host+"/web-live/encrypted-db.yaml")
+	}
+	if shows("edge") != strings.TrimSpace(sops) && shows("edge") != sops || shows("store") != strings.TrimSpace(sealed) && shows("store") != sealed {
+		t.Errorf("other files were written:\n%s\n%s", shows("edge"), shows("store"))
+	}
+	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {
+		t.Errorf("the files are\n%s", files)
+	}
+	// Another password: what has changed is named, and nothing of it is shown.
+	other := strings.Replace(sops, "data:vRk6", "data:vRk7", 1)
+	plan := apply(t, w, fleet(other))
+	want := []string{
+		"1 host, 1 assignment changes; none is added; none is removed; 4 in all",
+		`encrypted-db.yaml: stringData.PASSWORD, on edge: web-live, by config container "sops"`,
+	}
+	if other == sops || !slices.Equal(linesOf(plan), want) {
+		t.Errorf("the plan has %q, want %q", linesOf(plan), want)
+	}
+	// Without the files they are removed.
+	apply(t, w, assigned(url, fleetOf(shop(nil)), nil))
+	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(files, "encrypted-") {
+		t.Errorf("the files are\n%s", files)
+	}
+}
