@@ -16,13 +16,13 @@ var Template = newResource(Object{
 	check:      checkTemplate,
 	Schema: schema.Schema{
 		Description: "template",
-		MarkdownDescription: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml` " +
+		MarkdownDescription: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml`, `platform-secrets.yaml` " +
 			"or `policy.yaml`. One of the same type and name as a built-in template replaces it.",
 		Attributes: map[string]schema.Attribute{
 			"name": schemas.NameAttribute("Name of the template, a DNS subdomain."),
 			"type": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "`reconciler`, `namespace`, `config` or `policy`.",
+				MarkdownDescription: "`reconciler`, `namespace`, `config`, `secret` or `policy`.",
 			},
 			"content_type": schemas.DefaultAttribute("yaml", "`yaml`, `json`, `env`, `properties`, `sh` or `text`: decides the file's name and how it is checked."),
 			"manifests": schema.ListAttribute{
