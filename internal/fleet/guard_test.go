@@ -62,4 +62,6 @@ func TestConfigMapsOfAControlPlaneAreGuarded(t *testing.T) {
 		at+`DB_PASSWORD: looks like a credential (rule password`+advice+`add "DB_PASSWORD" to its annotation flotilla.dev/allow-plain`,
 		at+`db: looks like a credential (rule password`+advice+`add "db" to its annotation flotilla.dev/allow-plain`,
 	)
+	_, findings = fleet.DecodeControlPlane("dev", []any{strings.Replace(text, "{name: values,", "{name: values, annotations: {flotilla.dev/allow-plain: 'db, DB_PASSWORD'},", 1)})
+	wantFindings(t, findings)
 }
