@@ -37,12 +37,12 @@ func TestFilesOfTheRealToolsAreAccepted(t *testing.T) {
 
 func TestWhatIsPlainOrNotWholeIsAnErrorWithoutItsContent(t *testing.T) {
 	sops, sealed := file(t, "sops.yaml"), file(t, "sealed.yaml")
-	replaced := func(text, old, new string) string {
+	replaced := func(text, part, by string) string {
 		t.Helper()
-		if !strings.Contains(text, old) {
-			t.Fatalf("%q is not in\n%s", old, text)
+		if !strings.Contains(text, part) {
+			t.Fatalf("%q is not in\n%s", part, text)
 		}
-		return strings.Replace(text, old, new, 1)
+		return strings.Replace(text, part, by, 1)
 	}
 	// without removes the lines with a text.
 	without := func(text, line string) string {

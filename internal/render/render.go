@@ -74,9 +74,8 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	runner.isFilled = false
 	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // their names come first
 	var failures []error
-	unknown := false
 	arranged := t.arranged[subject.Assignment]
-	unknown = arranged != nil && arranged.waits
+	unknown := arranged != nil && arranged.waits
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
 		switch template.kind {
