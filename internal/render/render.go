@@ -128,11 +128,12 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	if err != nil || content == nil {
 		return content, err
 	}
+	ofConfig := template.kind == "config" || template.kind == "secret"
 	switch {
 	case shape != nil: // noShape
-	case template.kind == "config" && first == nil: // half of all configurations are one assignment's alone
+	case ofConfig && first == nil: // half of all configurations are one assignment's alone
 		t.shapes.keep(&key, seen{first: subject.Assignment})
-	case template.kind != "config" || first != subject.Assignment: // an apply renders each once more
+	case !ofConfig || first != subject.Assignment: // an apply renders each once more
 		t.shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)})
 	}
 	return content, nil
