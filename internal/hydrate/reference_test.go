@@ -222,7 +222,7 @@ func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
 	t.Parallel()
 	one, other, both := labels{"region": "west"}, labels{"edge": "true"}, labels{"region": "west", "edge": "true"}
 	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
-	cache := strings.Replace(sealed, "name: db", "name: cache", -1)
+	cache := strings.ReplaceAll(sealed, "name: db", "name: cache")
 	ambiguous := `config container "b": encrypted[0], of Secret "db", is ambiguous: the containers "a" and "b" have equal priority and equally many labels, ` +
 		`and give different encrypted files; raise the priority of the one that should win (assignment "drone/hello-test")`
 	for name, test := range map[string]struct {
@@ -259,7 +259,7 @@ func TestTheVersionCoversEncryptedFiles(t *testing.T) {
 	t.Parallel()
 	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
 	versions := map[string]bool{}
-	for _, files := range [][]string{nil, {sops}, {sealed}, {sops, strings.Replace(sealed, "name: db", "name: cache", -1)}} {
+	for _, files := range [][]string{nil, {sops}, {sealed}, {sops, strings.ReplaceAll(sealed, "name: db", "name: cache")}} {
 		versions[dev().container("a", nil, `{"A":1}`).encrypted(files...).assign("drone", "hello", nil, nil).hydrate(t).Snapshots[0].Version] = true
 	}
 	equal(t, "different versions", len(versions), 4)
