@@ -3,6 +3,7 @@ package credential_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,4 +119,18 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A text is looked at in time linear in its length, also where none of many keys has a value that ends: in quadratic time this
+// one would take hours.
+func TestALongTextWithoutEndsIsLookedAtOnce(t *testing.T) {
+	for _, text := range []string{strings.Repeat("token=", 1<<17) + `"`, strings.Repeat("password: ${X}, ", 1<<16), strings.Repeat("a://b:", 1<<17), strings.Repeat("token=", 1<<17) + "_here"} {
+		if found := credential.Find(map[string]any{"app": text}); found != nil {
+			t.Errorf("found %v", found)
+		}
+	}
+	found := credential.Find(map[string]any{"app": strings.Repeat("token=", 1<<17) + "\" # token: commented-7f3a91x\ntoken: present-7f3a91x\n"})
+	if want := []credential.Finding{{Path: "app", Line: 2, Rule: "password"}}; !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
 }

@@ -116,23 +116,38 @@ func isLiteral(kind kind, text string) bool {
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
 }
 
-// assigned is what follows a key in YAML, JSON, TOML, properties, an environment file or a connection string. A value without
-// quotes is one word to the end of its line or list, or of its part of a connection string.
-var assigned = regexp.MustCompile(`^(?:[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')|` +
-	`(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=))`)
+// What follows a key in YAML, JSON, TOML, properties, an environment file or a connection string: a value in quotes, or one
+// word without, to the end of its line or list, or of its part of a connection string.
+var (
+	quoted = regexp.MustCompile(`^[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')`)
+	bare   = regexp.MustCompile(`^(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)`)
+	ended  = regexp.MustCompile(`^[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=)`)
+)
 
 // userinfo is what follows the scheme of a URL with a password.
 var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
 
 // findPassword finds, within a text, a URL with a password, or a literal under a key that says that it is a password.
-// Of those in comments only URLs are found.
+// Of those in comments only URLs are found. What is a word under such a key is read as one value, so that the time is linear
+// in the length of the text.
 func findPassword(text string) (rule string, at int) {
+	isComment := false // from "#" at the beginning of a line or after white space to the end of the line
+	end := 0           // of the last word
 	for i := range len(text) {
+		switch text[i] {
+		case '\n':
+			isComment = false
+		case '#':
+			isComment = isComment || i == 0 || strings.IndexByte("\n \t", text[i-1]) >= 0
+		}
 		if text[i] != ':' && text[i] != '=' {
 			continue
 		}
 		if match := userinfo.FindStringSubmatch(text[i:]); match != nil && !isPlaceholder(match[1]) {
 			return "password-in-url", i
+		}
+		if i < end || isComment {
+			continue
 		}
 		key := strings.TrimRight(text[:i], " \t")
 		if quote := len(key) - 1; quote >= 0 && (key[quote] == '"' || key[quote] == '\'') {
@@ -143,11 +158,14 @@ func findPassword(text string) (rule string, at int) {
 		if kind == plain {
 			continue
 		}
-		match := assigned.FindStringSubmatch(text[i:])
-		if match == nil || isComment(text[:at]) {
-			continue
+		isFound := false
+		if match := quoted.FindStringSubmatch(text[i:]); match != nil {
+			isFound = isLiteral(kind, match[1]) || isLiteral(kind, match[2])
+		} else if match := bare.FindStringSubmatch(text[i:]); match != nil {
+			end = i + len(match[0])
+			isFound = ended.MatchString(text[end:]) && !expression.MatchString(match[1]) && isLiteral(kind, match[1])
 		}
-		if isLiteral(kind, match[1]) || isLiteral(kind, match[2]) || isLiteral(kind, match[3]) && !expression.MatchString(match[3]) {
+		if isFound {
 			return "password", at
 		}
 	}
@@ -160,9 +178,3 @@ func isOfKey(r rune) bool {
 
 // expression is a reference in a program, such as var.token.
 var expression = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
-
-// isComment says whether what follows a text is in a comment: after "#" at the beginning of a line or after white space.
-func isComment(before string) bool {
-	line := before[strings.LastIndexByte(before, '\n')+1:]
-	return strings.HasPrefix(line, "#") || strings.Contains(line, " #") || strings.Contains(line, "\t#")
-}
