@@ -204,13 +204,22 @@ func (c *composer) finish(made *Snapshot) {
 	made.fields = slices.Clone(c.fields)
 	c.buffer = append(c.buffer, '}')
 	made.JSON = string(c.buffer)
+	made.ValuesVersion = versionOf(c.buffer)
+	made.Version = made.ValuesVersion
+	if made.references == 0 && len(made.files) == 0 {
+		return
+	}
 	c.buffer = append(c.buffer, c.secrets...)
 	for i := range made.files {
 		hash := sha256.Sum256([]byte(made.files[i].Text))
 		c.buffer = append(c.buffer, hash[:]...)
 	}
-	sum := sha256.Sum256(c.buffer)
-	made.Version = hex.EncodeToString(sum[:8])
+	made.Version = versionOf(c.buffer)
+}
+
+func versionOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
 }
 
 // Marks in the name of merged values for a node without a value of a container.

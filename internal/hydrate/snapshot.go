@@ -13,6 +13,8 @@ type Snapshot struct {
 	Known   bool   // false: reaches a container whose values are not known yet; Version and JSON are empty
 	Version string // 16 hexadecimal digits of the hash of JSON, references and encrypted files: equal ones, equal version
 	JSON    string // the canonical JSON object of the values, without references to secrets
+	// ValuesVersion is the hash of JSON alone: Version where there is nothing else.
+	ValuesVersion string
 
 	mergeIndex *mergeIndex
 	members    []int32

@@ -143,7 +143,7 @@ func subjectOf(environment string, scheduled *schedule.Result, hydrated *hydrate
 	snapshot := hydrated.Snapshots[i]
 	return render.Subject{
 		Assignment: scheduled.Assignments[i], Environment: environment, Owner: "platform",
-		ConfigVersion: snapshot.Version, Config: snapshot.Values(), Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(),
+		ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(),
 	}
 }
 

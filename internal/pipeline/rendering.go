@@ -47,7 +47,7 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 	snapshot := r.Snapshots.Snapshots[i]
 	return render.Subject{
 		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
-		Owner: to.Owner, ConfigVersion: snapshot.Version, Config: snapshot.Values(), Repo: to.Repo,
+		Owner: to.Owner, ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Repo: to.Repo,
 		Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(), Origin: snapshot.DecidedBy,
 	}
 }

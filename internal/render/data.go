@@ -83,7 +83,6 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["ValuesSecret"] = t.valuesSecretOf(subject)
 	root["Values"] = d.values(target, parameters, subject.Secrets)
 	root["ConfigName"], _ = configName(target)
-	root["Secrets"] = secretsOf(subject.Secrets, host.ClusterType.SecretStores)
 	root["SecretName"] = secretName(target)
 	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
 	fillOwner(root, subject)

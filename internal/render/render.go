@@ -22,6 +22,7 @@ type Subject struct {
 	Environment   string
 	Owner         string                           // name of the folder's owner; empty: not known yet, see [ErrUnknown]
 	ConfigVersion string                           // the snapshot's
+	ValuesVersion string                           // of Config alone: equal ones, equal Config; empty: it is not known
 	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
 	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
 	Encrypted     []encrypted.File                 // files that are copied as they are: see [Templates.ArrangeEncrypted]
@@ -143,7 +144,11 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
 	if !e.isFilled {
 		e.data.fill(t, subject)
-		e.isFilled = true
+		e.isFilled, e.hasSecrets = true, false
+	}
+	if !e.hasSecrets && (template.kind == "secret" || !template.isBuiltin) { // no other reads them
+		e.data.root["Secrets"] = secretsOf(subject.Secrets, subject.Assignment.Host.ClusterType.SecretStores)
+		e.hasSecrets = true
 	}
 	if template.isBuiltin && template.kind == "config" {
 		if err := tooLarge(subject); err != nil {

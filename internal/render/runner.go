@@ -28,6 +28,7 @@ type runner struct {
 	data  data
 	// isFilled says that data is that of the current assignment.
 	isFilled   bool
+	hasSecrets bool // the references of the current assignment are in it, too
 	output     output
 	iterations int
 	depth      int

@@ -23,7 +23,7 @@ type shapeKey struct {
 	target        string // full name of the deployment target, or name of the workspace, ConfigMap or Secret
 	environment   string
 	owner         string
-	configVersion string
+	configVersion string // of what is read of it
 	parameters    string // of the cluster type, or its stores
 	requires      string
 }
@@ -224,9 +224,9 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 	case "policy":
 		key.target = assignment.Target.Workload.Workspace
 	case "config":
-		key.configVersion = subject.ConfigVersion
+		key.configVersion = subject.ValuesVersion
 		key.target, _ = assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
-		return key, subject.ConfigVersion != ""
+		return key, subject.ValuesVersion != ""
 	case "secret":
 		key.configVersion, key.parameters = subject.ConfigVersion, host.storesID
 		key.target = secretName(assignment.Target.Target)
@@ -244,9 +244,9 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 			key.requires = strings.Join(assignment.Requires, " ")
 		}
 		if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
-			key.configVersion = subject.ConfigVersion
+			key.configVersion = subject.ValuesVersion
 			_, amongValues := forms.Values() // stores decide whether references are
-			return key, subject.ConfigVersion != "" && (!amongValues || len(subject.Secrets) == 0)
+			return key, subject.ValuesVersion != "" && (!amongValues || len(subject.Secrets) == 0)
 		}
 	}
 	return key, true
