@@ -21,8 +21,8 @@ provider "flotilla" {
 }
 
 locals {
-  clusters = [for ring in ["canary", "east"] : {
-    name = "%[1]s-${ring}", cluster_type = "%[1]s-rotated", labels = { ring = ring }
+  clusters = [for ring in ["canary", "rest"] : {
+    name = "%[1]s-secret-${ring}", cluster_type = "%[1]s-rotated", labels = { ring = ring }
   }]
   fleet = provider::flotilla::fleet({
     environment   = "dev"
@@ -99,7 +99,7 @@ func (w *world) rotates(t *testing.T, agent agent) {
 	team.push(map[string]string{"deploy/all.yaml": fmt.Sprintf(workload, "v1", 0)})
 	gitops := newRepository(t, w.git, user, "gitops")
 	name := agent.reconciler()
-	namespace := func(ring string) string { return "dev-" + name + "-" + ring + "-web-live" }
+	namespace := func(ring string) string { return "dev-" + name + "-secret-" + ring + "-web-live" }
 	operator := startOperator(t, w.cluster, map[string]string{"prod/db password 1": canarySecret + "1", "prod/db password 2": canarySecret + "2"})
 	operator.hold(true)
 
@@ -110,9 +110,9 @@ func (w *world) rotates(t *testing.T, agent agent) {
 	run := func() rotating {
 		tf.run("apply", "-auto-approve", "-no-color")
 		if roots == nil { // the branch is there now
-			for _, ring := range []string{"canary", "east"} {
+			for _, ring := range []string{"canary", "rest"} {
 				_, own := follow(t, w.cluster, agents.Settings{
-					Cluster: name + "-" + ring, ClusterType: name + "-rotated", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
+					Cluster: name + "-secret-" + ring, ClusterType: name + "-rotated", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
 				})
 				roots = append(roots, own)
 			}
@@ -142,16 +142,16 @@ func (w *world) rotates(t *testing.T, agent agent) {
 	}
 	// canary checks the verdict of the first stage.
 	canary := func(says rotating, verdict, message string) error {
-		is := says.assignments["clusters/"+name+"-canary/web-live"]
+		is := says.assignments["clusters/"+name+"-secret-canary/web-live"]
 		if is.Verdict != verdict || !strings.Contains(is.Message, message) {
 			return fmt.Errorf("the canary is %s: %s, not %s: %s", is.Verdict, is.Message, verdict, message)
 		}
 		return nil
 	}
 	// has are what the Secrets of both stages have; "" is none.
-	has := func(canary, east string) {
+	has := func(canary, rest string) {
 		t.Helper()
-		for ring, want := range map[string]string{"canary": canary, "east": east} {
+		for ring, want := range map[string]string{"canary": canary, "rest": rest} {
 			if got := secretOf(t, w.cluster, namespace(ring), "PASSWORD"); got != want {
 				t.Errorf("the Secret of %s has %q, not %q", ring, got, want)
 			}
@@ -198,7 +198,7 @@ func (w *world) rotates(t *testing.T, agent agent) {
 		t.Error(err)
 	}
 
-	if got, want := versionsIn(gitops, name), []string{"canary 1", "east 1", "canary 2", "east 2", "canary 9", "canary 2"}; !slices.Equal(got, want) {
+	if got, want := versionsIn(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(got, want) {
 		t.Errorf("the commits of dev brought %v, not %v", got, want)
 	}
 	if state := tf.run("state", "pull"); strings.Contains(state, canarySecret) {
@@ -222,8 +222,8 @@ func versionsIn(gitops *repository, agent string) []string {
 	var went []string
 	gitops.git("fetch", "--quiet", gitops.write, "dev")
 	for commit := range strings.FieldsSeq(gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
-		for _, ring := range []string{"canary", "east"} {
-			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-"+ring+"/web-live/platform-secrets.yaml")
+		for _, ring := range []string{"canary", "rest"} {
+			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-secret-"+ring+"/web-live/platform-secrets.yaml")
 			for line := range strings.Lines(changed) {
 				if version, is := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")), "version: "); is && strings.HasPrefix(line, "+") {
 					went = append(went, ring+" "+strings.Trim(version, `"`))
