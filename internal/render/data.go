@@ -80,8 +80,11 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Wave"] = t.waves[workload.Name]
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
-	root["ValuesSecret"] = t.valuesSecretOf(subject)
-	root["Values"] = d.values(target, parameters, subject.Secrets)
+	valuesSecret, fromSecret := t.valuesSecretOf(subject), subject.Secrets
+	if valuesSecret == nil {
+		fromSecret = nil
+	}
+	root["ValuesSecret"], root["Values"] = valuesSecret, d.values(target, parameters, fromSecret)
 	root["ConfigName"], _ = configName(target)
 	root["SecretName"] = secretName(target)
 	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
@@ -117,12 +120,12 @@ func (d *data) setNames(name func(slot int) string) {
 }
 
 // values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
-// parameter in the place of a reference is left out, since reconcilers may prefer it to what comes from a Secret.
-func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any, references map[string]fleet.SecretReference) map[string]any {
+// parameter in the place of a reference whose secret comes from a Secret is left out, since reconcilers may prefer it to that.
+func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any, fromSecret map[string]fleet.SecretReference) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
-	if among && len(references) > 0 {
-		values = without(values, below, references)
+	if len(fromSecret) > 0 {
+		values = without(values, below, fromSecret)
 	}
 	if !among || len(d.config) == 0 {
 		return values

@@ -35,7 +35,7 @@ func storesID(stores map[string]fleet.SecretStore) string {
 }
 
 // secretsOf is what templates see of references: a list, sorted by key, of {key, store, storeName, storeKind, provider,
-// parameters, remoteKey, property, version}. A store that the cluster type lacks is an error of [Templates.CheckSecrets].
+// parameters, remoteKey, property, version}. A store that the cluster type lacks is an error of [Templates.ArrangeSecrets].
 func secretsOf(references map[string]fleet.SecretReference, stores map[string]fleet.SecretStore) []any {
 	if len(references) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -86,5 +87,18 @@ func TestATemplateOfTypeSecretSeesTheReferences(t *testing.T) {
 	d.secrets = nil
 	if files := d.render(t); files["platform-secrets.txt"] != "" {
 		t.Error(files)
+	}
+}
+
+// A parameter gives way to a reference only where the secret of that is among the values.
+func TestAParameterStaysWhereNoSecretIsAmongTheValues(t *testing.T) {
+	chart := with(helmChart, object(t, `{"values": {"DB_PASSWORD": "from-parameters"}}`))
+	for reconciler, stays := range map[string]bool{"flux": false, "fleet": false, "argocd": true, "argocd-hub": true} {
+		d := deployment{
+			reconciler: reconciler, secretService: "external-secrets", stores: stores, secrets: ofVault, manifests: chart, configAs: fleet.ConfigAs{"secret", "values"},
+		}
+		if file := d.render(t)["reconciler.yaml"]; strings.Contains(file, "from-parameters") != stays {
+			t.Errorf("%s:\n%s", reconciler, file)
+		}
 	}
 }
