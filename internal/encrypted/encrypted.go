@@ -120,12 +120,18 @@ func (c *check) only(path string, object map[string]any, known ...string) {
 	}
 }
 
-// entries returns the keys of a map of a Secret, sorted. A key that no Secret can have is not repeated.
-func (c *check) entries(path string, value any) (map[string]any, []string) {
-	entries, isObject := value.(map[string]any)
+// object returns a member that is a map, or null.
+func (c *check) object(path string, value any) map[string]any {
+	object, isObject := value.(map[string]any)
 	if value != nil && !isObject {
 		c.report("%s is not a map", path)
 	}
+	return object
+}
+
+// entries returns the keys of a map of a Secret, sorted. A key that no Secret can have is not repeated.
+func (c *check) entries(path string, value any) (map[string]any, []string) {
+	entries := c.object(path, value)
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if !secretKey.MatchString(key) {

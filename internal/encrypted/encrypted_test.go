@@ -93,6 +93,8 @@ func TestWhatIsPlainOrNotWholeIsAnErrorWithoutItsContent(t *testing.T) {
 		"sealed: nothing":           {"apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: db, namespace: shop}\nspec: {encryptedData: {}}", "spec.encryptedData is empty"},
 		"sealed: a plain template":  {replaced(sealed, "  template:\n", "  template:\n    data: {a: "+canary+"}\n"), "spec.template.data is plain: give all values in spec.encryptedData"},
 		"sealed: plain stringData":  {replaced(sealed, "  template:\n", "  template:\n    stringData: {a: "+canary+"}\n"), "spec.template.stringData is plain"},
+		"sealed: data as a text":    {replaced(sealed, "  template:\n", "  template:\n    stringData: "+canary+"\n"), "spec.template.stringData is not a map"},
+		"sealed: template of text":  {"apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: db, namespace: shop}\nspec: {encryptedData: {}, template: " + canary + "}", "spec.encryptedData is empty; spec.template is not a map"},
 		"sealed: the old form":      {replaced(sealed, "spec:\n", "spec:\n  data: "+canary+"\n"), "spec.data is not supported by current controllers"},
 		"sealed: another field":     {sealed + "data: {a: " + canary + "}\n", "data is not one of what it can have: apiVersion, kind, metadata, spec, status"},
 		"sealed: a copy":            {replaced(sealed, "  template:\n    metadata:\n", "  template:\n    metadata:\n      annotations: {kubectl.kubernetes.io/last-applied-configuration: "+canary+"}\n"), "spec.template.metadata.annotations has a copy"},

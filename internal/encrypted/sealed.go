@@ -9,7 +9,7 @@ import (
 // https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/apis/sealedsecrets/v1alpha1/types.go
 func (c *check) sealed(object map[string]any) {
 	c.only("", object, "apiVersion", "kind", "metadata", "spec", "status")
-	spec, _ := object["spec"].(map[string]any)
+	spec := c.object("spec", object["spec"])
 	if _, old := spec["data"]; old {
 		c.report("spec.data is not supported by current controllers: seal the Secret with a newer kubeseal, which writes spec.encryptedData")
 	} else {
@@ -24,11 +24,10 @@ func (c *check) sealed(object map[string]any) {
 			c.report("spec.encryptedData[%q] is not what kubeseal writes", key)
 		}
 	}
-	template, _ := spec["template"].(map[string]any)
-	metadata, _ := template["metadata"].(map[string]any)
-	c.applied("spec.template.metadata", metadata)
+	template := c.object("spec.template", spec["template"])
+	c.applied("spec.template.metadata", c.object("spec.template.metadata", template["metadata"]))
 	for _, name := range []string{"data", "stringData"} {
-		if plain, _ := template[name].(map[string]any); len(plain) > 0 {
+		if len(c.object("spec.template."+name, template[name])) > 0 {
 			c.report("spec.template.%s is plain: give all values in spec.encryptedData", name)
 		}
 	}
