@@ -43,6 +43,9 @@ func (s *Snapshot) Values() map[string]any {
 	return values
 }
 
+// HasSecrets says whether there are references to secrets.
+func (s *Snapshot) HasSecrets() bool { return s.references > 0 }
+
 // Secrets returns the references to secrets by top-level key; nil where there are none, or values are not known. The map is
 // the caller's.
 func (s *Snapshot) Secrets() map[string]fleet.SecretReference {

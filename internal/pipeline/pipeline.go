@@ -64,8 +64,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	wrong, questionable := r.Templates.Arrange(r.Schedule.Assignments)
 	wrong = append(wrong, r.Templates.ArrangeEncrypted(r.Schedule.Assignments, func(i int) render.EncryptedReach {
 		snapshot := r.Snapshots.Snapshots[i]
-		files := snapshot.Encrypted()
-		return render.EncryptedReach{Known: snapshot.Known, Files: files, References: len(files) > 0 && len(snapshot.Secrets()) > 0}
+		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
 	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
 		snapshot := r.Snapshots.Snapshots[i]

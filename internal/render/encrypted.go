@@ -17,7 +17,9 @@ import (
 func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedArranger{
 		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, problems: map[encryptedProblem][]string{}, seen: map[encryptedPlace]bool{},
+		referring: map[encryptedOn][]*schedule.Assignment{},
 	}
+	var all []encryptedIn
 	for i, assignment := range assignments {
 		reaching := reach(i)
 		if on := (namespaceOn{assignment.Host.Name, assignment.Namespace}); !reaching.Known && assignment.Target.Target.Namespace != "" {
@@ -26,8 +28,20 @@ func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach f
 			}
 		}
 		for j := range reaching.Files {
-			a.check(encryptedIn{assignment, &reaching.Files[j]}, reaching.References)
+			all = append(all, encryptedIn{assignment, &reaching.Files[j]})
 		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for i, assignment := range assignments {
+		if name := secretName(assignment.Target.Target); name != "" && reach(i).References {
+			on := encryptedOn{assignment.Host.ClusterType.Name, assignment.Namespace, name}
+			a.referring[on] = append(a.referring[on], assignment)
+		}
+	}
+	for _, one := range all {
+		a.check(one)
 	}
 	a.share()
 	return a.findings()
@@ -53,8 +67,9 @@ type encryptedOn struct{ host, namespace, name string }
 type encryptedArranger struct {
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
-	waiting   map[namespaceOn]string        // the first deployment target by name whose files are not known yet
-	problems  map[encryptedProblem][]string // with the places
+	waiting   map[namespaceOn]string                 // the first deployment target by name whose files are not known yet
+	referring map[encryptedOn][]*schedule.Assignment // those whose references become a Secret, by cluster type
+	problems  map[encryptedProblem][]string          // with the places
 	seen      map[encryptedPlace]bool
 }
 
@@ -80,7 +95,7 @@ func (a *encryptedArranger) report(file *encrypted.File, where, text string) {
 }
 
 // check finds what is wrong with a file of one assignment.
-func (a *encryptedArranger) check(one encryptedIn, references bool) {
+func (a *encryptedArranger) check(one encryptedIn) {
 	host, clusterType := a.templates.hosts[one.Host.ClusterType.Name], one.Host.ClusterType
 	if host == nil {
 		return
@@ -99,9 +114,11 @@ func (a *encryptedArranger) check(one encryptedIn, references bool) {
 			a.report(one.file, where, "is encrypted with SOPS, but reaches %s, whose agent has no key for it: set the cluster type's decryption")
 		}
 	}
-	if references && one.file.Name == secretName(one.Target.Target) {
-		a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name), fmt.Sprintf(
-			"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name))
+	for _, other := range a.referring[encryptedOn{clusterType.Name, one.Namespace, one.file.Name}] {
+		if other.Host.Name == one.Host.Name || other.Host.Cluster == nil || one.Host.Cluster == nil {
+			a.report(one.file, fmt.Sprintf("deployment target %q", other.Target.Name), fmt.Sprintf(
+				"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name))
+		}
 	}
 	if one.Target.Target.Namespace != "" {
 		on := encryptedOn{one.Host.Name, one.Namespace, one.file.Name}

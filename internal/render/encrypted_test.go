@@ -148,6 +148,17 @@ func TestEncryptedFilesThatCannotBeUsedAreFindings(t *testing.T) {
 		"the Secret of references": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{"web": references}}, []string{
 			at + `is of Secret "db", which the references to secrets of deployment target "web-dev" become: give one of the two another name`,
 		}},
+		"the Secret of references of a neighbour": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{
+			"api": {hosts: []string{"drone"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:db"}},
+			"job": {hosts: []string{"clusters/drone-1"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:job"}},
+			"web": target(sealed, "shop", "clusters/drone-1", "clusters/drone-2"),
+		}}, []string{
+			at + `is of Secret "db", which the references to secrets of deployment target "api-dev" become: give one of the two another name`,
+		}},
+		"the Secret of references on another cluster": {neighbours{secretService: "external-secrets", stores: stores, targets: map[string]neighbour{
+			"api": {hosts: []string{"clusters/drone-1"}, namespace: "shop", secrets: references.secrets, configAs: fleet.ConfigAs{"secret:db"}},
+			"web": target(sealed, "shop", "clusters/drone-2"),
+		}}, nil},
 		"several": {neighbours{targets: map[string]neighbour{
 			"web": target(sealed, "cms", "drone"), "api": target(second, "api", "drone"), "job": target(sops, "shop", "drone"),
 		}}, []string{
