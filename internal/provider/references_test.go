@@ -65,6 +65,31 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 	}
 }
 
+// A container that has the label "workspace" reaches the workloads of that workspace alone, whatever labels another team writes.
+func TestNoLabelOfATeamBringsItTheSecretsOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	target := func(labels map[string]any) map[string]any {
+		return map[string]any{"live": map[string]any{"environment": "dev", "labels": labels, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}}}
+	}
+	apply(t, w, assigned(url, fleetOf(map[string]any{
+		"workspaces":    []any{map[string]any{"name": "team"}, map[string]any{"name": "payments"}},
+		"cluster_types": []any{map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}}},
+		"workloads": []any{
+			map[string]any{"name": "app", "workspace": "team", "labels": map[string]any{"workspace": "payments"}, "deployment_targets": target(map[string]any{"workspace": "payments", "tier": "paid"})},
+			map[string]any{"name": "pay", "workspace": "payments", "deployment_targets": target(map[string]any{"tier": "paid"})},
+		},
+		"target_policies": []any{policy("all", map[string]any{}, map[string]any{})},
+		"config_containers": []any{map[string]any{
+			"name": "db", "labels": map[string]any{"workspace": "payments", "tier": "paid"}, "secrets": map[string]any{"DB_PASSWORD": vaultReference("3")},
+		}},
+	}), nil))
+	files := git(t, url, "ls-tree", "-r", "--name-only", "dev")
+	if !strings.Contains(files, "drone/pay-live/platform-secrets.yaml") || strings.Contains(files, "drone/app-live/platform-secrets.yaml") {
+		t.Errorf("the files are\n%s", files)
+	}
+}
+
 // A version that is known after apply is unknown to the hosts of its container alone.
 func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
 	t.Parallel()

@@ -145,3 +145,40 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 		})
 	}
 }
+
+// Terraform prints the lines of an error with the values of their variables, which no provider can prevent; not those of
+// sensitive ones, which a saved plan has all the same.
+func TestTerraformPrintsNoSensitiveVariableThatLooksLikeACredential(t *testing.T) {
+	requireAcceptance(t)
+	for name, tool := range acceptanceTools(t) {
+		for _, isSensitive := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/%t", name, isSensitive), func(t *testing.T) {
+				const canary = "cAn4ry-variable-7f3a91"
+				w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(`
+variable "password" {
+  type      = string
+  sensitive = %t
+}
+locals {
+  fleet = provider::flotilla::fleet({
+    environment       = "dev"
+    config_containers = [{ name = "db", data = { DB_PASSWORD = var.password } }]
+  })
+}
+output "format" {
+  value     = local.fleet.format
+  sensitive = true
+}
+`, isSensitive)})
+				w.environment = append(w.environment, "TF_VAR_password="+canary)
+				printed, err := w.traced(t, "refused", "plan", "-input=false", "-no-color")
+				if err == nil || !strings.Contains(printed, "DB_PASSWORD: looks like a credential") || strings.Contains(printed, canary) == isSensitive {
+					t.Errorf("%v\n%s", err, printed)
+				}
+				if isSensitive {
+					showsNone(t, w.path, map[string]string{"a variable": canary})
+				}
+			})
+		}
+	}
+}
