@@ -82,7 +82,7 @@ func roleOf(file string) roles {
 // deployment target.
 var rolesOfField = map[string]roles{
 	"reconciler": reconcilerRole, "parameters": reconcilerRole, "manifests": reconcilerRole, "requires": reconcilerRole,
-	"namespace_service": namespaceRole | policyRole, "config_type": configRole, "decryption": reconcilerRole,
+	"namespace_service": namespaceRole | policyRole, "config_type": configRole,
 	"secret_service": secretRole, "secret_stores": secretRole,
 	"labels": reconcilerRole | namespaceRole | policyRole, "workspace": reconcilerRole | namespaceRole | policyRole,
 	"cluster_type": allRoles, "namespace": allRoles,
@@ -171,7 +171,7 @@ func compareVersions(before, after *Version) differences {
 }
 
 // withoutEffect are attributes that change nothing in a folder, and those that are compared on their own.
-var withoutEffect = []string{"description", "config_schemas", "deployment_targets"}
+var withoutEffect = []string{"description", "decryption", "config_schemas", "deployment_targets"}
 
 // compare adds the objects of two lists that differ.
 func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) string) {

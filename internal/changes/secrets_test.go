@@ -80,6 +80,14 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			},
 			`platform-secrets.yaml: spec.secretStoreRef.name, on large: hello-live, reports-nightly, by cluster type "large"`,
 		},
+		"what an agent decrypts with, which is in no folder": {
+			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
+				f.ClusterTypes[0].Decryption = &fleet.Decryption{Secret: "sops-age"}
+				manifests := &f.Workloads[0].DeploymentTargets[0].Manifests
+				manifests.Branch, manifests.Tag = "", "v9"
+			},
+			`reconciler.yaml: GitRepository spec.ref.tag, on large, small: hello-live, by workload "hello"`,
+		},
 		"a template": {
 			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
 				f.Templates = []fleet.Template{{Name: "external-secrets", Type: "secret", Manifests: []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: '{{ .Namespace }}'}\n"}}}
