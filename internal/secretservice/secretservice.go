@@ -11,22 +11,20 @@ import (
 
 // Service is what is known of one secret service.
 type Service struct {
-	// Name is what a cluster type has as `secret_service`, and Product what messages call it.
-	Name, Product string
+	// Name is what a cluster type has as `secret_service`.
+	Name string
 	// Kind is that of the object that the folder of an assignment has.
 	Kind Kind
 	// OneStore says that an object gets secrets of one store only.
 	OneStore bool
 	// NoValues says why it cannot make a Secret with values of a chart; "" where it can.
 	NoValues string
-	// NamespacedStores says that a store may be one of a namespace.
-	NamespacedStores bool
 	// Providers are those that a store has to be of one; none where stores are objects on the clusters.
 	Providers []Provider
 }
 
-// Kind is a kind of objects. Versions are those that can be read, the newest first, separated by commas, and Resource is its
-// name in the API's paths.
+// Kind is a kind of objects. Where they have a status that is read, Versions are those of the API, the newest first, separated
+// by commas, and Resource is its name in the API's paths.
 type Kind struct{ Group, Kind, Versions, Resource string }
 
 // Provider is what is known of a provider of Secrets Store CSI Driver.
@@ -57,11 +55,11 @@ var ExternalSecret = Kind{Group: "external-secrets.io", Kind: "ExternalSecret", 
 // The secret services.
 var (
 	// ExternalSecrets is External Secrets Operator 0.16 and later, which have the version v1 of its kinds.
-	ExternalSecrets = Service{Name: "external-secrets", Product: "External Secrets Operator", Kind: ExternalSecret, NamespacedStores: true}
+	ExternalSecrets = Service{Name: "external-secrets", Kind: ExternalSecret}
 	// SecretsStoreCSI is Secrets Store CSI Driver 1.0 and later.
 	SecretsStoreCSI = Service{
-		Name: "secrets-store-csi", Product: "Secrets Store CSI Driver", OneStore: true, Providers: providers,
-		Kind:     Kind{Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClass", Versions: "v1", Resource: "secretproviderclasses"},
+		Name: "secrets-store-csi", OneStore: true, Providers: providers,
+		Kind:     Kind{Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClass"},
 		NoValues: "Secrets Store CSI Driver makes a Secret only for a pod that mounts it",
 	}
 )
