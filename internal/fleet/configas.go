@@ -78,6 +78,10 @@ func (o *Object) targetForms(target *DeploymentTarget) {
 	}
 }
 
+// longestKeys is the length of the keys of "values:<key>". Charts have no such keys; YAML has a longest key, and what is below many
+// grows with the square of their number.
+const longestKeys = 253
+
 // configAs reads and checks the forms.
 func (o *Object) configAs(attribute string) ConfigAs {
 	forms := o.sortedTexts(attribute)
@@ -102,6 +106,8 @@ func (o *Object) configAs(attribute string) ConfigAs {
 			if problem := CheckSubdomainName(rest); problem != "" {
 				o.Report(attribute, "%q: the name of the %s %s", form, map[string]string{"configmap": "ConfigMap", "secret": "Secret"}[name], problem)
 			}
+		case len(rest) > longestKeys:
+			o.Report(attribute, "%q: the keys are longer than %d characters", strings.ToValidUTF8(form[:longestKeys], "")+"…", longestKeys)
 		case hasRest && slices.Contains(strings.Split(rest, "."), ""):
 			o.Report(attribute, "%q: a key is empty", form)
 		}

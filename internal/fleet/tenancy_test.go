@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -56,9 +57,12 @@ func TestFormsOfConfiguration(t *testing.T) {
 		"[value]":                                {fleet.ConfigAs{"value"}, []string{at + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute, secret, secret:<name>; did you mean "values"?`}},
 		"['substitute:x']":                       {fleet.ConfigAs{"substitute:x"}, []string{at + `"substitute:x" is not one of`}},
 		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{at + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
-		"['values:a..b']":                        {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},
-		"[values, 'values:a']":                   {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" appears twice`}},
-		"values":                                 {nil, []string{at + "must be a list of strings, not a string"}},
+		"['values:" + strings.Repeat("a.", 127) + "']": {fleet.ConfigAs{"values:" + strings.Repeat("a.", 127)}, []string{
+			at + `"values:` + strings.Repeat("a.", 123) + `…": the keys are longer than 253 characters`,
+		}},
+		"['values:a..b']":      {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},
+		"[values, 'values:a']": {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" appears twice`}},
+		"values":               {nil, []string{at + "must be a list of strings, not a string"}},
 	} {
 		t.Run(forms, func(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, smallInput+
