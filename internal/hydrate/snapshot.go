@@ -1,6 +1,8 @@
 package hydrate
 
 import (
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
@@ -46,6 +48,20 @@ func (s *Snapshot) Values() map[string]any {
 // HasSecrets says whether there are references to secrets.
 func (s *Snapshot) HasSecrets() bool { return s.references > 0 }
 
+// References are the references to secrets by top-level key, sorted; none where values are not known.
+func (s *Snapshot) References() iter.Seq2[string, fleet.SecretReference] {
+	return func(yield func(string, fleet.SecretReference) bool) {
+		if s.references == 0 {
+			return
+		}
+		for _, field := range s.fields {
+			if of, is := field.value.raw.(reference); is && !yield(s.mergeIndex.keys[field.key], fleet.SecretReference(of)) {
+				return
+			}
+		}
+	}
+}
+
 // Secrets returns the references to secrets by top-level key; nil where there are none, or values are not known. The map is
 // the caller's.
 func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
@@ -53,11 +69,7 @@ func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 		return nil
 	}
 	secrets := make(map[string]fleet.SecretReference, s.references)
-	for _, field := range s.fields {
-		if of, is := field.value.raw.(reference); is {
-			secrets[s.mergeIndex.keys[field.key]] = fleet.SecretReference(of)
-		}
-	}
+	maps.Insert(secrets, s.References())
 	return secrets
 }
 

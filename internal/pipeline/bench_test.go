@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -93,8 +94,8 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// BenchmarkSecrets goes the whole way of the data with the reference fleet, and with a secret in every second config container
-// of it.
+// BenchmarkSecrets goes the whole way of the data, to files that were checked, with the reference fleet, and with a secret in
+// every second config container of it.
 func BenchmarkSecrets(b *testing.B) {
 	for name, reference := range map[string]func(int, uint64) (*fleet.Fleet, fleet.Config){
 		"none": fleettest.Reference, "every-second-container": fleettest.ReferenceWithSecrets,
@@ -105,7 +106,14 @@ func BenchmarkSecrets(b *testing.B) {
 				scheduled, _ := schedule.Schedule(f)
 				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 				templates, _ := render.Compile(f)
-				return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+				templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+					return hydrated.Snapshots[i].References(), hydrated.Snapshots[i].DecidedBy
+				})
+				return renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) {
+					if findings := templates.Check(subjectOf(f.Environment, scheduled, hydrated, i), files); len(findings) > 0 {
+						b.Error(findings)
+					}
+				})
 			})
 		})
 	}

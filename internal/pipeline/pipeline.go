@@ -5,6 +5,7 @@ package pipeline
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -66,9 +67,9 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		snapshot := r.Snapshots.Snapshots[i]
 		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
-	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
+	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 		snapshot := r.Snapshots.Snapshots[i]
-		return snapshot.Secrets(), snapshot.Version, snapshot.DecidedBy
+		return snapshot.References(), snapshot.DecidedBy
 	})...)
 	for _, finding := range wrong {
 		errors.add("Invalid rendering", finding.String())

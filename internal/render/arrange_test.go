@@ -3,6 +3,7 @@ package render_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -84,9 +85,15 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) render.EncryptedReach {
 		return render.EncryptedReach{Known: !targetOf(i).isPending, Files: targetOf(i).encrypted, References: len(targetOf(i).secrets) > 0}
 	})...)
-	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (map[string]fleet.SecretReference, string, func(string) string) {
-		target := targetOf(i)
-		return target.secrets, fmt.Sprint(target.secrets), func(string) string { return "db" }
+	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+		secrets := targetOf(i).secrets
+		return func(yield func(string, fleet.SecretReference) bool) {
+			for _, key := range slices.Sorted(maps.Keys(secrets)) {
+				if !yield(key, secrets[key]) {
+					return
+				}
+			}
+		}, func(string) string { return "db" }
 	})...)
 	files = map[string]string{}
 	for i, assignment := range scheduled.Assignments {

@@ -39,6 +39,9 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 			if template.file != files[i].Name {
 				continue
 			}
+			if files[i].isRight && host.isBuiltin {
+				continue
+			}
 			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
 			// The objects of built-in templates are of different kinds. One of the user's may write any.
 			if !host.isBuiltin || shape == nil || !shape.checked.Load() {

@@ -13,7 +13,13 @@ import (
 // concurrent use.
 type entries struct {
 	sync.RWMutex
-	texts map[entryKey][]byte
+	all map[entryKey]entryOf
+}
+
+// entryOf is the text of a reference; isRight says that a check has found nothing in a file with it.
+type entryOf struct {
+	text    []byte
+	isRight bool
 }
 
 // entryKey is all that decides an entry. The store does not: it is in the head of the file.
@@ -26,79 +32,126 @@ type entryKey struct {
 // maxEntries is how many entries are kept.
 const maxEntries = 1 << 17
 
-func (e *entries) get(key *entryKey) []byte {
+func (e *entries) get(key *entryKey) entryOf {
 	e.RLock()
 	defer e.RUnlock()
-	return e.texts[*key]
+	return e.all[*key]
 }
 
-func (e *entries) keep(key *entryKey, text []byte) {
+func (e *entries) keep(key *entryKey, entry entryOf) {
 	e.Lock()
 	defer e.Unlock()
-	if e.texts == nil || len(e.texts) >= maxEntries {
-		e.texts = map[entryKey][]byte{}
+	if e.all == nil || len(e.all) >= maxEntries {
+		e.all = map[entryKey]entryOf{}
 	}
-	e.texts[*key] = text
+	e.all[*key] = entry
 }
 
 // externalSecrets puts the file of the built-in template "external-secrets" together from a head, which has a shape, and an
 // entry for each reference, since hardly any two assignments have the same references. ok is false where the file is more
-// than that. Without it, the way from the reference fleet to its files takes half as much again, by BenchmarkSecrets.
-func (t *Templates) externalSecrets(host *host, template *compiled, subject Subject) (content []byte, ok bool, err error) {
+// than that. Without it, the way from the reference fleet to its files takes half as much again, by BenchmarkSecrets. The
+// file is right where its head and its entries are.
+func (t *Templates) externalSecrets(host *host, template *compiled, subject Subject) (file File, ok bool, err error) {
 	_, amongValues := subject.Assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {
-		return nil, false, nil
+		return File{}, false, nil
 	}
 	keys := slices.AppendSeq(make([]string, 0, len(subject.Secrets)), maps.Keys(subject.Secrets))
 	slices.Sort(keys)
 	store := subject.Secrets[keys[0]].Store
 	for _, key := range keys {
 		if subject.Secrets[key].Store != store {
-			return nil, false, nil
+			return File{}, false, nil
 		}
 	}
-	single := t.runners.Get().(*runner) // what the caller's is filled with stays
-	defer t.runners.Put(single)
-	// The file with one reference; version names what it may share with others.
-	alone := func(key string, of fleet.SecretReference, version string) (file []byte, entriesAt int, err error) {
-		subject := subject
-		subject.ConfigVersion = version
-		if shapeKey, _ := t.shapeKeyOf(host, template, subject); version != "" {
-			if shape, _ := t.shapes.get(&shapeKey); shape != nil && shape != noShape {
-				file = shape.fill(slotsOf(subject))
-			}
-		}
-		if file == nil {
-			subject.Secrets, single.isFilled = map[string]fleet.SecretReference{key: of}, false
-			file, err = single.file(t, host, template, subject)
-		}
-		at := bytes.Index(file, []byte(beforeEntries))
-		if err != nil || at < 0 || file[len(file)-1] != '\n' {
-			return nil, 0, err
-		}
-		return file, at + len(beforeEntries), nil
-	}
-	head, end, err := alone("KEY", fleet.SecretReference{Store: store, Key: "key"}, "head\n"+store) // any reference has this head
+	row := referenceRow{Templates: t, host: host, template: template, subject: subject, runner: t.runners.Get().(*runner)} // what the caller's is filled with stays
+	defer t.runners.Put(row.runner)
+	head, isRight, err := row.head(store)
 	if err != nil || head == nil {
-		return nil, false, err
+		return File{}, false, err
 	}
-	parts := append(make([][]byte, 0, len(keys)+1), head[:end])
+	parts := append(make([][]byte, 0, len(keys)+1), head)
 	for _, key := range keys {
-		at := entryKey{template, key, subject.Secrets[key]}
-		at.of.Store = ""
-		entry := t.entries.get(&at)
-		if entry == nil {
-			file, end, err := alone(key, subject.Secrets[key], "")
-			if err != nil || file == nil {
-				return nil, false, err
-			}
-			entry = bytes.Clone(file[end:])
-			t.entries.keep(&at, entry)
+		entry, err := row.entry(key)
+		if err != nil || entry.text == nil {
+			return File{}, false, err
 		}
-		parts = append(parts, entry)
+		parts, isRight = append(parts, entry.text), isRight && entry.isRight
 	}
-	return bytes.Join(parts, nil), true, nil
+	return File{Name: template.file, Content: bytes.Join(parts, nil), isRight: isRight}, true, nil
 }
 
-// beforeEntries is the end of the head of the file.
-const beforeEntries = "\n  data:\n"
+// referenceRow renders the parts of a file.
+type referenceRow struct {
+	*Templates
+	host     *host
+	template *compiled
+	subject  Subject
+	runner   *runner
+}
+
+// head is what comes before the entries of references that are all of one store.
+func (r *referenceRow) head(store string) (head []byte, isRight bool, err error) {
+	subject := r.subject
+	subject.ConfigVersion = "head\n" + store
+	key, _ := r.shapeKeyOf(r.host, r.template, subject)
+	shape, _ := r.shapes.get(&key)
+	var file []byte
+	if shape != nil && shape != noShape {
+		file, isRight = shape.fill(slotsOf(subject)), shape.checked.Load()
+	} else {
+		subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any other has this head, too
+		if file, err = r.render(subject); err != nil {
+			return nil, false, err
+		}
+	}
+	if !isRight {
+		if isRight = r.isRight(subject, file); isRight && shape != nil && shape != noShape {
+			shape.checked.Store(true)
+		}
+	}
+	at := entriesAt(file)
+	if at == 0 {
+		return nil, false, nil
+	}
+	return file[:at:at], isRight, nil
+}
+
+// entry is what a reference is in the file.
+func (r *referenceRow) entry(key string) (entryOf, error) {
+	at := entryKey{r.template, key, r.subject.Secrets[key]}
+	at.of.Store = ""
+	entry := r.entries.get(&at)
+	if entry.text != nil {
+		return entry, nil
+	}
+	subject := r.subject
+	subject.Secrets, subject.ConfigVersion = map[string]fleet.SecretReference{key: r.subject.Secrets[key]}, ""
+	file, err := r.render(subject)
+	if begin := entriesAt(file); err == nil && begin > 0 {
+		entry = entryOf{bytes.Clone(file[begin:]), r.isRight(subject, file)}
+		r.entries.keep(&at, entry)
+	}
+	return entry, err
+}
+
+func (r *referenceRow) render(subject Subject) ([]byte, error) {
+	r.runner.isFilled = false
+	return r.runner.file(r.Templates, r.host, r.template, subject)
+}
+
+// isRight says whether a check finds nothing wrong in a file.
+func (r *referenceRow) isRight(subject Subject, content []byte) bool {
+	check := &check{subject: subject, names: slotsOf(subject), reconciler: r.host.reconciler, objects: map[identity]position{}}
+	return check.isPlainlyRight(unchecked{r.template, &File{Content: content}, nil})
+}
+
+// entriesAt is where the entries of a file begin; 0 where it has none.
+func entriesAt(file []byte) int {
+	const before = "\n  data:\n"
+	at := bytes.Index(file, []byte(before))
+	if at < 0 || file[len(file)-1] != '\n' {
+		return 0
+	}
+	return at + len(before)
+}

@@ -42,6 +42,7 @@ type File struct {
 
 	objects []folder.Object // the reconciler objects in it, once it was read
 	isRead  bool
+	isRight bool // a check of what it is made of has found nothing
 }
 
 // ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
@@ -93,14 +94,18 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 				continue
 			}
 		}
-		content, err := runner.file(t, host, template, subject)
+		file, ok, err := t.externalSecrets(host, template, subject)
+		if err == nil && !ok {
+			file.Name = template.file
+			file.Content, err = runner.file(t, host, template, subject)
+		}
 		switch {
 		case errors.Is(err, ErrUnknown):
 			unknown = true
 		case err != nil:
 			failures = append(failures, err)
-		case content != nil:
-			files = append(files, File{Name: template.file, Content: content})
+		case file.Content != nil:
+			files = append(files, file)
 		}
 	}
 	if failures != nil {
@@ -114,9 +119,6 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 
 // file renders one template for an assignment; nil is no file.
 func (e *runner) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
-	if content, ok, err := t.externalSecrets(host, template, subject); ok || err != nil {
-		return content, err
-	}
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
 		return e.direct(t, template, subject)

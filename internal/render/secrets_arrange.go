@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -15,22 +16,21 @@ import (
 )
 
 // ArrangeSecrets finds references to secrets that cannot arrive where they reach, each once for all hosts. reach returns the
-// references that reach the assignment of a number, the version of its snapshot, and the container that decides a key.
+// references that reach the assignment of a number, by key and sorted, and the container that decides a key.
 func (t *Templates) ArrangeSecrets(
-	assignments []*schedule.Assignment, reach func(i int) (references map[string]fleet.SecretReference, version string, origin func(key string) string),
+	assignments []*schedule.Assignment, reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
 ) fleet.Findings {
 	a := &secretArranger{
-		arranger: arranger{templates: t, seen: map[string]bool{}}, checked: map[checkedSecrets]bool{}, writers: map[namespaceOn][]*schedule.Assignment{},
+		arranger: arranger{templates: t, seen: map[string]bool{}}, checked: map[referenceOn]bool{}, writers: map[namespaceOn][]*schedule.Assignment{},
 	}
 	for i, assignment := range assignments {
 		host := t.hosts[assignment.Host.ClusterType.Name]
-		references, version, origin := reach(i)
-		if host == nil || len(references) == 0 {
+		if host == nil {
 			continue
 		}
-		if on := (checkedSecrets{host, version}); !a.checked[on] {
-			a.checked[on] = true
-			a.references(assignment.Host.ClusterType.Name, host, references, origin)
+		references, origin := reach(i)
+		if !a.references(assignment.Host.ClusterType.Name, host, references, origin) {
+			continue
 		}
 		a.forms(host, assignment, references)
 		if assignment.Target.Target.Namespace != "" && host.service != nil && secretName(assignment.Target.Target) != "" {
@@ -42,15 +42,16 @@ func (t *Templates) ArrangeSecrets(
 	return a.findings
 }
 
-// checkedSecrets are references that were looked at on a host.
-type checkedSecrets struct {
-	host    *host
-	version string
+// referenceOn is a reference on the clusters of a type.
+type referenceOn struct {
+	host *host
+	key  string
+	of   fleet.SecretReference
 }
 
 type secretArranger struct {
 	arranger
-	checked map[checkedSecrets]bool
+	checked map[referenceOn]bool
 	writers map[namespaceOn][]*schedule.Assignment // of a Secret, in a namespace that may be shared
 }
 
@@ -58,47 +59,67 @@ func (a *secretArranger) report(path *fleet.Path, format string, arguments ...an
 	a.add(&a.findings, path, format, arguments...)
 }
 
-// references finds what is wrong with references on the clusters of a type.
-func (a *secretArranger) references(clusterType string, host *host, references map[string]fleet.SecretReference, origin func(key string) string) {
-	var root *fleet.Path
-	keys := slices.Sorted(maps.Keys(references))
-	if !host.hasSecrets {
-		for _, key := range keys {
-			a.report(root.Attribute("cluster_types").Key(clusterType).Attribute("secret_service"),
-				"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
-				origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
+// references finds what is wrong with references on the clusters of a type. It returns whether there are any.
+func (a *secretArranger) references(
+	clusterType string, host *host, references iter.Seq2[string, fleet.SecretReference], origin func(key string) string,
+) (hasAny bool) {
+	firstKey, firstStore := "", ""
+	for key, reference := range references {
+		if !hasAny {
+			hasAny, firstKey, firstStore = true, key, reference.Store
 		}
+		if host.service != nil && host.service.OneStore && reference.Store != firstStore {
+			a.report(secretPath(origin(key), key).Attribute("store"), "is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
+				reference.Store, firstKey, firstStore, host.service.Name, clusterType)
+		}
+		if on := (referenceOn{host, key, reference}); !a.checked[on] {
+			a.checked[on] = true
+			a.reference(clusterType, host, key, reference, origin)
+		}
+	}
+	return hasAny
+}
+
+func secretPath(container, key string) *fleet.Path {
+	return (*fleet.Path)(nil).Attribute("config_containers").Key(container).Attribute("secrets").Key(key)
+}
+
+// reference finds what is wrong with one reference on the clusters of a type.
+func (a *secretArranger) reference(clusterType string, host *host, key string, reference fleet.SecretReference, origin func(key string) string) {
+	if !host.hasSecrets {
+		a.report((*fleet.Path)(nil).Attribute("cluster_types").Key(clusterType).Attribute("secret_service"),
+			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
+			origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
 		return
 	}
-	first := references[keys[0]].Store
-	for _, key := range keys {
-		reference, path := references[key], root.Attribute("config_containers").Key(origin(key)).Attribute("secrets").Key(key)
-		if len(validation.IsConfigMapKey(key)) > 0 {
-			a.report(path, `key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`, key)
+	report := func(attribute, format string, arguments ...any) {
+		path := secretPath(origin(key), key)
+		if attribute != "" {
+			path = path.Attribute(attribute)
 		}
-		store, known := host.stores[reference.Store]
-		if !known {
-			a.report(path.Attribute("store"), "cluster type %q has no store %q among its secret_stores%s", clusterType, reference.Store,
-				fleet.DidYouMean(reference.Store, slices.Sorted(maps.Keys(host.stores))))
-			continue
-		}
-		if host.service == nil {
-			continue
-		}
-		if host.service.OneStore && reference.Store != first {
-			a.report(path.Attribute("store"), "is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
-				reference.Store, keys[0], first, host.service.Name, clusterType)
-		}
-		if provider := host.service.Provider(secretservice.Store(store)); provider != nil {
-			if attribute, problem := provider.Cannot(secretservice.Store(store), secretservice.Reference(reference)); problem != "" {
-				a.report(path.Attribute(attribute), "%s; cluster type %q has it for store %q", problem, clusterType, reference.Store)
-			}
+		a.report(path, format, arguments...)
+	}
+	if len(validation.IsConfigMapKey(key)) > 0 {
+		report("", `key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`, key)
+	}
+	store, known := host.stores[reference.Store]
+	if !known {
+		report("store", "cluster type %q has no store %q among its secret_stores%s", clusterType, reference.Store,
+			fleet.DidYouMean(reference.Store, slices.Sorted(maps.Keys(host.stores))))
+		return
+	}
+	if host.service == nil {
+		return
+	}
+	if provider := host.service.Provider(secretservice.Store(store)); provider != nil {
+		if attribute, problem := provider.Cannot(secretservice.Store(store), secretservice.Reference(reference)); problem != "" {
+			report(attribute, "%s; cluster type %q has it for store %q", problem, clusterType, reference.Store)
 		}
 	}
 }
 
 // forms finds forms of configuration in which references reach nothing.
-func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, references map[string]fleet.SecretReference) {
+func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference]) {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	if len(forms) == 0 {
 		return
@@ -107,7 +128,7 @@ func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, refe
 	name := secretName(assignment.Target.Target)
 	_, among := forms.Values()
 	isListed := slices.ContainsFunc(forms, func(form string) bool { return form == "secret" || strings.HasPrefix(form, "secret:") })
-	switch reason := noSecretValues(host, references); {
+	switch reason := noSecretValues(host, maps.Collect(references)); {
 	case among && !isListed && reason != "":
 		a.report(path, `"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart use the existing Secret %q`,
 			clusterType, reason, cmp.Or(name, defaultSecretName))
