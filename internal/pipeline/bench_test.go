@@ -106,9 +106,11 @@ func BenchmarkSecrets(b *testing.B) {
 				scheduled, _ := schedule.Schedule(f)
 				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 				templates, _ := render.Compile(f)
-				templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+				if wrong := templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 					return hydrated.Snapshots[i].References(), hydrated.Snapshots[i].DecidedBy
-				})
+				}); len(wrong) > 0 {
+					b.Error(wrong)
+				}
 				return renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) {
 					if findings := templates.Check(subjectOf(f.Environment, scheduled, hydrated, i), files); len(findings) > 0 {
 						b.Error(findings)
