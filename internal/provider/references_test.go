@@ -114,6 +114,36 @@ func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
 	}
 }
 
+// While manifests are not known, nor is how the configuration arrives: deployment targets that share a namespace are no error
+// then, and those that would write one object are one at apply.
+func TestManifestsThatAreNotKnownYetTakeNoNameFromANeighbour(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	shared := func(tag any, forms ...any) providertest.Configuration {
+		target := func(tag any, forms ...any) map[string]any {
+			return map[string]any{"environment": "dev", "namespace": "shop", "config_as": forms, "manifests": map[string]any{"repo": "https://git.example.com/app", "tag": tag}}
+		}
+		return assigned(url, fleetOf(map[string]any{
+			"cluster_types": []any{map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}}},
+			"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{
+				"a": target(tag, forms...), "b": target("v1", "configmap", "secret"),
+			}}},
+			"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
+			"config_containers": []any{map[string]any{"name": "db", "data": map[string]any{"DB_HOST": "db"}, "secrets": map[string]any{"DB_PASSWORD": vaultReference("3")}}},
+		}), nil)
+	}
+	if _, said := w.Plan(t.Context(), shared(providertest.Unknown{}, "configmap:api", "secret:api")); said.Err() != nil {
+		t.Error(said)
+	}
+	apply(t, w, shared("v1", "configmap:api", "secret:api"))
+	_, said := w.Plan(t.Context(), shared("v1", "configmap", "secret"))
+	for _, want := range []string{`"app-a" writes "platform-config" into namespace "shop", too`, `"app-a" has the Secret "platform-secrets" in namespace "shop", too`} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in %s", want, said)
+		}
+	}
+}
+
 // Who goes where is known at plan whatever is unknown of references.
 func TestAnUnknownVersionOfASecretMakesOnlyItsOwnHostsUnknown(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 			continue
 		}
 		name, written := configName(assignment.Target.Target)
-		if !written {
+		if !written || assignment.Target.Target.ManifestsPending { // config_as is not known either
 			continue
 		}
 		if other := configs[name]; other != nil && other.Target != assignment.Target {

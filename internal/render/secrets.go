@@ -13,10 +13,10 @@ import (
 // defaultSecretName is the name of the Secret with what references name.
 const defaultSecretName = "platform-secrets"
 
-// secretName returns the name of the Secret; "" where config_as wants none.
+// secretName returns the name of the Secret; "" where config_as wants none, or is not known yet.
 func secretName(target *fleet.DeploymentTarget) string {
 	name, written := target.Manifests.ConfigAs.Secret()
-	if !written {
+	if !written || target.ManifestsPending {
 		return ""
 	}
 	return cmp.Or(name, defaultSecretName)
