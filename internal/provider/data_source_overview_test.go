@@ -257,6 +257,31 @@ func TestOverviewHoldsNoValueUnlessItIsToShowThem(t *testing.T) {
 	}
 }
 
+// Of a reference the page shows the key alone, and with show_values the store and what the secret is called there.
+func TestOverviewShowsReferencesToSecrets(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	withStore := func(name, label, value string) map[string]any {
+		return map[string]any{
+			"name": name, "labels": map[string]any{label: value}, "secret_service": "external-secrets",
+			"secret_stores": map[string]any{"vault": map[string]any{}},
+		}
+	}
+	fleet := clustered(map[string]any{
+		"cluster_types": []any{withStore("drone", "edge", "true"), withStore("large", "size", "large")},
+		"config_containers": []any{
+			map[string]any{"name": "db", "secrets": map[string]any{"DB_PASSWORD": map[string]any{"store": "vault", "key": "prod/db-7", "version": "v-41"}}},
+		},
+	})
+	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
+	for shows, want := range map[bool]bool{false: false, true: true} {
+		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": evidenceOf(t, url, nil), "show_values": shows})["html"].(string)
+		if !strings.Contains(html, "DB_PASSWORD") || strings.Contains(html, "secret vault: prod/db-7") != want || strings.Contains(html, "v-41") {
+			t.Errorf("with show_values = %v the page has a reference: %v, its key: %v, its version: %v", shows, strings.Contains(html, "prod/db-7"), strings.Contains(html, "DB_PASSWORD"), strings.Contains(html, "v-41"))
+		}
+	}
+}
+
 // What people, clusters and commits are called may be anything.
 func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	t.Parallel()

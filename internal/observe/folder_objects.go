@@ -1,0 +1,78 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// What the objects in the folder of an assignment say is part of its verdict.
+
+// blames says whether what follows a folder names something of an assignment as what has failed.
+func blames(applied *reconciler.Applied, folder *Folder) bool {
+	return len(belonging(folder, applied.Failing)) > 0
+}
+
+// objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
+// the root. all is whether every one of them was found.
+func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said verdict.Status, all bool) {
+	if e.report.said == nil || len(folder.Objects) == 0 {
+		said = applied.Status
+		_, own := e.report.own[folder.Key()]
+		said.OfRoot = !own && !blames(&applied, folder)
+		return said, true
+	}
+	said, all = verdict.Status{Verdict: verdict.Ready}, true
+	for _, name := range folder.Objects {
+		one, found := e.report.find(name)
+		reason, unlisted := e.report.unserved[name.Kind]
+		switch {
+		case found:
+			said = verdict.Worst(said, e.lasting(folder, name, one.Status))
+		case reconciler.IsTemplated(name.Kind):
+			unmade := e.report.unmade(name)
+			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown
+		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
+			said = verdict.Worst(said, ofRoot(applied.Status))
+		case unlisted:
+			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
+		default:
+			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
+		}
+	}
+	return said, all
+}
+
+// lasting is the status of an object whose agent tries again what fails: it has failed when it has said so for a time, and
+// the folder has had its content for that time.
+func (e *evaluation) lasting(folder *Folder, name reconciler.ObjectName, said verdict.Status) verdict.Status {
+	if said.Verdict != verdict.Failed {
+		return said
+	}
+	kind := reconciler.KindNamed(name.Kind)
+	if kind.Retried == 0 || !verdict.Latest(said.Since, folder.Changed).Add(kind.Retried).After(e.in.Time) {
+		return said
+	}
+	said.Verdict, said.Message = verdict.Progressing, said.Message+"; it is tried again"
+	return said
+}
+
+// belonging are those objects that are of an assignment.
+func belonging(folder *Folder, names []reconciler.ObjectName) []reconciler.ObjectName {
+	var own []reconciler.ObjectName
+	for _, name := range names {
+		if slices.Contains(folder.Objects, name) || folder.Namespace != "" &&
+			(name.Namespace == folder.Namespace || name.Kind == "Namespace" && name.Name == folder.Namespace) {
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// ofRoot is a status that is said of what follows a folder as a whole.
+func ofRoot(s verdict.Status) verdict.Status {
+	s.OfRoot = true
+	return s
+}
