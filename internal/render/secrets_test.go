@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -31,6 +35,20 @@ func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
 			}
 			t.Log(name)
 			server.Apply(t, string(content)) // server-side apply refuses fields that the kind does not have
+		}
+	}
+	for resource, wrong := range map[string]*unstructured.Unstructured{
+		"external-secrets.io/v1/externalsecrets": {Object: map[string]any{
+			"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": map[string]any{"name": "wrong"}, "spec": map[string]any{"store": "vault"},
+		}},
+		"secrets-store.csi.x-k8s.io/v1/secretproviderclasses": {Object: map[string]any{
+			"apiVersion": "secrets-store.csi.x-k8s.io/v1", "kind": "SecretProviderClass", "metadata": map[string]any{"name": "wrong"}, "spec": map[string]any{"store": "vault"},
+		}},
+	} {
+		parts := strings.Split(resource, "/")
+		at := server.Client().Resource(kinds.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).Namespace("flux-system")
+		if _, err := at.Apply(t.Context(), "wrong", wrong, metav1.ApplyOptions{FieldManager: "test"}); err == nil || !strings.Contains(err.Error(), "store") {
+			t.Errorf("%s with a field that it does not have: %v", resource, err)
 		}
 	}
 }
