@@ -37,6 +37,15 @@ type Manifests struct {
 	Path    string `json:"path,omitempty"`
 	Chart   string `json:"chart,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Pin is what they were resolved to; the zero value where they are not pinned.
+	Pin Pin `json:"pin,omitzero"`
+}
+
+// Pin is what never changes: the content of manifests that move, as it was when they were resolved.
+type Pin struct {
+	Commit  string `json:"commit,omitempty"`  // of Git: the full id, in hex
+	Version string `json:"version,omitempty"` // the exact version of a chart or an OCI artifact, or its tag
+	Digest  string `json:"digest,omitempty"`  // "sha256:<hex>": of an OCI artifact's manifest, or of a chart's archive
 }
 
 // Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent.

@@ -1,0 +1,127 @@
+// Package objects renders what manifests point to into final objects, as reconcilers do: charts by Helm's library,
+// kustomizations by kustomize's, plain manifests as they are. It uses pinned artifacts only, and neither network nor
+// clock nor chance: equal requests give equal objects.
+package objects
+
+import (
+	"context"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+)
+
+// Request says what is to be rendered, and how. Exactly one of Helm, Kustomize and Directory is set. What a reconciler's
+// own objects say is brought into this form by the reconciler: see package reconciler.
+type Request struct {
+	Artifact artifact.Artifact
+	// Path is that of the chart, or of the folder, in the artifact; "" is its root. A chart of a chart repository or a
+	// registry is at "".
+	Path      string
+	Helm      *Helm
+	Kustomize *Kustomize
+	Directory *Directory
+	// Substitute are Flux' variables, which replace ${name} in the objects; nil: nothing is replaced.
+	Substitute map[string]string
+	// Namespace is that which objects of namespaces get when they are applied without one.
+	Namespace         string
+	KubernetesVersion string   // "1.34" or "v1.34.2"; "" is that of Helm's library
+	APIVersions       []string // beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted
+}
+
+// Helm is how a chart is rendered: as `helm template` does.
+type Helm struct {
+	ReleaseName string
+	Namespace   string         // of the release
+	ValueFiles  []string       // paths in the artifact, relative to the chart; the later wins
+	Values      map[string]any // over the files'; numbers are json.Number
+	Parameters  []Parameter    // over Values, as --set and --set-string
+	SkipCRDs    bool           // leaves out the folder crds
+	SkipTests   bool           // leaves out hooks that are tests
+	// IgnoreMissingValueFiles passes over files of ValueFiles that are not there.
+	IgnoreMissingValueFiles bool
+	// After is applied to what the chart renders, as a post-renderer; nil: nothing is.
+	After *Kustomize
+}
+
+// Parameter is one value of a chart, by its path in Helm's syntax of --set.
+type Parameter struct {
+	Name, Value string
+	IsText      bool // --set-string
+}
+
+// Kustomize is how a folder is built: as `kustomize build` does, with what is here added to its kustomization.
+type Kustomize struct {
+	// Generate makes a kustomization of all manifests in the folder and below, as Flux does, where the folder has none.
+	Generate               bool
+	NamePrefix, NameSuffix string
+	Namespace              string // of all objects; "" leaves them
+	Images                 []Image
+	Patches                []Patch
+	Components             []string // paths relative to the folder
+	Replicas               []Replicas
+	// Labels and Annotations are added to the metadata of all objects. Common ones are added to selectors and templates,
+	// too, as kustomize's commonLabels and commonAnnotations are.
+	Labels, Annotations             map[string]string
+	CommonLabels, CommonAnnotations map[string]string
+	LabelsWithoutSelector           bool // CommonLabels leave selectors as they are
+	LabelsIncludeTemplates          bool // and yet are added to templates
+}
+
+// Image replaces an image, as kustomize's `images` do.
+type Image struct{ Name, NewName, NewTag, Digest string }
+
+// Replicas sets the number of replicas, as kustomize's `replicas` do.
+type Replicas struct {
+	Name  string
+	Count int64
+}
+
+// Patch is a strategic merge patch or a JSON 6902 patch in YAML. The target chooses the objects; without one, a strategic
+// merge patch names its object itself.
+type Patch struct {
+	Patch  string
+	Target *Target
+}
+
+// Target selects objects, as that of kustomize's `patches` does; its texts are regular expressions.
+type Target struct {
+	Group, Version, Kind, Name, Namespace string
+	LabelSelector, AnnotationSelector     string
+}
+
+// Directory is how plain manifests are taken: those in files that end in .yaml, .yml and .json.
+type Directory struct {
+	Recurse          bool
+	Include, Exclude string // globs, as Argo CD has them; "" for none
+}
+
+// Result is what a request comes to.
+type Result struct {
+	// Objects are sorted by group, kind, namespace and name.
+	Objects []Object
+}
+
+// Object is one final object.
+type Object struct {
+	Group, Version, Kind, Namespace, Name string
+	From                                  Origin
+	Hook                                  string // "pre-install,pre-upgrade" of Helm's hooks, "test" for tests; "" for none
+	// YAML is the object with its fields sorted, without a separator, ending in a newline.
+	YAML []byte
+}
+
+// Origin is what made an object.
+type Origin string
+
+// The origins.
+const (
+	FromChart         Origin = "chart"
+	FromKustomization Origin = "kustomization"
+	FromManifest      Origin = "manifest"
+	FromFlotilla      Origin = "flotilla" // what Flotilla itself writes into folders
+)
+
+// Renderer renders requests. Equal requests are rendered once. It may be called from several goroutines. Its errors name
+// the artifact, and where they can the file and the function.
+type Renderer interface {
+	Render(ctx context.Context, request *Request) (*Result, error)
+}
