@@ -1,0 +1,226 @@
+package objects
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// chance gives templates functions in place of those whose results depend on chance, clock or cluster. Their results
+// are the same each time, but differ between the variants 0 and 1 in every part. So what a chart renders in both is
+// what it always renders.
+type chance struct {
+	variant int
+	only    string // the one function that has the variant, while the others have 0; "" for all
+	called  map[string]bool
+	numbers *rand.Rand
+}
+
+func newChance(variant int, only string) *chance {
+	return &chance{variant: variant, only: only, called: map[string]bool{}, numbers: rand.New(rand.NewPCG(23, 42))}
+}
+
+// calls are the functions that were called, sorted.
+func (c *chance) calls() []string {
+	return slices.Sorted(maps.Keys(c.called))
+}
+
+// of notes a call, and returns the variant of the function.
+func (c *chance) of(function string) int {
+	c.called[function] = true
+	if c.only != "" && c.only != function {
+		return 0
+	}
+	return c.variant
+}
+
+const (
+	digits  = "0123456789"
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+// text makes a text of n letters, each of which differs between the variants.
+func (c *chance) text(variant, n int, alphabet string) string {
+	var b strings.Builder
+	for range n {
+		b.WriteByte(alphabet[(c.numbers.IntN(len(alphabet))+variant)%len(alphabet)])
+	}
+	return b.String()
+}
+
+// clock is a moment that differs between the variants in every field.
+func clock(variant int) time.Time {
+	if variant == 0 {
+		return time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
+	}
+	return time.Date(2037, 11, 17, 18, 49, 50, 51, time.UTC)
+}
+
+func (c *chance) random(function, alphabet string) func(int) string {
+	return func(n int) string { return c.text(c.of(function), n, alphabet) }
+}
+
+// certificate has the fields of sprig's, which it does not export.
+type certificate struct{ Cert, Key string }
+
+func (c *chance) pem(variant int, kind string) string {
+	return fmt.Sprintf("-----BEGIN %s-----\n%s\n-----END %[1]s-----\n", kind, c.text(variant, 64, letters))
+}
+
+func (c *chance) certificate(function string) (certificate, error) {
+	variant := c.of(function)
+	return certificate{Cert: c.pem(variant, "CERTIFICATE"), Key: c.pem(variant, "RSA PRIVATE KEY")}, nil
+}
+
+func (c *chance) functions() template.FuncMap {
+	var ascii strings.Builder
+	for b := byte(' '); b <= '~'; b++ {
+		ascii.WriteByte(b)
+	}
+	functions := template.FuncMap{
+		"randAlphaNum": c.random("randAlphaNum", digits+letters),
+		"randAlpha":    c.random("randAlpha", letters),
+		"randNumeric":  c.random("randNumeric", digits),
+		"randAscii":    c.random("randAscii", ascii.String()),
+		"randBytes": func(n int) (string, error) {
+			return base64.StdEncoding.EncodeToString([]byte(c.text(c.of("randBytes"), n, letters))), nil
+		},
+		"randInt": func(from, to int) (int, error) {
+			if from >= to {
+				return 0, fmt.Errorf("randInt takes a smaller and a greater number, and got %d and %d", from, to)
+			}
+			if c.of("randInt") == 0 {
+				return from, nil
+			}
+			return to - 1, nil
+		},
+		"shuffle": func(text string) string {
+			if c.of("shuffle") == 0 {
+				return text
+			}
+			runes := []rune(text)
+			slices.Reverse(runes)
+			return string(runes)
+		},
+		"uuidv4": func() string {
+			hex := c.text(c.of("uuidv4"), 30, "0123456789abcdef")
+			return fmt.Sprintf("%s-%s-4%s-8%s-%s", hex[:8], hex[8:12], hex[12:15], hex[15:18], hex[18:])
+		},
+		"bcrypt":   func(string) string { return "$2a$10$" + c.text(c.of("bcrypt"), 53, letters) },
+		"htpasswd": func(user, _ string) string { return user + ":$2a$10$" + c.text(c.of("htpasswd"), 53, letters) },
+		"encryptAES": func(string, string) (string, error) {
+			return base64.StdEncoding.EncodeToString([]byte(c.text(c.of("encryptAES"), 32, letters))), nil
+		},
+		"genPrivateKey": func(string) string { return c.pem(c.of("genPrivateKey"), "PRIVATE KEY") },
+		"genCA":         func(string, int) (certificate, error) { return c.certificate("genCA") },
+		"genCAWithKey":  func(string, int, string) (certificate, error) { return c.certificate("genCAWithKey") },
+		"genSelfSignedCert": func(string, []any, []any, int) (certificate, error) {
+			return c.certificate("genSelfSignedCert")
+		},
+		"genSelfSignedCertWithKey": func(string, []any, []any, int, string) (certificate, error) {
+			return c.certificate("genSelfSignedCertWithKey")
+		},
+		"genSignedCert": func(string, []any, []any, int, any) (certificate, error) {
+			return c.certificate("genSignedCert")
+		},
+		"genSignedCertWithKey": func(string, []any, []any, int, any, string) (certificate, error) {
+			return c.certificate("genSignedCertWithKey")
+		},
+		"lookup":        c.lookup,
+		"getHostByName": func(string) string { return []string{"", "192.0.2.1"}[c.of("getHostByName")] },
+		"keys":          c.keys,
+		"values":        c.values,
+	}
+	maps.Copy(functions, c.clocks())
+	return functions
+}
+
+// lookup finds nothing, as in `helm template`, or something.
+func (c *chance) lookup(version, kind, namespace, name string) (map[string]any, error) {
+	if c.of("lookup") == 0 {
+		return map[string]any{}, nil
+	}
+	object := map[string]any{
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace}, "data": map[string]any{},
+	}
+	if name != "" {
+		return object, nil
+	}
+	return map[string]any{"apiVersion": version, "kind": kind + "List", "items": []any{object}}, nil
+}
+
+// keys are in an order by chance in sprig's function, as Go's maps are.
+func (c *chance) keys(from ...map[string]any) []string {
+	all := []string{}
+	for _, m := range from {
+		all = append(all, c.order("keys", m)...)
+	}
+	return all
+}
+
+func (c *chance) values(m map[string]any) []any {
+	all := []any{}
+	for _, key := range c.order("values", m) {
+		all = append(all, m[key])
+	}
+	return all
+}
+
+func (c *chance) order(function string, m map[string]any) []string {
+	keys := slices.Sorted(maps.Keys(m))
+	if len(keys) > 1 && c.of(function) == 1 {
+		slices.Reverse(keys)
+	}
+	return keys
+}
+
+// clocks are the functions that read the clock. Sprig's functions on dates do where what they get is no date.
+func (c *chance) clocks() template.FuncMap {
+	sprigs := sprig.TxtFuncMap()
+	inZone := sprigs["dateInZone"].(func(string, any, string) string)
+	roundDuration := sprigs["durationRound"].(func(any) string)
+	moment := func(function string, date any) any {
+		switch date.(type) {
+		case time.Time, *time.Time, int64, int, int32:
+			return date
+		}
+		return clock(c.of(function))
+	}
+	withZone := func(function string) func(string, any, string) string {
+		return func(layout string, date any, zone string) string { return inZone(layout, moment(function, date), zone) }
+	}
+	return template.FuncMap{
+		"now":            func() time.Time { return clock(c.of("now")) },
+		"date":           func(layout string, date any) string { return inZone(layout, moment("date", date), "UTC") },
+		"dateInZone":     withZone("dateInZone"),
+		"date_in_zone":   withZone("date_in_zone"),
+		"htmlDate":       func(date any) string { return inZone(time.DateOnly, moment("htmlDate", date), "UTC") },
+		"htmlDateInZone": func(date any, zone string) string { return inZone(time.DateOnly, moment("htmlDateInZone", date), zone) },
+		"ago": func(date any) string {
+			now := clock(c.of("ago"))
+			then := now
+			switch date := date.(type) {
+			case time.Time:
+				then = date
+			case int64:
+				then = time.Unix(date, 0)
+			case int:
+				then = time.Unix(int64(date), 0)
+			}
+			return now.Sub(then).Round(time.Second).String()
+		},
+		"durationRound": func(duration any) string {
+			if since, is := duration.(time.Time); is {
+				return roundDuration(clock(c.of("durationRound")).Sub(since).String())
+			}
+			return roundDuration(duration)
+		},
+	}
+}

@@ -1,0 +1,262 @@
+package objects
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/strvals"
+)
+
+// defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
+const defaultKubernetes = "v1.37.0"
+
+// manifest is what a chart renders, before it is read as an object.
+type manifest struct {
+	file, hook, text string
+}
+
+// renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
+// depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
+func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *Request, into *collector) error {
+	release := helmRelease{chart: c, request: request, helm: request.Helm}
+	if err := release.readValues(t, folder); err != nil {
+		return err
+	}
+	used := newChance(0, "")
+	manifests, err := release.render(ctx, used)
+	if err != nil {
+		return err
+	}
+	if calls := used.calls(); len(calls) > 0 {
+		if err := release.compare(ctx, manifests, calls); err != nil {
+			return err
+		}
+	}
+	if after := request.Helm.After; after != nil {
+		if manifests, err = postRender(manifests, after); err != nil {
+			return fmt.Errorf("the post-renderer: %w", err)
+		}
+	}
+	if !request.Helm.SkipCRDs {
+		for _, crd := range release.rendered.CRDObjects() {
+			for _, text := range releaseutil.SplitManifests(string(crd.File.Data)) {
+				if err := into.add([]byte(text), crd.Filename, "", FromChart); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, m := range manifests {
+		if err := into.add([]byte(m.text), m.file, m.hook, FromChart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type helmRelease struct {
+	chart    *loadedChart
+	request  *Request
+	helm     *Helm
+	values   map[string]any
+	rendered *chart.Chart // with the dependencies that the values choose
+}
+
+// readValues puts files, values and parameters over each other.
+func (r *helmRelease) readValues(t *tree, folder string) error {
+	r.values = map[string]any{}
+	for _, name := range r.helm.ValueFiles {
+		full := path.Join(folder, name)
+		if leavesRoot(full) || strings.Contains(name, "://") {
+			return fmt.Errorf("value file %q is not in the artifact", name)
+		}
+		content, err := t.read(full)
+		if errors.Is(err, os.ErrNotExist) && r.helm.IgnoreMissingValueFiles {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("value file %q: %w", name, err)
+		}
+		values, err := loader.LoadValues(bytes.NewReader(withoutMark(content)))
+		if err != nil {
+			return fmt.Errorf("value file %q: %w", name, err)
+		}
+		r.values = loader.MergeMaps(r.values, values)
+	}
+	values, err := asHelmReads(r.helm.Values)
+	if err != nil {
+		return err
+	}
+	r.values = loader.MergeMaps(r.values, values)
+	for _, isText := range []bool{false, true} {
+		set := strvals.ParseInto
+		if isText {
+			set = strvals.ParseIntoString
+		}
+		for _, p := range r.helm.Parameters {
+			if p.IsText != isText {
+				continue
+			}
+			if err := set(p.Name+"="+escaped(p.Value), r.values); err != nil {
+				return fmt.Errorf("parameter %q: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// asHelmReads makes values what Helm makes of the same in YAML: all numbers are float64.
+func asHelmReads(values map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	var read map[string]any
+	return read, json.Unmarshal(text, &read)
+}
+
+// escaped makes commas part of a value, as Argo CD does; a list in braces stays one.
+func escaped(value string) string {
+	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
+		return value
+	}
+	var b strings.Builder
+	for i := range len(value) {
+		if value[i] == ',' && (i == 0 || value[i-1] != '\\') {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(value[i])
+	}
+	return b.String()
+}
+
+// render does what Helm's action.Install does for `helm template`.
+func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
+	c := r.chart.copy()
+	r.rendered = c
+	values, err := asHelmReads(r.values) // as templates and dependencies change them
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, err
+	}
+	kubernetes, err := common.ParseKubeVersion(cmp.Or(r.request.KubernetesVersion, defaultKubernetes))
+	if err != nil {
+		return nil, fmt.Errorf("Kubernetes version %q: %w", r.request.KubernetesVersion, err)
+	}
+	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, kubernetes.String()) {
+		return nil, fmt.Errorf("the chart requires Kubernetes %s, and the cluster type has %s", c.Metadata.KubeVersion, kubernetes.Version)
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *kubernetes
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, r.request.APIVersions)
+	options := common.ReleaseOptions{Name: r.helm.ReleaseName, Namespace: r.helm.Namespace, Revision: 1, IsInstall: true}
+	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, options, capabilities, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
+		return nil, err
+	}
+	files, err := engine.Engine{CustomTemplateFuncs: used.functions()}.RenderWithContext(ctx, c, all)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	return sortManifests(files, r.helm.SkipTests)
+}
+
+func sortManifests(files map[string]string, skipTests bool) ([]manifest, error) {
+	hooks, generic, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, err
+	}
+	manifests := make([]manifest, 0, len(generic)+len(hooks))
+	for _, m := range generic {
+		manifests = append(manifests, manifest{file: m.Name, text: m.Content})
+	}
+	for _, h := range hooks {
+		isTest := slices.Contains(h.Events, release.HookTest)
+		if isTest && skipTests {
+			continue
+		}
+		hook := "test"
+		if !isTest {
+			hook = hookNames(h)
+		}
+		manifests = append(manifests, manifest{file: h.Path, hook: hook, text: h.Manifest})
+	}
+	return manifests, nil
+}
+
+func hookNames(h *release.Hook) string {
+	names := make([]string, len(h.Events))
+	for i, event := range h.Events {
+		names[i] = event.String()
+	}
+	return strings.Join(names, ",")
+}
+
+// compare renders with other results of the functions that were called, and names the function that makes a difference.
+func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
+	file, differs := r.differing(ctx, first, "")
+	if !differs {
+		return nil
+	}
+	for _, function := range calls {
+		if in, differs := r.differing(ctx, first, function); differs {
+			return chanceError(cmp.Or(in, file), function)
+		}
+	}
+	return chanceError(file, strings.Join(calls, ", "))
+}
+
+func chanceError(file, function string) error {
+	if file == "" {
+		file = "of the chart"
+	}
+	return fmt.Errorf("template %s renders something else each time, as it uses the function %s: set a value with which it does not, "+
+		"such as the name of a secret that exists, or leave `render` away", file, function)
+}
+
+// differing is the file that another rendering makes in another way; "" where the other rendering fails.
+func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) (file string, differs bool) {
+	second, err := r.render(ctx, newChance(1, only))
+	if err != nil {
+		return "", true
+	}
+	byFile := func(manifests []manifest) map[string]string {
+		files := map[string]string{}
+		for _, m := range manifests {
+			files[m.file] += m.hook + "\n" + m.text + "\n---\n"
+		}
+		return files
+	}
+	a, b := byFile(first), byFile(second)
+	names := slices.Sorted(maps.Keys(a))
+	names = append(names, slices.Sorted(maps.Keys(b))...)
+	for _, name := range names {
+		if a[name] != b[name] {
+			return name, true
+		}
+	}
+	return "", false
+}

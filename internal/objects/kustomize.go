@@ -1,0 +1,306 @@
+package objects
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/yaml"
+)
+
+// renderKustomize builds a folder as `kustomize build` does.
+func renderKustomize(t *tree, folder string, k *Kustomize, into *collector) error {
+	kustomization, file, err := readKustomization(t, folder, k)
+	if err != nil {
+		return err
+	}
+	if err := k.apply(t, folder, kustomization); err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return err
+	}
+	if err := scan(t, folder, file, text); err != nil {
+		return err
+	}
+	all, err := build(t.fileSystem(file, text), folder, k.Generate)
+	if err != nil {
+		return err
+	}
+	for _, resource := range all.Resources() {
+		text, err := resource.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if err := into.addJSON(text, cmp.Or(folder, "."), "", FromKustomization); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readKustomization reads that of the folder, or makes one where Flux does: findOrGenerateKustomization of its package
+// kustomize.
+func readKustomization(t *tree, folder string, k *Kustomize) (*types.Kustomization, string, error) {
+	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
+	if file := kustomizationFile(t, folder); file != "" {
+		content, err := t.read(file)
+		if err != nil {
+			return nil, "", err
+		}
+		if err := yaml.Unmarshal(content, kustomization); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", file, err)
+		}
+		if k.Generate && len(kustomization.Resources) == 0 {
+			kustomization.BuildMetadata = []string{types.OriginAnnotations}
+		}
+		return kustomization, file, nil
+	}
+	if !t.isFolder(folder) {
+		return nil, "", fmt.Errorf("folder %q does not exist in it", folder)
+	}
+	if !k.Generate {
+		return nil, "", fmt.Errorf("folder %q has no kustomization", folder)
+	}
+	resources, err := generate(t, folder)
+	if err != nil {
+		return nil, "", err
+	}
+	kustomization.Resources = resources
+	if len(resources) == 0 {
+		kustomization.Namespace = "_placeholder" // as Flux does, since an empty kustomization is an error
+	}
+	return kustomization, path.Join(folder, konfig.DefaultKustomizationFileName()), nil
+}
+
+// kustomizationFile is the path of a folder's kustomization, or "".
+func kustomizationFile(t *tree, folder string) string {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		full := path.Join(folder, name)
+		_, leads := t.outside[full]
+		if _, has := t.files[full]; has || leads {
+			return full
+		}
+	}
+	return ""
+}
+
+// generate lists the manifests of a folder and below, and the folders below that have kustomizations.
+func generate(t *tree, folder string) ([]string, error) {
+	factory := provider.NewDefaultDepProvider().GetResourceFactory()
+	var resources []string
+	taken := "" // the folder that was taken last as a whole
+	for _, name := range t.below(folder) {
+		full := path.Join(folder, name)
+		if taken != "" && strings.HasPrefix(name, taken+"/") || t.linked(path.Dir(full)) {
+			continue
+		}
+		if outer := outermostKustomization(t, folder, name); outer != "" {
+			taken = outer
+			resources = append(resources, "./"+outer)
+			continue
+		}
+		if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
+			continue
+		}
+		content, err := t.read(full)
+		if err != nil {
+			return nil, err
+		}
+		if err := recovered(func() error { _, err := factory.SliceFromBytes(content); return err }); err != nil {
+			return nil, fmt.Errorf("%s: %w", full, err)
+		}
+		resources = append(resources, "./"+name)
+	}
+	return resources, nil
+}
+
+// outermostKustomization is the first folder on the way to name that has a kustomization, relative to folder.
+func outermostKustomization(t *tree, folder, name string) string {
+	for i, b := range name {
+		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {
+			return name[:i]
+		}
+	}
+	return ""
+}
+
+// apply adds what the request says to the kustomization, as Flux and Argo CD do.
+func (k *Kustomize) apply(t *tree, folder string, to *types.Kustomization) error {
+	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
+	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
+	to.Namespace = cmp.Or(k.Namespace, to.Namespace)
+	for _, p := range k.Patches {
+		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: p.Target.selector()})
+	}
+	for _, component := range k.Components {
+		if full := path.Join(folder, component); leavesRoot(full) || kustomizationFile(t, full) == "" {
+			return fmt.Errorf("component %q is no folder of the artifact with a kustomization", component)
+		}
+		to.Components = append(to.Components, component)
+	}
+	for _, image := range k.Images {
+		setImage(to, image)
+	}
+	for _, replicas := range k.Replicas {
+		wanted := types.Replica{Name: replicas.Name, Count: replicas.Count}
+		at := slices.IndexFunc(to.Replicas, func(r types.Replica) bool { return r.Name == replicas.Name })
+		if at < 0 {
+			to.Replicas = append(to.Replicas, wanted)
+		} else {
+			to.Replicas[at] = wanted
+		}
+	}
+	if len(k.CommonLabels) > 0 {
+		if k.LabelsWithoutSelector {
+			to.Labels = append(to.Labels, types.Label{Pairs: k.CommonLabels, IncludeTemplates: k.LabelsIncludeTemplates})
+		} else {
+			to.CommonLabels = merged(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // what `kustomize edit add label` writes, which Argo CD runs
+		}
+	}
+	if len(k.CommonAnnotations) > 0 {
+		to.CommonAnnotations = merged(to.CommonAnnotations, k.CommonAnnotations)
+	}
+	return nil
+}
+
+// setImage replaces only what is given. A tag and a digest are one: setting one takes the other away.
+func setImage(to *types.Kustomization, image Image) {
+	at := slices.IndexFunc(to.Images, func(i types.Image) bool { return i.Name == image.Name })
+	if at < 0 {
+		to.Images = append(to.Images, types.Image{Name: image.Name, NewName: image.NewName, NewTag: image.NewTag, Digest: image.Digest})
+		return
+	}
+	has := &to.Images[at]
+	has.NewName = cmp.Or(image.NewName, has.NewName)
+	if image.NewTag != "" || image.Digest != "" {
+		has.NewTag, has.Digest = image.NewTag, image.Digest
+	}
+}
+
+func merged(under, over map[string]string) map[string]string {
+	all := maps.Clone(under)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, over)
+	return all
+}
+
+func (t *Target) selector() *types.Selector {
+	if t == nil {
+		return nil
+	}
+	selector := &types.Selector{LabelSelector: t.LabelSelector, AnnotationSelector: t.AnnotationSelector}
+	selector.Group, selector.Version, selector.Kind = t.Group, t.Version, t.Kind
+	selector.Name, selector.Namespace = t.Name, t.Namespace
+	return selector
+}
+
+// building keeps builds in one process apart: kustomize has the schemas of APIs in package variables.
+var building sync.Mutex
+
+// build runs kustomize. Flux lets files be anywhere in the artifact, kustomize by itself only below the folder.
+func build(files filesys.FileSystem, folder string, anywhere bool) (all resmap.ResMap, err error) {
+	building.Lock()
+	defer building.Unlock()
+	openapi.ResetOpenAPI()
+	options := krusty.MakeDefaultOptions()
+	options.PluginConfig = types.DisabledPluginConfig()
+	if anywhere {
+		options.LoadRestrictions = types.LoadRestrictionsNone
+	}
+	err = recovered(func() error {
+		all, err = krusty.MakeKustomizer(options).Run(files, "/"+folder)
+		return err
+	})
+	return all, err
+}
+
+// recovered makes an error of a panic: kustomize panics at some objects that are none.
+func recovered(run func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("kustomize cannot read it: %v", r)
+		}
+	}()
+	return run()
+}
+
+// postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
+func postRender(manifests []manifest, k *Kustomize) ([]manifest, error) {
+	const input = "rendered.yaml"
+	var text strings.Builder
+	for _, m := range manifests {
+		text.WriteString("---\n" + m.text + "\n")
+	}
+	kustomization := &types.Kustomization{
+		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
+		Resources: []string{input},
+	}
+	t := &tree{files: map[string][]byte{input: []byte(text.String())}, names: []string{input}}
+	if err := k.apply(t, ".", kustomization); err != nil {
+		return nil, err
+	}
+	written, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return nil, err
+	}
+	file := konfig.DefaultKustomizationFileName()
+	if err := scan(t, ".", file, written); err != nil {
+		return nil, err
+	}
+	all, err := build(t.fileSystem(file, written), ".", true)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := all.AsYaml()
+	if err != nil {
+		return nil, err
+	}
+	return sortManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
+}
+
+// guarded are the files of an artifact for kustomize. It says of a link that it leads outside.
+type guarded struct {
+	filesys.FileSystem
+	outside map[string]string
+}
+
+func (g guarded) ReadFile(name string) ([]byte, error) {
+	clean := strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, "\\", "/")), "/")
+	if target, leads := g.outside[clean]; leads {
+		return nil, outsideError(clean, target)
+	}
+	return g.FileSystem.ReadFile(name)
+}
+
+// fileSystem has all files, and one of them replaced.
+func (t *tree) fileSystem(file string, content []byte) filesys.FileSystem {
+	files := filesys.MakeFsInMemory()
+	var mistakes []error
+	for _, name := range t.names {
+		mistakes = append(mistakes, files.WriteFile("/"+name, t.files[name]))
+	}
+	for name := range t.outside {
+		mistakes = append(mistakes, files.WriteFile("/"+name, nil))
+	}
+	mistakes = append(mistakes, files.WriteFile("/"+file, content))
+	if err := errors.Join(mistakes...); err != nil {
+		panic(err) // files in memory are always written, as their paths are clean
+	}
+	return guarded{files, t.outside}
+}

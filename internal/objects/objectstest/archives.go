@@ -1,0 +1,100 @@
+// Package objectstest has artifacts of files in memory, for tests of package objects and of what calls it.
+package objectstest
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+)
+
+// Archives is an artifact.Fetcher of archives that were written before.
+type Archives struct {
+	t       testing.TB
+	mutex   sync.Mutex
+	paths   map[string]string
+	Fetched map[string]int // how often each was fetched, by ID
+}
+
+// NewArchives returns a fetcher that has no archive.
+func NewArchives(t testing.TB) *Archives {
+	return &Archives{t: t, paths: map[string]string{}, Fetched: map[string]int{}}
+}
+
+// Add writes an archive of files, by their paths. A text that begins with "-> " is a symbolic link to what follows.
+func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact.Artifact {
+	a.t.Helper()
+	path := filepath.Join(a.t.TempDir(), "artifact.tar")
+	file, err := os.Create(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer file.Close()
+	writer := tar.NewWriter(file)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}
+		target, isLink := strings.CutPrefix(files[name], "-> ")
+		if isLink {
+			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target, 0
+		}
+		if err := writer.WriteHeader(header); err != nil {
+			a.t.Fatal(err)
+		}
+		if isLink {
+			continue
+		}
+		if _, err := writer.Write([]byte(files[name])); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.paths[what.ID()] = path
+	return what
+}
+
+// Fetch implements artifact.Fetcher.
+func (a *Archives) Fetch(_ context.Context, what artifact.Artifact) (string, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.Fetched[what.ID()]++
+	path, has := a.paths[what.ID()]
+	if !has {
+		return "", fmt.Errorf("artifact %q is not there", what.ID())
+	}
+	return path, nil
+}
+
+// Folder reads the files of a folder on disk, with their paths below prefix.
+func Folder(t testing.TB, folder, prefix string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		files[prefix+filepath.ToSlash(name)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

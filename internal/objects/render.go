@@ -1,0 +1,90 @@
+package objects
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+)
+
+// inProcess renders in this process, without bounds of time and memory.
+type inProcess struct {
+	fetcher artifact.Fetcher
+}
+
+// InProcess returns a renderer without worker processes and without a cache, for tests.
+func InProcess(fetcher artifact.Fetcher) Renderer {
+	return &inProcess{fetcher}
+}
+
+// Render implements Renderer.
+func (r *inProcess) Render(ctx context.Context, request *Request) (*Result, error) {
+	archive, err := r.fetcher.Fetch(ctx, request.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	result, err := render(ctx, archive, request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", describe(request), err)
+	}
+	return result, nil
+}
+
+// render renders a request whose artifact is in an archive.
+func render(ctx context.Context, archive string, request *Request) (*Result, error) {
+	t, err := readTree(archive)
+	if err != nil {
+		return nil, err
+	}
+	folder := path.Clean(cmp.Or(request.Path, "."))
+	if path.IsAbs(folder) || leavesRoot(folder) {
+		return nil, fmt.Errorf("path %q is outside of it", request.Path)
+	}
+	var all collector
+	switch {
+	case request.Helm != nil:
+		if folder, err = chartFolder(t, folder); err != nil {
+			return nil, err
+		}
+		loaded, err := loadChart(t, folder, request.Artifact.Chart != "")
+		if err != nil {
+			return nil, err
+		}
+		err = renderHelm(ctx, t, loaded, folder, request, &all)
+		if err != nil {
+			return nil, err
+		}
+	case request.Kustomize != nil:
+		err = renderKustomize(t, folder, request.Kustomize, &all)
+	case request.Directory != nil:
+		if !t.isFolder(folder) {
+			return nil, fmt.Errorf("folder %q does not exist in it", folder)
+		}
+		err = renderDirectory(t, folder, request.Directory, &all)
+	default:
+		return nil, errors.New("the request has none of Helm, Kustomize and Directory")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := all.finish(request); err != nil {
+		return nil, err
+	}
+	return all.result(request.Namespace)
+}
+
+// describe names what is rendered, for errors.
+func describe(request *Request) string {
+	a := request.Artifact
+	at := cmp.Or(a.Pin.Version, a.Pin.Commit, a.Pin.Digest)
+	switch {
+	case a.Chart != "":
+		return fmt.Sprintf("chart %s %s of %s", a.Chart, at, a.Repo)
+	case request.Path != "":
+		return fmt.Sprintf("folder %q of %s at %s", request.Path, a.Repo, at)
+	}
+	return fmt.Sprintf("%s at %s", a.Repo, at)
+}
