@@ -32,10 +32,15 @@ type head struct {
 type collector struct {
 	objects []Object
 	files   []string
+	size    int // of the documents
 }
 
 // add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
 func (c *collector) add(document []byte, file, hook string, from Origin) error {
+	// A large document takes long to read, and is refused anyway.
+	if c.size += len(document); c.size > maxOutput {
+		return errOutput
+	}
 	text, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return fmt.Errorf("%s is not YAML: %w", file, err)

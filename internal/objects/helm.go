@@ -181,6 +181,12 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 		return nil, err
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	size := 0
+	for _, text := range files {
+		if size += len(text); size > maxOutput {
+			return nil, errOutput
+		}
+	}
 	return sortManifests(files, r.helm.SkipTests)
 }
 

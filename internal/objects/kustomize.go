@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/yaml"
 )
@@ -33,10 +32,11 @@ func renderKustomize(t *tree, folder string, k *Kustomize, into *collector) erro
 	if err != nil {
 		return err
 	}
-	if err := scan(t, folder, file, text); err != nil {
+	hasSchema, err := scan(t, folder, file, text)
+	if err != nil {
 		return err
 	}
-	all, err := build(t.fileSystem(file, text), folder, k.Generate)
+	all, err := build(t, file, text, k.Generate, hasSchema)
 	if err != nil {
 		return err
 	}
@@ -213,18 +213,32 @@ func (t *Target) selector() *types.Selector {
 // building keeps builds in one process apart: kustomize has the schemas of APIs in package variables.
 var building sync.Mutex
 
-// build runs kustomize. Flux lets files be anywhere in the artifact, kustomize by itself only below the folder.
-func build(files filesys.FileSystem, folder string, anywhere bool) (all resmap.ResMap, err error) {
+// build runs kustomize on a kustomization at the path file, whatever the artifact has there. Flux lets files be anywhere
+// in the artifact, kustomize by itself only below the folder. A kustomization's own schemas of APIs do not stay.
+func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
-	openapi.ResetOpenAPI()
+	if hasSchema {
+		defer openapi.ResetOpenAPI()
+	}
+	files := t.fileSystem()
+	if err := files.WriteFile("/"+file, kustomization); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if content, has := t.files[file]; has {
+			err = errors.Join(err, files.WriteFile("/"+file, content))
+		} else {
+			err = errors.Join(err, files.RemoveAll("/"+file))
+		}
+	}()
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
 	if anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
 	err = recovered(func() error {
-		all, err = krusty.MakeKustomizer(options).Run(files, "/"+folder)
+		all, err = krusty.MakeKustomizer(options).Run(files, path.Join("/", path.Dir(file)))
 		return err
 	})
 	return all, err
@@ -260,10 +274,7 @@ func postRender(manifests []manifest, k *Kustomize) ([]manifest, error) {
 		return nil, err
 	}
 	file := konfig.DefaultKustomizationFileName()
-	if err := scan(t, ".", file, written); err != nil {
-		return nil, err
-	}
-	all, err := build(t.fileSystem(file, written), ".", true)
+	all, err := build(t, file, written, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -272,35 +283,4 @@ func postRender(manifests []manifest, k *Kustomize) ([]manifest, error) {
 		return nil, err
 	}
 	return sortManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
-}
-
-// guarded are the files of an artifact for kustomize. It says of a link that it leads outside.
-type guarded struct {
-	filesys.FileSystem
-	outside map[string]string
-}
-
-func (g guarded) ReadFile(name string) ([]byte, error) {
-	clean := strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, "\\", "/")), "/")
-	if target, leads := g.outside[clean]; leads {
-		return nil, outsideError(clean, target)
-	}
-	return g.FileSystem.ReadFile(name)
-}
-
-// fileSystem has all files, and one of them replaced.
-func (t *tree) fileSystem(file string, content []byte) filesys.FileSystem {
-	files := filesys.MakeFsInMemory()
-	var mistakes []error
-	for _, name := range t.names {
-		mistakes = append(mistakes, files.WriteFile("/"+name, t.files[name]))
-	}
-	for name := range t.outside {
-		mistakes = append(mistakes, files.WriteFile("/"+name, nil))
-	}
-	mistakes = append(mistakes, files.WriteFile("/"+file, content))
-	if err := errors.Join(mistakes...); err != nil {
-		panic(err) // files in memory are always written, as their paths are clean
-	}
-	return guarded{files, t.outside}
 }

@@ -26,7 +26,7 @@ func (r *inProcess) Render(ctx context.Context, request *Request) (*Result, erro
 	if err != nil {
 		return nil, err
 	}
-	result, err := render(ctx, archive, request)
+	result, err := render(ctx, newShelf(), archive, request)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", describe(request), err)
 	}
@@ -34,11 +34,12 @@ func (r *inProcess) Render(ctx context.Context, request *Request) (*Result, erro
 }
 
 // render renders a request whose artifact is in an archive.
-func render(ctx context.Context, archive string, request *Request) (*Result, error) {
-	t, err := readTree(archive)
+func render(ctx context.Context, kept *shelf, archive string, request *Request) (*Result, error) {
+	b, err := kept.take(request.Artifact.ID(), archive)
 	if err != nil {
 		return nil, err
 	}
+	t := b.tree
 	folder := path.Clean(cmp.Or(request.Path, "."))
 	if path.IsAbs(folder) || leavesRoot(folder) {
 		return nil, fmt.Errorf("path %q is outside of it", request.Path)
@@ -49,7 +50,7 @@ func render(ctx context.Context, archive string, request *Request) (*Result, err
 		if folder, err = chartFolder(t, folder); err != nil {
 			return nil, err
 		}
-		loaded, err := loadChart(t, folder, request.Artifact.Chart != "")
+		loaded, err := b.chart(folder, request.Artifact.Chart != "")
 		if err != nil {
 			return nil, err
 		}

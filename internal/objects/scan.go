@@ -9,15 +9,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scan looks through a kustomization and all that it leads to, before kustomize would fetch or run anything.
-func scan(t *tree, folder, file string, text []byte) error {
+// scan looks through a kustomization and all that it leads to, before kustomize would fetch or run anything. It tells
+// whether one of them has schemas of APIs.
+func scan(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
 	s := scanner{tree: t, seen: map[string]bool{}}
-	return s.kustomization(folder, file, text)
+	err = s.kustomization(folder, file, text)
+	return s.hasSchema, err
 }
 
 type scanner struct {
-	tree *tree
-	seen map[string]bool
+	tree      *tree
+	seen      map[string]bool // folders
+	hasSchema bool
 }
 
 func (s *scanner) kustomization(folder, file string, text []byte) error {
@@ -26,6 +29,7 @@ func (s *scanner) kustomization(folder, file string, text []byte) error {
 	if err := yaml.Unmarshal(text, &k); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	s.hasSchema = s.hasSchema || len(k.OpenAPI) > 0
 	if len(k.HelmCharts) > 0 || len(k.HelmChartInflationGenerator) > 0 {
 		return fmt.Errorf("%s has helmCharts, which are not rendered: point to the chart itself, or leave `render` away", file)
 	}

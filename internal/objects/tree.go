@@ -25,6 +25,7 @@ type tree struct {
 	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
 	outside map[string]string // links that lead out of the artifact, with their targets
 	size    int64
+	memory  *guarded // the files for kustomize, made when they are needed
 }
 
 // readTree reads a tar archive, as artifact.Fetcher describes it.

@@ -1,0 +1,191 @@
+package objects
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+)
+
+// maxCacheBytes bounds the results that are kept in memory.
+const maxCacheBytes = 64 << 20
+
+// cacheFormat changes with what is rendered of a request, or how it is kept.
+const cacheFormat = 1
+
+// cache keeps results by their keys, in memory and on disk.
+type cache struct {
+	folder string // "" for none
+	flight singleflight.Group
+
+	mutex sync.Mutex
+	kept  map[string]*list.Element // of *keptResult
+	order *list.List               // the one that was used last is first
+	size  int
+}
+
+type keptResult struct {
+	key    string
+	result *Result
+	size   int
+}
+
+func newCache() *cache {
+	return &cache{kept: map[string]*list.Element{}, order: list.New()}
+}
+
+// cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
+func cacheKey(request *Request) string {
+	canonical := *request
+	canonical.Artifact = artifact.Artifact{Chart: request.Artifact.Chart}
+	text, err := json.Marshal(struct {
+		Format    int
+		Libraries string
+		ID        string
+		Request   *Request
+	}{cacheFormat, libraries(), request.Artifact.ID(), &canonical})
+	if err != nil {
+		panic(err) // values are those of JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// libraries are the versions of the modules that render.
+var libraries = sync.OnceValue(func() string {
+	versions := []string{runtime.Version()}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return versions[0]
+	}
+	for _, module := range info.Deps {
+		switch module.Path {
+		case "helm.sh/helm/v4", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml", "github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml":
+			versions = append(versions, module.Path+"@"+module.Version)
+		}
+	}
+	return strings.Join(versions, " ")
+})
+
+// get returns what is kept, or what render makes, which is asked once for all who ask for one key at a time. An error
+// is not kept.
+func (c *cache) get(ctx context.Context, key string, render func() ([]byte, error)) (*Result, error) {
+	for {
+		if result := c.inMemory(key); result != nil {
+			return result, nil
+		}
+		made, err, shared := c.flight.Do(key, func() (any, error) {
+			if text := c.read(key); text != nil {
+				if result, err := decode(text); err == nil {
+					c.keep(key, result, len(text))
+					return result, nil
+				}
+			}
+			text, err := render()
+			if err != nil {
+				return nil, err
+			}
+			result, err := decode(text)
+			if err != nil {
+				return nil, err
+			}
+			c.write(key, text)
+			c.keep(key, result, len(text))
+			return result, nil
+		})
+		if err == nil {
+			return made.(*Result), nil
+		}
+		if shared && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			continue // who asked first has given up
+		}
+		return nil, err
+	}
+}
+
+func (c *cache) inMemory(key string) *Result {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	at, has := c.kept[key]
+	if !has {
+		return nil
+	}
+	c.order.MoveToFront(at)
+	return at.Value.(*keptResult).result
+}
+
+func (c *cache) keep(key string, result *Result, size int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if _, has := c.kept[key]; has {
+		return
+	}
+	c.kept[key] = c.order.PushFront(&keptResult{key, result, size})
+	c.size += size
+	for c.size > maxCacheBytes && c.order.Len() > 1 {
+		last := c.order.Remove(c.order.Back()).(*keptResult)
+		delete(c.kept, last.key)
+		c.size -= last.size
+	}
+}
+
+func (c *cache) path(key string) string {
+	return filepath.Join(c.folder, key[:2], key[2:])
+}
+
+// read returns what is on disk, or nil where there is nothing, or what is damaged.
+func (c *cache) read(key string) []byte {
+	if c.folder == "" {
+		return nil
+	}
+	text, err := os.ReadFile(c.path(key))
+	if err != nil {
+		return nil
+	}
+	sum, rest, has := bytes.Cut(text, []byte("\n"))
+	if !has || string(sum) != sumOf(rest) {
+		return nil
+	}
+	return rest
+}
+
+// write keeps a result on disk, whole or not at all. Where that fails it is rendered again the next time.
+func (c *cache) write(key string, text []byte) {
+	if c.folder == "" {
+		return
+	}
+	path := c.path(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return
+	}
+	_, err = file.Write(append([]byte(sumOf(text)+"\n"), text...))
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,197 @@
+package objects
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+)
+
+// Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
+type Pool struct {
+	fetcher artifact.Fetcher
+	cache   *cache
+	time    time.Duration
+	memory  uint64
+	size    int
+
+	free   chan *worker
+	closed sync.Once
+}
+
+// Option changes a Pool.
+type Option func(*Pool)
+
+// WithFolder keeps results in a folder on disk, too, which may be deleted at any time. Without it they are kept in
+// memory only.
+func WithFolder(folder string) Option {
+	return func(p *Pool) { p.cache.folder = folder }
+}
+
+// WithBounds sets how long a request may take, and how many bytes of memory a worker may have. By default that is
+// 30 seconds and 512 MiB.
+func WithBounds(timeout time.Duration, memory uint64) Option {
+	return func(p *Pool) { p.time, p.memory = timeout, memory }
+}
+
+// WithWorkers sets how many workers there are at most. By default there is one for each processor.
+func WithWorkers(n int) Option {
+	return func(p *Pool) { p.size = n }
+}
+
+// NewRenderer returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
+func NewRenderer(fetcher artifact.Fetcher, options ...Option) *Pool {
+	p := &Pool{fetcher: fetcher, cache: newCache(), time: 30 * time.Second, memory: 512 << 20, size: runtime.GOMAXPROCS(0)}
+	for _, option := range options {
+		option(p)
+	}
+	p.free = make(chan *worker, p.size)
+	for range p.size {
+		p.free <- &worker{}
+	}
+	return p
+}
+
+// Close ends all workers, after what they are rendering. The pool renders nothing afterwards.
+func (p *Pool) Close() {
+	p.closed.Do(func() {
+		for range p.size {
+			w := <-p.free
+			w.end()
+		}
+	})
+}
+
+// Render implements Renderer.
+func (p *Pool) Render(ctx context.Context, request *Request) (*Result, error) {
+	if request.Artifact.ID() == "" {
+		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
+	}
+	return p.cache.get(ctx, cacheKey(request), func() ([]byte, error) {
+		archive, err := p.fetcher.Fetch(ctx, request.Artifact)
+		if err != nil {
+			return nil, err
+		}
+		text, err := p.render(ctx, order{archive, request})
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%s: %w", describe(request), err)
+		}
+		return text, err
+	})
+}
+
+// render has one worker render, and gives back a fresh one where it came to its bounds.
+func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
+	message, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var w *worker
+	select {
+	case w = <-p.free:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { p.free <- w }()
+	if w.process == nil {
+		if err := w.start(p.memory); err != nil {
+			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
+		}
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, p.time, fmt.Errorf("it takes more than %s to render", p.time))
+	defer cancel()
+	answer, err := w.ask(bounded, message)
+	if err != nil {
+		status := w.end()
+		switch {
+		case bounded.Err() != nil:
+			err = context.Cause(bounded)
+		case status == exitMemory:
+			err = fmt.Errorf("it needs more than %d MiB of memory to render", p.memory>>20)
+		default:
+			err = fmt.Errorf("the process that renders ended (status %d), perhaps as templates call themselves without an end: %w", status, err)
+		}
+		w = &worker{}
+		return nil, err
+	}
+	switch {
+	case len(answer) > 0 && answer[0] == answerResult:
+		return answer[1:], nil
+	case len(answer) > 0 && answer[0] == answerError:
+		return nil, errors.New(string(answer[1:]))
+	}
+	w.end()
+	w = &worker{}
+	return nil, errors.New("the process that renders gave no answer")
+}
+
+// worker is a process that renders one request after the other.
+type worker struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// start runs this program again. The worker gets nothing of the environment, which may have credentials.
+func (w *worker) start(memory uint64) error {
+	if !isHooked.Load() {
+		return errors.New("objects.RunIfWorker was not called when this program began")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	process := exec.Command(program) //nolint:noctx // it outlives the request, and is ended by end
+	process.Dir = os.TempDir()
+	process.Env = []string{workerVariable + "=" + strconv.FormatUint(memory, 10), "PATH=", "TZ=UTC", "GOMAXPROCS=2"}
+	if runtime.GOOS == "windows" {
+		process.Env = append(process.Env, "SystemRoot="+os.Getenv("SystemRoot"))
+	}
+	if w.in, err = process.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	w.out = bufio.NewReader(out)
+	if err := process.Start(); err != nil {
+		return err
+	}
+	w.process = process
+	return nil
+}
+
+// ask sends an order and waits for the answer. After an error the worker is to be ended.
+func (w *worker) ask(ctx context.Context, message []byte) ([]byte, error) {
+	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
+	defer stop()
+	if err := writeFrame(w.in, message); err != nil {
+		return nil, err
+	}
+	answer, err := readFrame(w.out)
+	if err == nil && !stop() {
+		return nil, ctx.Err() // it is being killed
+	}
+	return answer, err
+}
+
+// end ends the process, and returns its exit status.
+func (w *worker) end() int {
+	if w.process == nil {
+		return 0
+	}
+	_ = w.in.Close()
+	_ = w.process.Wait()
+	return w.process.ProcessState.ExitCode()
+}

@@ -1,0 +1,116 @@
+package objects_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+)
+
+func pool(t testing.TB, archives *objectstest.Archives, options ...objects.Option) *objects.Pool {
+	t.Helper()
+	p := objects.NewRenderer(archives, options...)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
+	archives := objectstest.NewArchives(t)
+	artifact := archives.Add(shop, map[string]string{"apps/settings.yaml": settings, "apps/broken/a.yaml": "kind: A\nmetadata: {"})
+	p := pool(t, archives)
+	for _, request := range []objects.Request{
+		{Artifact: artifact, Path: "apps", Namespace: "shop", Directory: &objects.Directory{}},
+		{Artifact: artifact, Path: "apps", Kustomize: &objects.Kustomize{Generate: true}},
+		{Artifact: artifact, Path: "missing", Directory: &objects.Directory{}},
+	} {
+		want := outcome(objects.InProcess(archives).Render(t.Context(), &request))
+		if got := outcome(p.Render(t.Context(), &request)); got != want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	}
+}
+
+func TestWhatComesToItsBoundsIsAnErrorAndTheNextIsRendered(t *testing.T) {
+	archives := objectstest.NewArchives(t)
+	artifact := archives.Add(shop, chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
+{{- if .Values.loops }}{{ range 10000000000 }}{{ end }}{{ end }}
+{{- if .Values.allocates }}{{ repeat 2000000000 "x" | len }}{{ end }}
+{{- if .Values.calls }}{{ template "self" . }}{{ end }}
+{{- if .Values.large }}{{ range 20 }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: large-{{ . }}}
+data: {text: {{ repeat 1000000 "x" }}}
+---
+{{ end }}{{ end }}
+` + settings}))
+	short := pool(t, archives, objects.WithBounds(2*time.Second, 256<<20), objects.WithWorkers(1))
+	long := pool(t, archives, objects.WithBounds(30*time.Second, 256<<20), objects.WithWorkers(1))
+	render := func(value string) string {
+		p := long
+		if value == "loops" {
+			p = short
+		}
+		request := objects.Request{Artifact: artifact, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}}}
+		return outcome(p.Render(t.Context(), &request))
+	}
+	for value, want := range map[string]string{
+		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it takes more than 2s to render`,
+		"allocates": `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it needs more than 256 MiB of memory to render`,
+		"large":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it renders more than 16 MiB`,
+		"calls":     `perhaps as templates call themselves without an end`,
+	} {
+		if got := render(value); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
+		if got := render("nothing"); !strings.Contains(got, "greeting: hello") {
+			t.Errorf("after %s: got %s", value, got)
+		}
+	}
+}
+
+func TestEqualRequestsAreRenderedOnce(t *testing.T) {
+	archives := objectstest.NewArchives(t)
+	artifact := archives.Add(shop, map[string]string{"settings.yaml": settings})
+	folder := t.TempDir()
+	render := func(p *objects.Pool) string {
+		return outcome(p.Render(t.Context(), &objects.Request{Artifact: artifact, Directory: &objects.Directory{}}))
+	}
+	p := pool(t, archives, objects.WithFolder(folder))
+	want := render(p)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if got := render(p); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+	all.Wait()
+	if got := render(pool(t, archives, objects.WithFolder(folder))); got != want {
+		t.Errorf("from disk: got %s, want %s", got, want)
+	}
+	if got := archives.Fetched[artifact.ID()]; got != 1 {
+		t.Errorf("the artifact was fetched %d times, want 1", got)
+	}
+
+	// A damaged entry is rendered anew.
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("got the files %v (%v), want one", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := render(pool(t, archives, objects.WithFolder(folder))); got != want {
+		t.Errorf("after damage: got %s, want %s", got, want)
+	}
+	if got := archives.Fetched[artifact.ID()]; got != 2 {
+		t.Errorf("the artifact was fetched %d times, want 2", got)
+	}
+}
