@@ -63,7 +63,7 @@ data: {text: {{ repeat 1000000 "x" }}}
 		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it takes more than 2s to render`,
 		"allocates": `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it needs more than 256 MiB of memory to render`,
 		"large":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it renders more than 16 MiB`,
-		"calls":     `perhaps as templates call themselves without an end`,
+		"calls":     `exceeded maximum template depth`,
 	} {
 		if got := render(value); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", value, got, want)

@@ -66,7 +66,6 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 	http.DefaultTransport = refusing{}
 	debug.SetGCPercent(200)
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
-	debug.SetMaxStack(64 << 20) // what calls itself without an end ends the worker at once
 	go watchMemory(bound)
 
 	orders := make(chan order)
