@@ -122,7 +122,7 @@ func (t Trees) Keys() []Key {
 	return keys
 }
 
-// File is one file of a folder, which has no folders in it.
+// File is one file of a folder. Its name has slashes where it is in a folder below.
 type File struct {
 	Name    string
 	Content []byte

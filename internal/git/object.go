@@ -83,60 +83,115 @@ func kindName(kind plumbing.ObjectType) string {
 func BlobID(content []byte) Hash { return NewHasher().Blob(content) }
 
 // TreeID returns the id, in hex, that `git write-tree` gives to a folder of
-// these files, in whatever order they come. It is an error when there are none,
-// when a name is not one safe path segment, or when two names are equal under
-// case folding.
+// these files, in whatever order they come. A name with slashes is that of a
+// file in a folder below. It is an error when there are none, when a name is
+// not a safe path, or when two names in one folder are equal under case
+// folding.
 func TreeID(files []File) (string, error) {
-	_, id, err := folderTree(NewHasher(), files, nil)
+	nowhere := func(Hash, []byte) {}
+	id, err := folderTree(NewHasher(), files, nowhere, nowhere)
 	if err != nil {
 		return "", err
 	}
 	return id.String(), nil
 }
 
-// folderTree hashes the files and their tree, and returns the tree's content
-// and id. blob, when not nil, is given every file.
-func folderTree(h *Hasher, files []File, blob func(Hash, []byte)) ([]byte, Hash, error) {
+// folderTree hashes the files and the trees that have them, and returns the
+// folder's id. blob is given every file, and tree every tree, the folder's own
+// last.
+func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, error) {
 	if len(files) == 0 {
-		return nil, Hash{}, errors.New("the folder has no files")
+		return Hash{}, errors.New("the folder has no files")
 	}
 	byName := func(a, b File) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(files, byName) {
 		files = slices.Clone(files)
 		slices.SortFunc(files, byName)
 	}
-	size := 0
 	for i, file := range files {
-		if err := CheckName(file.Name); err != nil {
-			return nil, Hash{}, err
+		check := CheckName
+		if strings.Contains(file.Name, "/") {
+			check = CheckPath
+		}
+		if err := check(file.Name); err != nil {
+			return Hash{}, err
 		}
 		if i > 0 && files[i-1].Name == file.Name {
-			return nil, Hash{}, fmt.Errorf("name %q: there are two files of this name", file.Name)
+			return Hash{}, fmt.Errorf("name %q: there are two files of this name", file.Name)
 		}
-		size += len(ModeFile) + 1 + len(file.Name) + 1 + len(Hash{})
 	}
-	if err := checkFolding(files); err != nil {
-		return nil, Hash{}, err
+	return levelTree(h, files, 0, blob, tree)
+}
+
+// levelTree is folderTree for the files below one folder, whose path has so many
+// bytes, the slash included. They are sorted by their whole names, which is
+// git's order in every tree, and has the files of a folder next to each other.
+func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
+	// entry returns the path of the entry that has the file, and whether it is a folder.
+	entry := func(file File) (path string, isFolder bool) {
+		if end := strings.IndexByte(file.Name[below:], '/'); end >= 0 {
+			return file.Name[:below+end], true
+		}
+		return file.Name, false
+	}
+	size, hasFolders := 0, false
+	for _, file := range files {
+		path, isFolder := entry(file)
+		size += len(ModeFile) + 1 + len(path) - below + 1 + len(Hash{})
+		hasFolders = hasFolders || isFolder
+	}
+	level := files
+	if hasFolders {
+		level = nil
+		for i, file := range files {
+			path, isFolder := entry(file)
+			if i > 0 && isFolder {
+				if before, wasFolder := entry(files[i-1]); wasFolder && before == path {
+					continue
+				}
+			}
+			level = append(level, File{Name: path})
+		}
+	}
+	if err := checkFolding(level); err != nil {
+		return Hash{}, err
 	}
 	content := make([]byte, 0, size)
-	for _, file := range files {
-		id := h.object(plumbing.BlobObject, file.Content)
-		if blob != nil {
-			blob(id, file.Content)
+	for first := 0; first < len(files); {
+		path, isFolder := entry(files[first])
+		mode, id, next := ModeFile, Hash{}, first+1
+		if isFolder {
+			mode = ModeTree
+			for next < len(files) && strings.HasPrefix(files[next].Name, files[first].Name[:len(path)+1]) {
+				next++
+			}
+			var err error
+			if id, err = levelTree(h, files[first:next], len(path)+1, blob, tree); err != nil {
+				return Hash{}, err
+			}
+		} else {
+			id = h.object(plumbing.BlobObject, files[first].Content)
+			blob(id, files[first].Content)
 		}
-		content = append(content, ModeFile...)
+		content = append(content, mode...)
 		content = append(content, ' ')
-		content = append(content, file.Name...)
+		content = append(content, path[below:]...)
 		content = append(content, 0)
 		content = append(content, id[:]...)
+		first = next
 	}
-	return content, h.object(plumbing.TreeObject, content), nil
+	id := h.object(plumbing.TreeObject, content)
+	tree(id, content)
+	return id, nil
 }
 
 // checkFolding compares pairs as long as that is cheaper than a map: an
 // assignment's folder has four files.
 func checkFolding(files []File) error {
 	clash := func(a, b string) error {
+		if a == b {
+			return fmt.Errorf("name %q: there are a file and a folder of this name", a)
+		}
 		return fmt.Errorf("names %q and %q are the same on a file system that ignores case; rename one", a, b)
 	}
 	if len(files) <= 16 {

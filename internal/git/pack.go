@@ -260,15 +260,10 @@ func (p *Pack) AddFile(id Hash, content []byte) { p.add(id, plumbing.BlobObject,
 // AddTree adds a tree.
 func (p *Pack) AddTree(id Hash, content []byte) { p.add(id, plumbing.TreeObject, content) }
 
-// AddFolder adds a flat folder with its files, and returns its tree's id, which
-// is TreeID's.
+// AddFolder adds a folder with its files, and with the folders below, and
+// returns its tree's id, which is TreeID's.
 func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
-	content, id, err := folderTree(h, files, p.AddFile)
-	if err != nil {
-		return Hash{}, err
-	}
-	p.AddTree(id, content)
-	return id, nil
+	return folderTree(h, files, p.AddFile, p.AddTree)
 }
 
 // Add adds an object of any kind.

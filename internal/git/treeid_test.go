@@ -15,7 +15,7 @@ import (
 func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 20 {
+	for i := range 30 {
 		directory := t.TempDir()
 		gittest.Run(t, directory, "git", "init", "--quiet")
 		var files []git.File
@@ -25,6 +25,11 @@ func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 				content[k] = byte(random.Uint32())
 			}
 			name := fmt.Sprintf("%c-file.%d%s", 'A'+random.IntN(26), j, strings.Repeat("x", random.IntN(3)))
+			// Folders whose names sort between those of files, and one inside another.
+			name = []string{"", "", "objects/", "objects-2/", "objects.d/", "objects/deep/", "objects0/"}[random.IntN(7)] + name
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			files = append(files, git.File{Name: name, Content: content})
 			if err := os.WriteFile(filepath.Join(directory, name), content, 0o644); err != nil {
 				t.Fatal(err)
@@ -51,7 +56,16 @@ func TestTreeIDRefusesUnsafeFolders(t *testing.T) {
 	}
 	for name, files := range map[string][]git.File{
 		"no files":                   nil,
-		"a name with a slash":        {{Name: "a/b"}},
+		"a slash at the beginning":   {{Name: "/a"}},
+		"a slash at the end":         {{Name: "a/"}},
+		"two slashes":                {{Name: "a//b"}},
+		"a way up":                   {{Name: "a/../b"}},
+		".git below":                 {{Name: "a/.git"}},
+		"a file and a folder":        {{Name: "a"}, {Name: "a-b"}, {Name: "a/b"}},
+		"folders equal but for case": {{Name: "a/b"}, {Name: "A/c"}},
+		"files below, but for case":  {{Name: "a/b"}, {Name: "a/B"}},
+		"a folder and a file, case":  {{Name: "A/b"}, {Name: "a"}},
+		"too many folders":           {{Name: strings.Repeat("a/", git.MaxDepth) + "b"}},
 		"no name":                    {{Name: ""}},
 		".git":                       {{Name: ".git"}},
 		"two of a name":              {{Name: "a"}, {Name: "b"}, {Name: "a"}},

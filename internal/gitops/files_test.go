@@ -70,6 +70,43 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 	})
 }
 
+func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		for _, names := range [][]string{
+			{"a", "1", "objects/objects.yaml", "2", "objects/templates/x", "3"},
+			{"a", "1", "objects/objects.yaml", "4", "objects.d", "5"},
+			{"a", "1", "objects", "a file now"},
+			{"a", "1", "objects/objects.yaml", "2"},
+		} {
+			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, names...)})
+			apply(t, r, edit)
+			r.fsck()
+			view := inspect(t, r, dev)
+			folders, err := view.Deployed(t.Context(), deployedTrees{"drone": {"app": ""}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tree := folders["drone"]["app"]; tree != edit.Hosts["drone"].Folders["app"].Tree {
+				t.Errorf("%q is deployed as tree %s, want %s", names, tree, edit.Hosts["drone"].Folders["app"].Tree)
+			}
+			files, err := view.Files(t.Context(), folders, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, file := range files[folder.Key{Host: "drone", DeploymentTarget: "app"}] {
+				got = append(got, file.Name, string(file.Content))
+			}
+			slices.Sort(got)
+			want := slices.Sorted(slices.Values(names))
+			if !slices.Equal(got, want) {
+				t.Errorf("files = %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
