@@ -85,6 +85,10 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.way(t, agent)
 				})
+				t.Run("layout", func(t *testing.T) {
+					t.Parallel()
+					w.layout(t, agent)
+				})
 				t.Run("nodes", func(t *testing.T) {
 					t.Parallel()
 					w.nodes(t, agent)
