@@ -262,8 +262,8 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// scrub replaces the credentials in text.
-func (c Credentials) scrub(text string) string {
+// Scrub replaces the credentials in text.
+func (c Credentials) Scrub(text string) string {
 	logins := []Login{{Username: c.Username, Password: c.Password, Token: c.Token, SSH: c.SSH}}
 	for _, by := range c.ByURL {
 		logins = append(logins, by.Login)

@@ -78,7 +78,7 @@ func (r Remote) Describe(err error, more ...error) error {
 	if CheckURL(r.URL) != nil {
 		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
 	}
-	described := &failure{text: wording.Visible(r.Credentials.scrub(text))}
+	described := &failure{text: wording.Visible(r.Credentials.Scrub(text))}
 	if kind := Classify(err); kind != nil {
 		described.kinds = append(described.kinds, kind)
 		if _, isSSH := parseSSH(r.URL); isSSH && errors.Is(kind, ErrUnauthorized) {

@@ -29,7 +29,7 @@ func (c *Client) Log(ctx context.Context, remote Remote, message string, fields 
 		case error:
 			told[name] = remote.Describe(value).Error()
 		case string:
-			told[name] = wording.Visible(remote.Credentials.scrub(value))
+			told[name] = wording.Visible(remote.Credentials.Scrub(value))
 		case time.Duration:
 			told[name+"_ms"] = value.Milliseconds()
 		default:

@@ -70,7 +70,7 @@ func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels 
 	if local && missingLocal(directory) {
 		return nil, fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
 	}
-	return c.patiently(ctx, remote, func() (*Tip, error) {
+	return patiently(ctx, c, remote, func() (*Tip, error) {
 		w, err := c.dial(remote)
 		if err != nil {
 			return nil, err
@@ -83,6 +83,53 @@ func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels 
 		}
 		return t, err
 	})
+}
+
+// Refs are the branches and tags of a repository, as of when it was asked.
+type Refs struct{ advertised *packp.AdvRefs }
+
+// Refs asks for them, in one request, and fetches nothing. A busy server is asked several times. A repository that does
+// not exist is ErrNotFound. The remote's branch means nothing.
+func (c *Client) Refs(ctx context.Context, remote Remote) (*Refs, error) {
+	directory, local, err := remote.local()
+	if err != nil {
+		return nil, err
+	}
+	if local && missingLocal(directory) {
+		return nil, fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
+	}
+	return patiently(ctx, c, remote, func() (*Refs, error) {
+		w, err := c.dial(remote)
+		if err != nil {
+			return nil, err
+		}
+		defer w.close()
+		advertised, err := advertisedBy(ctx, w)
+		return &Refs{advertised}, err
+	})
+}
+
+// Commit is that which a ref is at, as OpenRef reads it. What is missing is a *RefError.
+func (r *Refs) Commit(ref string) (Hash, error) {
+	if r.advertised == nil {
+		return Hash{}, &RefError{ref, "the repository is empty"}
+	}
+	return resolveRef(r.advertised, ref)
+}
+
+// Tags are the names of all tags, sorted.
+func (r *Refs) Tags() []string {
+	if r.advertised == nil {
+		return nil
+	}
+	var tags []string
+	for name := range r.advertised.References {
+		if tag, ok := strings.CutPrefix(name, tagPrefix); ok {
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	return tags
 }
 
 func openRef(

@@ -50,18 +50,18 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 // OpenPatiently is Open for callers that wait when the server is busy: it asks
 // several times.
 func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
-	return c.patiently(ctx, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
+	return patiently(ctx, c, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
 }
 
-func (c *Client) patiently(ctx context.Context, remote Remote, open func() (*Tip, error)) (*Tip, error) {
+func patiently[T any](ctx context.Context, c *Client, remote Remote, ask func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
-		t, err := open()
+		answer, err := ask()
 		if err == nil || !Transient(err) || try == maxTries {
-			return t, err
+			return answer, err
 		}
 		c.Log(ctx, remote, "the repository did not answer; asking again", map[string]any{"try": try, "error": err})
 		if err := waitToTry(ctx, try); err != nil {
-			return nil, err
+			return answer, err
 		}
 	}
 }

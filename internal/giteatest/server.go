@@ -207,7 +207,7 @@ ENABLED = false
 ENABLED = false
 
 [packages]
-ENABLED = false
+ENABLED = true
 
 [mirror]
 ENABLED = false

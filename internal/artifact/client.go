@@ -1,0 +1,280 @@
+package artifact
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// Options are what a client needs.
+type Options struct {
+	Git *git.Client
+	// Credentials are those of Git. Registries and chart repositories get those with a URL alone, never the plain ones.
+	Credentials git.Credentials
+	// Over is what http and https requests go through; nil: that of Go.
+	Over      http.RoundTripper
+	UserAgent string
+	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" is that of
+	// the user. Credential helpers are programs, and not run.
+	DockerConfig string
+}
+
+// Client asks repositories, each once, for as long as it lives. It is safe for concurrent use.
+type Client struct {
+	options Options
+	web     *http.Client
+	refs    memory[*git.Refs]
+	indexes memory[*chartIndex]
+	tags    memory[[]string]
+	pins    memory[folder.Pin]
+}
+
+// NewClient returns a client. It makes no request.
+func NewClient(options Options) *Client {
+	if options.Over == nil {
+		options.Over = http.DefaultTransport
+	}
+	c := &Client{options: options}
+	c.web = &http.Client{Transport: &transport{client: c}, CheckRedirect: checkRedirect}
+	return c
+}
+
+// How long one repository may take, to be asked and to be fetched from.
+const (
+	askTime   = time.Minute
+	fetchTime = 5 * time.Minute
+)
+
+// Resolve finds what manifests point to now. A commit that they name is their pin, without a request. An error names the
+// repository; it is git.ErrUnreachable where that did not answer.
+func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
+	if manifests.Storage == "git" && folder.IsCommit(manifests.Commit) {
+		return folder.Pin{Commit: manifests.Commit}, nil
+	}
+	manifests.Path, manifests.Pin = "", folder.Pin{}
+	pin, err := c.pins.get(ctx, fmt.Sprintf("%q", manifests.Texts()), func() (folder.Pin, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		switch {
+		case manifests.Storage == "git":
+			return c.resolveGit(ctx, manifests)
+		case isRegistry(manifests.Repo):
+			return c.resolveRegistry(ctx, manifests)
+		default:
+			return c.resolveChart(ctx, manifests)
+		}
+	})
+	return pin, c.describe(manifests.Repo, err)
+}
+
+// Newest is the greatest version that a repository has by semantic versioning, without those before a release: a tag of
+// Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none.
+func (c *Client) Newest(ctx context.Context, manifests folder.Manifests) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var versions []string
+	var err error
+	switch {
+	case manifests.Storage == "git":
+		var refs *git.Refs
+		if refs, err = c.askGit(ctx, manifests.Repo); err == nil {
+			versions = refs.Tags()
+		}
+	case isRegistry(manifests.Repo):
+		versions, err = c.listTags(ctx, repositoryOf(manifests))
+	default:
+		var index *chartIndex
+		if index, err = c.index(ctx, manifests.Repo); err == nil {
+			versions = index.versions(manifests.Chart)
+		}
+	}
+	if err != nil {
+		return "", c.describe(manifests.Repo, err)
+	}
+	newest, _ := greatest(versions, "*")
+	return newest, nil
+}
+
+func (c *Client) remote(repo string) git.Remote {
+	return git.Remote{URL: repo, Credentials: c.options.Credentials}
+}
+
+func (c *Client) askGit(ctx context.Context, repo string) (*git.Refs, error) {
+	return c.refs.get(ctx, repo, func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo)) })
+}
+
+func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
+	refs, err := c.askGit(ctx, manifests.Repo)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	ref := "refs/heads/" + cmp.Or(manifests.Branch, "main")
+	switch {
+	case manifests.Tag != "":
+		ref = "refs/tags/" + manifests.Tag
+	case manifests.Commit != "":
+		ref = manifests.Commit
+	}
+	commit, err := refs.Commit(ref)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	return folder.Pin{Commit: commit.String()}, nil
+}
+
+// describe makes an error one that may be shown: with the repository as its subject, what to do, and without credentials.
+func (c *Client) describe(repo string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var shown *Error
+	if errors.As(err, &shown) {
+		return err
+	}
+	kind, advice := git.Classify(err), ""
+	missing := (*git.RefError)(nil)
+	switch {
+	case errors.As(err, &missing):
+	case errors.Is(kind, git.ErrUnauthorized):
+		advice = "; give credentials for it in git.credentials of the provider, with its URL, or for a registry in docker's config.json"
+	case errors.Is(kind, git.ErrNotFound):
+		advice = "; check what the manifests name, and that the credentials may read it: many servers hide what they do not show"
+	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
+		kind, advice = git.ErrUnreachable, "; try again, or set keep_unreachable to keep the pins that are deployed"
+	}
+	return &Error{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
+}
+
+// Error is what is wrong with a repository, in words that may be shown.
+type Error struct {
+	kind error // of package git, or nil
+	text string
+}
+
+func (e *Error) Error() string { return e.text }
+func (e *Error) Unwrap() error { return e.kind }
+
+// memory keeps what was asked, and errors, too: a server that is down is not asked again for each deployment target.
+type memory[T any] struct {
+	mutex   sync.Mutex
+	answers map[string]*answer[T]
+}
+
+type answer[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+func (m *memory[T]) get(ctx context.Context, key string, ask func() (T, error)) (T, error) {
+	m.mutex.Lock()
+	known, ok := m.answers[key]
+	if ok {
+		m.mutex.Unlock()
+		select {
+		case <-known.done:
+			return known.value, known.err
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	}
+	known = &answer[T]{done: make(chan struct{}), err: errors.New("asking for it did not end")}
+	if m.answers == nil {
+		m.answers = map[string]*answer[T]{}
+	}
+	m.answers[key] = known
+	m.mutex.Unlock()
+	defer close(known.done)
+	known.value, known.err = ask()
+	if errors.Is(known.err, context.Canceled) { // by who asked, and not by the server
+		m.mutex.Lock()
+		delete(m.answers, key)
+		m.mutex.Unlock()
+	}
+	return known.value, known.err
+}
+
+// transport bounds answers, and sends each server its own credentials: it chooses them by the URL of every request, so that
+// a redirect takes none along.
+type transport struct{ client *Client }
+
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", t.client.options.UserAgent)
+	if !isForRegistry(request.Context()) {
+		request.Header.Del("Authorization")
+		if username, password, bearer := t.client.login(request.URL.String()); bearer {
+			request.Header.Set("Authorization", "Bearer "+password)
+		} else if username != "" || password != "" {
+			request.SetBasicAuth(username, password)
+		}
+	}
+	response, err := t.client.options.Over.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = bounded.Body(response.Body, maxDownload, fmt.Errorf("%w: the answer of %s has more than %d MiB", git.ErrTooLarge, request.URL.Host, maxDownload>>20))
+	return response, nil
+}
+
+const (
+	maxDownload  = 64 << 20 // bytes of one answer
+	maxRedirects = 5
+)
+
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("%s redirects more than %d times", via[0].URL.Host, maxRedirects)
+	case via[0].URL.Scheme == "https" && request.URL.Scheme != "https":
+		return fmt.Errorf("%s redirects from https to %s, which anyone on the way can change", via[0].URL.Host, request.URL.Scheme)
+	}
+	return nil
+}
+
+// download gets what is at a URL.
+func (c *Client) download(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("its URL cannot be parsed")
+	}
+	response, err := c.web.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, statusError(response.StatusCode, request.URL.Path)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// statusError is an answer other than success, as package git has them.
+func statusError(code int, what string) error {
+	var kind error
+	switch {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		kind = git.ErrUnauthorized
+	case code == http.StatusNotFound, code == http.StatusGone:
+		kind = git.ErrNotFound
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		kind = git.ErrUnreachable
+	default:
+		return fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
+	}
+	return fmt.Errorf("%w: its server answers %d %s for %s", kind, code, http.StatusText(code), what)
+}
+
+func isRegistry(repo string) bool { return strings.HasPrefix(strings.ToLower(repo), "oci://") }

@@ -1,0 +1,10 @@
+package artifact_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }

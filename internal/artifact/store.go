@@ -1,0 +1,138 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// Store keeps the content of artifacts on this machine, by their ids. Its folder may be removed at any time: what is
+// missing is fetched again.
+type Store struct {
+	client  *Client
+	folder  string
+	fetches singleflight.Group
+	slots   chan struct{}
+}
+
+// maxFetches bounds what is fetched at once, since each content is in memory once.
+const maxFetches = 4
+
+// NewStore returns a store in a folder, which need not exist; "" is CacheFolder's.
+func NewStore(client *Client, folder string) *Store {
+	return &Store{client: client, folder: folder, slots: make(chan struct{}, maxFetches)}
+}
+
+// CacheFolder is where this user's artifacts are kept: FLOTILLA_CACHE_DIR, or flotilla in the user's folder for caches.
+func CacheFolder() (string, error) {
+	if folder := os.Getenv("FLOTILLA_CACHE_DIR"); folder != "" {
+		return folder, nil
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", errors.New("there is no folder for artifacts, since this user has none for caches: set FLOTILLA_CACHE_DIR to one")
+	}
+	return filepath.Join(folder, "flotilla"), nil
+}
+
+// Fetch implements Fetcher.
+func (s *Store) Fetch(ctx context.Context, artifact Artifact) (string, error) {
+	if err := CheckPin(artifact.Storage, artifact.Pin); err != nil {
+		return "", fmt.Errorf("repository %q: %w", artifact.Repo, err)
+	}
+	folder := s.folder
+	if folder == "" {
+		var err error
+		if folder, err = CacheFolder(); err != nil {
+			return "", err
+		}
+	}
+	folder, err := filepath.Abs(filepath.Join(folder, "artifacts"))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, strings.ReplaceAll(artifact.ID(), ":", "-")+".tar")
+	if isFile(path) {
+		return path, nil
+	}
+	fetched := s.fetches.DoChan(artifact.ID(), func() (any, error) {
+		// Who asked first may leave, and others still wait.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+		defer cancel()
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		if isFile(path) {
+			return nil, nil
+		}
+		files, err := s.client.fetch(ctx, artifact)
+		if err != nil {
+			return nil, s.client.describe(artifact.Repo, err)
+		}
+		return nil, writeArchive(path, files)
+	})
+	select {
+	case result := <-fetched:
+		return path, result.Err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (c *Client) fetch(ctx context.Context, artifact Artifact) (*files, error) {
+	var archive []byte
+	var err error
+	switch {
+	case artifact.Storage == "git":
+		return c.fetchGit(ctx, artifact)
+	case isRegistry(artifact.Repo):
+		archive, err = c.fetchRegistry(ctx, artifact)
+	default:
+		archive, err = c.fetchChart(ctx, artifact)
+	}
+	if err != nil {
+		return nil, err
+	}
+	read, err := readArchive(archive)
+	if err != nil {
+		return nil, fmt.Errorf("its archive %w", err)
+	}
+	return read, nil
+}
+
+// writeArchive writes the whole file or none.
+func writeArchive(path string, content *files) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the content of an artifact cannot be kept in %q (FLOTILLA_CACHE_DIR names another folder): %w", filepath.Dir(path), err)
+		}
+	}()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".*.tar")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	err = content.write(file)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil && !isFile(path) { // another process may have been first
+		return err
+	}
+	return nil
+}
