@@ -87,7 +87,8 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 				return
 			}
 			found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
-				return d.Error && strings.HasPrefix(d.At, `AttributeName("`+c.attribute+`")`) && strings.Contains(d.Detail, c.want)
+				return d.Error && strings.HasPrefix(d.At, `AttributeName("`+c.attribute+`")`) && strings.Contains(d.Detail, c.want) &&
+					strings.Contains(d.Detail, "/docs/guides/troubleshooting#")
 			})
 			if !found || said.Bugs() != nil {
 				t.Errorf("said is %s, want %q", said, c.want)

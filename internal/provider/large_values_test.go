@@ -15,11 +15,12 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
 )
 
 // bothWays are the provider as it is served, and by the framework alone.
 func bothWays() (past, framework tfprotov6.ProviderServer) {
-	return provider.Server(provider.New("test")()), providerserver.NewProtocol6(provider.New("test")())()
+	return provider.Server(provider.New("test")()), troubleshooting.Explain(providerserver.NewProtocol6(provider.New("test")())())
 }
 
 func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {

@@ -1,0 +1,156 @@
+package troubleshooting_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the list of titles")
+
+// A diagnostic's summary is the title of a section of the guide to troubleshooting, and each section is of a summary that
+// the code has. The list that the provider has of them is rewritten by -update.
+func TestEachTitleHasASectionInTheGuide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../templates/guides/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(guide), "\n## Removals and protection\n") // questions come before
+	sections := map[string]string{}
+	var title string
+	for line := range strings.Lines(after) {
+		if heading, isSection := strings.CutPrefix(line, "### "); isSection {
+			if title = strings.TrimSpace(heading); sections[title] != "" {
+				t.Errorf("the guide has two sections %q", title)
+			}
+			sections[title] = " "
+		} else if title != "" && !strings.HasPrefix(line, "#") {
+			sections[title] += line
+		}
+	}
+	inCode := summaries(t)
+	inCode["Invalid attribute"] = "the title of all attributes that have no section of their own"
+	if len(inCode) < 150 {
+		t.Errorf("only %d summaries were found", len(inCode))
+	}
+	for _, summary := range slices.Sorted(maps.Keys(inCode)) {
+		if sections[summary] == "" {
+			t.Errorf("%s: the guide has no section %q", inCode[summary], summary)
+		}
+	}
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
+		if inCode[section] == "" {
+			t.Errorf("the guide's section %q is about no summary in the code", section)
+		}
+		if len(strings.TrimSpace(sections[section])) < 20 {
+			t.Errorf("the guide's section %q says nothing", section)
+		}
+	}
+	list := strings.Join(slices.Sorted(maps.Keys(sections)), "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("titles.txt", []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if known, err := os.ReadFile("titles.txt"); err != nil || string(known) != list {
+		t.Errorf("titles.txt is not what the guide has (%v): run the test with -update", err)
+	}
+}
+
+// title is what a summary looks like: words, without a full stop or a colon.
+var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
+
+// reporting are the functions that take a summary, and the place that it has among their arguments; holding are the types
+// that have one.
+var (
+	reporting = map[string]int{
+		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2,
+		"add": -1, "warn": -1, "join": -1, "unreadable": 0, "report": -1, "KindOf": 1,
+	}
+	holding = map[string]bool{"Kind": true, "Problem": true, "Refusal": true, "Error": true, "Finding": true}
+)
+
+// summaries are those in the code, each with a place that has it.
+func summaries(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, folder := range []string{"..", "../../pipeline", "../../delivery", "../../rollout", "../../source"} {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			note := func(at int, arguments ...ast.Expr) {
+				for i, argument := range arguments {
+					if field, isField := argument.(*ast.KeyValueExpr); isField {
+						if name, isName := field.Key.(*ast.Ident); !isName || name.Name != "Summary" {
+							continue
+						}
+						argument = field.Value
+					} else if at >= 0 && i != at {
+						continue
+					}
+					if literal, isLiteral := argument.(*ast.BasicLit); isLiteral && literal.Kind == token.STRING {
+						if text, _ := strconv.Unquote(literal.Value); titleForm.MatchString(text) {
+							found[text] = files.Position(literal.Pos()).String()
+						}
+					}
+				}
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				switch node := node.(type) {
+				case *ast.CallExpr:
+					if at, takes := reporting[nameOf(node.Fun)]; takes {
+						note(at, node.Args...)
+					}
+				case *ast.CompositeLit:
+					if node.Type == nil || holding[nameOf(node.Type)] || isList(node.Type) {
+						note(-1, node.Elts...)
+					}
+				case *ast.AssignStmt:
+					for i, to := range node.Lhs {
+						if name := nameOf(to); (name == "Summary" || name == "summary" || name == "kind") && len(node.Lhs) == len(node.Rhs) {
+							note(0, node.Rhs[i])
+						}
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func nameOf(expression ast.Expr) string {
+	switch expression := expression.(type) {
+	case *ast.SelectorExpr:
+		return expression.Sel.Name
+	case *ast.Ident:
+		return expression.Name
+	}
+	return ""
+}
+
+func isList(expression ast.Expr) bool {
+	list, ok := expression.(*ast.ArrayType)
+	return ok && holding[nameOf(list.Elt)]
+}
