@@ -157,10 +157,11 @@ func newVocabulary() *vocabulary {
 		{"repo", cel.StringType, "URL of the repository", func(m *fleet.Manifests) any { return m.Repo }},
 		{"branch", cel.StringType, "branch, or empty", func(m *fleet.Manifests) any { return m.Branch }},
 		{"tag", cel.StringType, "tag, or empty", func(m *fleet.Manifests) any { return m.Tag }},
-		{"commit", cel.StringType, "commit, or empty", func(m *fleet.Manifests) any { return m.Commit }},
+		{"commit", cel.StringType, "commit, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Commit, m.Commit) }},
 		{"path", cel.StringType, "folder in the repository, or empty", func(m *fleet.Manifests) any { return m.Path }},
 		{"chart", cel.StringType, "name of the chart, or empty", func(m *fleet.Manifests) any { return m.Chart }},
-		{"version", cel.StringType, "version of the chart, or empty", func(m *fleet.Manifests) any { return m.Version }},
+		{"version", cel.StringType, "version of the chart, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Version, m.Version) }},
+		{"digest", cel.StringType, "digest of a pin, or empty", func(m *fleet.Manifests) any { return m.Pin.Digest }},
 		{"type", cel.StringType, "the manifests' `type`, or empty", func(m *fleet.Manifests) any { return m.Type }},
 		{"parameters", free, "the manifests' `parameters`", func(m *fleet.Manifests) any { return m.Parameters }},
 	})

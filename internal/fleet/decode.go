@@ -47,6 +47,7 @@ func Decode(input any) (*Decoded, Findings) {
 	for _, of := range d.collections() {
 		d.collection(root, of.name, of.decode)
 	}
+	d.pins(root)
 	d.constraints(root)
 	d.explicit(root)
 	d.hydration(root)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 )
@@ -63,7 +64,9 @@ func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}\n",
 	})
 	wantFindings(t, findings)
-	for _, decoded := range []*fleet.Decoded{all, explicit, ofFiles} {
+	pinned, findings := fleet.Decode(withArtifacts(t, artifact.Resolved{"hello-live": ofBranch, "hello-test": ofChart}))
+	wantFindings(t, findings)
+	for _, decoded := range []*fleet.Decoded{all, explicit, ofFiles, pinned} {
 		value, err := decoded.Value()
 		if err != nil {
 			t.Fatal(err)

@@ -48,12 +48,23 @@ type Pin struct {
 	Digest  string `json:"digest,omitempty"`  // "sha256:<hex>": of an OCI artifact's manifest, or of a chart's archive
 }
 
-// Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent.
+// Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent. Of a
+// branch or a range of versions that is pinned, it is the commit or the version.
 func (m *Manifests) Revision() string {
 	if m == nil {
 		return ""
 	}
-	return cmp.Or(m.Version, m.Tag, m.Commit, m.Branch)
+	return cmp.Or(m.Tag, m.Pin.Version, m.Version, m.Pin.Commit, m.Commit, m.Branch)
+}
+
+// Pinned are the manifests with what their pin says in place of what moves: commit, version and digest. A tag stays beside
+// its commit or digest, for those who read it.
+func (m Manifests) Pinned() (_ Manifests, digest string) {
+	m.Commit = cmp.Or(m.Pin.Commit, m.Commit)
+	if m.Tag == "" {
+		m.Version = cmp.Or(m.Pin.Version, m.Version)
+	}
+	return m, m.Pin.Digest
 }
 
 // Texts are all that a record has of them; nil for nil.
@@ -61,7 +72,7 @@ func (m *Manifests) Texts() []string {
 	if m == nil {
 		return nil
 	}
-	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version}
+	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version, m.Pin.Commit, m.Pin.Version, m.Pin.Digest}
 }
 
 // Source is the commit from which a folder was made, of the repository that has the configuration of Terraform, as

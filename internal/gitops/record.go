@@ -194,21 +194,34 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-// manifestsMembers are the members of manifests in their order; the first two are always there.
-var manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
+// manifestsMembers are the members of manifests in their order; the first two are always there. pinMembers are those of
+// their pin.
+var (
+	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
+	pinMembers       = []string{"commit", "version", "digest"}
+)
 
 func appendManifests(b []byte, m *folder.Manifests) []byte {
-	b = append(b, `"manifests": {`...)
-	for i, value := range m.Texts() {
-		if i >= 2 && value == "" {
-			continue
-		}
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = appendMember(b, "", manifestsMembers[i], value, "")
+	texts := m.Texts()
+	b = appendMembers(append(b, `"manifests": {`...), manifestsMembers, texts, 2)
+	if m.Pin != (folder.Pin{}) {
+		b = appendMembers(append(b, `, "pin": {`...), pinMembers, texts[len(manifestsMembers):], 0)
+		b = append(b, '}')
 	}
 	return append(b, '}')
+}
+
+// appendMembers appends those that have a value, and the first ones, which always have one.
+func appendMembers(b []byte, names, values []string, always int) []byte {
+	separator := ""
+	for i, name := range names {
+		if i >= always && values[i] == "" {
+			continue
+		}
+		b = appendMember(append(b, separator...), "", name, values[i], "")
+		separator = ", "
+	}
+	return b
 }
 
 func appendObject(b []byte, o folder.Object) []byte {

@@ -202,14 +202,16 @@ func fillNatural(into, values map[string]any) {
 func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
 	clear(into)
 	maps.Copy(into, parameters)
-	into["storage"] = manifests.Storage
-	into["repo"] = manifests.Repo
-	into["branch"] = manifests.Branch
-	into["tag"] = manifests.Tag
-	into["commit"] = manifests.Commit
-	into["path"] = manifests.Path
-	into["chart"] = manifests.Chart
-	into["version"] = manifests.Version
+	pinned, digest := manifests.Pinned()
+	into["storage"] = pinned.Storage
+	into["repo"] = pinned.Repo
+	into["branch"] = pinned.Branch
+	into["tag"] = pinned.Tag
+	into["commit"] = pinned.Commit
+	into["path"] = pinned.Path
+	into["chart"] = pinned.Chart
+	into["version"] = pinned.Version
+	into["digest"] = digest
 	into["type"] = manifests.Type
 	into["parameters"] = parameters
 }

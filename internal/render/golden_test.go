@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -96,6 +97,15 @@ func ofProvider(store, key, property, version string) map[string]fleet.SecretRef
 	return map[string]fleet.SecretReference{"DB_PASSWORD": {Store: store, Key: key, Property: property, Version: version}, "other.key": less}
 }
 
+// pinned are manifests with what flotilla_artifacts resolves them to.
+func pinned(manifests fleet.Manifests) fleet.Manifests {
+	manifests.Pin = folder.Pin{Commit: strings.Repeat("c0", 20)}
+	if manifests.Storage != "git" {
+		manifests.Pin = folder.Pin{Version: cmp.Or(manifests.Tag, "6.7.1"), Digest: "sha256:" + strings.Repeat("d1", 32)}
+	}
+	return manifests
+}
+
 func TestBuiltinTemplates(t *testing.T) {
 	redis := required("redis", helmChart)
 	api := required("api", fromGit())
@@ -164,6 +174,16 @@ func TestBuiltinTemplates(t *testing.T) {
 		"tenant-fleet":      {workspace: team, reconciler: "fleet"},
 		"tenant-fleet-helm": {workspace: team, reconciler: "fleet", manifests: helmChart},
 		"namespace-given":   {namespace: "monitoring", requires: []fleet.Workload{api}},
+	}
+	for name, manifests := range map[string]fleet.Manifests{"git": fromGit(), "tag": gitTag, "helm": helmChart, "oci": ociManifests, "oci-chart": ociChart} {
+		manifests = pinned(manifests)
+		for of, charts := range map[string]bool{"flux": true, "argocd": true, "argocd-hub": true, "config-sync": false, "fleet": true, "zarf": true} {
+			isChart := strings.Contains(name, "helm") || strings.Contains(name, "chart")
+			if name == "oci" && (of == "fleet" || of == "zarf") || isChart && !charts {
+				continue // it does not deploy them
+			}
+			cases["pinned-"+of+"-"+name] = deployment{reconciler: of, manifests: manifests}
+		}
 	}
 	for name, test := range everyField {
 		cases["parameters-"+name] = deployment{reconciler: test.reconciler, manifests: with(test.manifests, object(t, test.parameters))}

@@ -114,7 +114,7 @@ func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
 
 func TestEveryKeyOfManifestsExists(t *testing.T) {
 	got, err := text(t, `{{ range $key, $value := .Manifests }}{{ $key }}={{ $value }} {{ end }}`)
-	want := "branch=dev chart= commit= parameters=map[] path=./deploy repo=https://git.example.com/hello storage=git tag= type= version= \n"
+	want := "branch=dev chart= commit= digest= parameters=map[] path=./deploy repo=https://git.example.com/hello storage=git tag= type= version= \n"
 	if err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}

@@ -35,6 +35,8 @@ var fleetDefinition = function.Definition{
 		"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
 		"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge: see the guide " +
 		"[Configuration, explained](../guides/configuration.md).\n" +
+		"* `artifacts`: the text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment targets in it are " +
+		"pinned to a commit, or to a version and a digest. While it is unknown, all of `manifests` is pending.\n" +
 		"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
 		"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
 		"Unknown keys are errors, wherever they are. Each of `config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown " +

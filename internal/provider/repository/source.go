@@ -21,4 +21,12 @@ var Manifests = table.Object[*folder.Manifests]{
 	table.TextOrNull("path", "Path in the repository or artifact.", func(m *folder.Manifests) string { return m.Path }),
 	table.TextOrNull("chart", "Name of the chart.", func(m *folder.Manifests) string { return m.Chart }),
 	table.TextOrNull("version", "Version of the chart or artifact.", func(m *folder.Manifests) string { return m.Version }),
+	table.ObjectOrNull("pin", "What they were resolved to, by `artifacts` of the fleet; null where they are not pinned.", pin,
+		func(m *folder.Manifests) folder.Pin { return m.Pin }),
+}
+
+var pin = table.Object[folder.Pin]{
+	table.TextOrNull("commit", "The commit, of Git.", func(p folder.Pin) string { return p.Commit }),
+	table.TextOrNull("version", "The exact version of the chart or artifact, or its tag.", func(p folder.Pin) string { return p.Version }),
+	table.TextOrNull("digest", "Digest of the artifact, or of the chart's archive.", func(p folder.Pin) string { return p.Digest }),
 }

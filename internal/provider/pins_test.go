@@ -1,0 +1,58 @@
+package provider_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// What flotilla_artifacts has resolved is in what is rendered, in records and in the inventory; a newer commit is a change, and
+// without pins the branch is back.
+func TestPinsAreWrittenAndRecorded(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	request := folder.Manifests{Storage: "git", Repo: "https://git.example.com/app", Branch: "main"}
+	apply := func(commit string) {
+		t.Helper()
+		further := map[string]any{}
+		if commit != "" {
+			text, err := artifact.Resolved{"app-edge": {Manifests: request, Pin: folder.Pin{Commit: commit}}}.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			further["artifacts"] = text
+		}
+		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(further), nil)); said.Err() != nil {
+			t.Fatal(said)
+		}
+		rendered := git(t, url, "show", "dev:clusters/all/drone/app-edge/reconciler.yaml")
+		if isPinned := strings.Contains(rendered, `commit: "`+commit+`"`); isPinned != (commit != "") || !strings.Contains(rendered, `branch: "main"`) {
+			t.Errorf("pinned to %q, what is rendered is\n%s", commit, rendered)
+		}
+		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "host": "drone",
+		})
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		for _, one := range read["assignments"].([]any) {
+			of := one.(map[string]any)
+			manifests := of["manifests"].(map[string]any)
+			var want any
+			if commit != "" && of["deployment_target"] == "app-edge" {
+				want = map[string]any{"commit": commit, "version": nil, "digest": nil}
+			}
+			if manifests["branch"] != "main" || !reflect.DeepEqual(manifests["pin"], want) {
+				t.Errorf("of %v the manifests are %v, want the pin %v", of["deployment_target"], manifests, want)
+			}
+		}
+	}
+	apply(strings.Repeat("c0", 20))
+	apply(strings.Repeat("c1", 20))
+	apply("")
+}
