@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
@@ -19,7 +18,6 @@ import (
 var version = "dev"
 
 func main() {
-	objects.RunIfWorker()
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform finds this process")
 	printVersion := flag.Bool("version", false, "print the version, and what this program is built for")
 	flag.Parse()
