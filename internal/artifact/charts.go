@@ -120,7 +120,7 @@ func (c *Client) fetchChart(ctx context.Context, artifact Artifact) ([]byte, err
 		return nil, err
 	}
 	if digest := digestOfBytes(archive); digest != artifact.Pin.Digest {
-		return nil, fmt.Errorf("chart %q %s has digest %s, and the pin has %s: somebody published the version again with other content, or it was changed on its way; "+
+		return nil, fmt.Errorf("chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
 			"let the pin be updated, if that is as it should be", artifact.Chart, artifact.Pin.Version, digest, artifact.Pin.Digest)
 	}
 	return archive, nil
