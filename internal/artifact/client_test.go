@@ -217,7 +217,7 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	if err := os.RemoveAll(cache); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Fetch(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "published the version again") {
+	if _, err := store.Fetch(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "was published again") {
 		t.Errorf("other content: %v", err)
 	}
 	server.mutex.Lock()
