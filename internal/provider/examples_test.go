@@ -60,7 +60,7 @@ func TestExamplesApply(t *testing.T) {
 					text = strings.ReplaceAll(text, "https://git.example.com", host)
 					inImport = strings.NewReplacer("https://git.example.com", host)
 				}
-				if strings.Contains(text, `data "flotilla_repository_files"`) {
+				if strings.Contains(text, `data "flotilla_repository_files"`) || strings.Contains(text, `data "flotilla_artifacts"`) {
 					text = newSources(t).config(text)
 				}
 				if strings.Contains(text, "for_each") { // which the test library cannot read from a state

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/artifacts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
@@ -54,6 +55,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 // DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		artifacts.New,
 		clusterfacts.New,
 		comparison.New,
 		compliance.New,

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -21,6 +22,8 @@ import (
 type Connection struct {
 	Delivery *delivery.Client
 	Sources  *source.Client
+	// Artifacts asks what manifests point to.
+	Artifacts *artifact.Client
 	// complete is false while a credential is unknown, so that no request can be sent yet.
 	Complete bool
 	Clusters Clusters

@@ -1,0 +1,197 @@
+// Package artifacts is flotilla_artifacts: what manifests point to, pinned.
+package artifacts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// New returns the data source.
+func New() datasource.DataSource {
+	return frame.DataSource[model]{Name: "artifacts", Schema: definition(), Validate: validate, Read: read}.New()
+}
+
+func definition() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "What the manifests of workloads point to, pinned: branches and tags of Git as commits, tags and ranges of versions in registries and " +
+			"chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a fleet whose manifests stay as they are until a plan " +
+			"changes them: see the guide [Pins](../guides/pins.md).\n\n" +
+			"Each repository is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
+			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` otherwise (`auths`; credential " +
+			"helpers are not run). The plain ones of `git` are for Git alone. A registry on this machine is asked by http, any other by https.",
+		Attributes: map[string]schema.Attribute{
+			"workloads": schema.DynamicAttribute{
+				Required: true, MarkdownDescription: "Workloads, as `provider::flotilla::fleet` takes them: a list, tuple, set or map of objects.",
+			},
+			"environment": schema.StringAttribute{
+				Optional: true, MarkdownDescription: "Only deployment targets of this environment. Default: all.",
+			},
+			"update": schema.SetAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Workloads, and full names of deployment targets (`<workload>-<target>`), whose pins may change; `[]` for none. The others keep the pins that are " +
+					"deployed, as long as their manifests are the same. What is not deployed yet, and what has other manifests than before, is resolved in any case. " +
+					"Default: all may change. It needs `name` and `gitops_repo`.",
+			},
+			"keep_unreachable": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether the pins that are deployed stay, with a warning, where a repository does not answer. Default: that is an error. " +
+					"It needs `name` and `gitops_repo`.",
+			},
+			"name": schema.StringAttribute{
+				Optional: true, MarkdownDescription: "The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
+					"different ones, as during a rollout, it is the one that was written last.",
+			},
+			"gitops_repo": schema.DynamicAttribute{Optional: true, MarkdownDescription: "The `gitops_repo` of that assignment: `{url, branch, path}`."},
+			"timeouts":    timeouts.ReadAttribute(),
+			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
+			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
+			"newest": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the manifests ask for, " +
+					"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such versions, or does not list them, are not in it.",
+			},
+		},
+	}
+}
+
+type model struct {
+	Workloads       types.Dynamic `tfsdk:"workloads"`
+	Environment     types.String  `tfsdk:"environment"`
+	Update          types.Set     `tfsdk:"update"`
+	KeepUnreachable types.Bool    `tfsdk:"keep_unreachable"`
+	Name            types.String  `tfsdk:"name"`
+	GitopsRepo      types.Dynamic `tfsdk:"gitops_repo"`
+	Timeouts        types.Dynamic `tfsdk:"timeouts"`
+	Artifacts       types.String  `tfsdk:"artifacts"`
+	Pins            types.Map     `tfsdk:"pins"`
+	Newest          types.Map     `tfsdk:"newest"`
+}
+
+var pins = table.Object[*pinned]{
+	table.TextOrNull("commit", "Id of the commit; null for what is not in Git.", func(p *pinned) string { return p.Pin.Commit }),
+	table.TextOrNull("version", "Version of the chart, or tag of the artifact; null in Git.", func(p *pinned) string { return p.Pin.Version }),
+	table.TextOrNull("digest", "Digest of the artifact's manifest, or of the chart's archive; null in Git.", func(p *pinned) string { return p.Pin.Digest }),
+	table.Bool("kept", "Whether it is the pin that is deployed, without having asked for another one.", func(p *pinned) *bool { return &p.kept }),
+}
+
+// wanted is what the configuration asks for.
+type wanted struct {
+	manifests map[string]folder.Manifests
+	of        string // name of the owner; "" for none
+	at        delivery.Location
+	mayUpdate func(target string) bool
+}
+
+// validate checks what is known.
+func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+
+// decode reads the configuration, strictly.
+func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
+	w := wanted{of: m.Name.ValueString(), mayUpdate: func(string) bool { return true }}
+	invalid := func(attribute, format string, arguments ...any) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf(format, arguments...))
+	}
+	if environment := m.Environment.ValueString(); !m.Environment.IsNull() && !m.Environment.IsUnknown() {
+		if problem := fleet.CheckLabelName(environment); problem != "" {
+			invalid("environment", "%q %s.", environment, problem)
+		}
+	}
+	repository.CheckOwnerName(m.Name, diagnostics)
+	if !m.GitopsRepo.IsNull() {
+		w.at, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
+	}
+	for attribute, isSet := range map[string]bool{"update": !m.Update.IsNull(), "keep_unreachable": !m.KeepUnreachable.IsNull()} {
+		if isSet && (m.Name.IsNull() || m.GitopsRepo.IsNull()) {
+			invalid(attribute, "The pins that are deployed are read from the records of an assignment: set name and gitops_repo to those of the assignment.")
+		}
+	}
+	if m.Name.IsNull() != m.GitopsRepo.IsNull() {
+		invalid("name", "An assignment has a name at a place: set both name and gitops_repo, or none of them.")
+	}
+	workloads, known, findings := fleet.DecodeWorkloads(tfvalue.Plain(m.Workloads), m.Environment.ValueString())
+	tfvalue.AddFindings(diagnostics, path.Root("workloads"), "Invalid workloads", tfvalue.Inner(findings))
+	w.manifests = map[string]folder.Manifests{}
+	workloadOf, names := map[string]string{}, map[string]bool{}
+	for _, workload := range workloads {
+		names[workload.Name] = true
+		for i := range workload.DeploymentTargets {
+			name := fleet.FullName(workload.Name, workload.DeploymentTargets[i].Name)
+			if other, twice := workloadOf[name]; twice {
+				invalid("workloads", "Workloads %q and %q both have a deployment target of the full name %q: give one of them another name.", other, workload.Name, name)
+			}
+			w.manifests[name] = workload.DeploymentTargets[i].Manifests.Manifests
+			workloadOf[name], names[name] = workload.Name, true
+		}
+	}
+	if m.Update.IsNull() || m.Update.IsUnknown() {
+		return w
+	}
+	named := map[string]bool{}
+	for _, element := range tfvalue.Plain(m.Update).([]any) {
+		if name, ok := element.(string); ok {
+			named[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if known && len(findings) == 0 && !names[name] {
+			invalid("update", "No workload and no deployment target has the name %q%s.", name, wording.DidYouMean(name, slices.Sorted(maps.Keys(names))))
+		}
+	}
+	w.mayUpdate = func(target string) bool { return named[target] || named[workloadOf[target]] }
+	return w
+}
+
+// read resolves the manifests.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	w := m.decode(diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	var deployed map[string]deployedPin
+	if w.of != "" {
+		if deployed = readDeployed(ctx, c, w, diagnostics); diagnostics.HasError() {
+			return
+		}
+	}
+	found := resolve(ctx, c.Artifacts, w, deployed)
+	found.report(ctx, m.KeepUnreachable.ValueBool(), diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	resolved, newest := artifact.Resolved{}, map[string]string{}
+	for name, one := range found {
+		resolved[name] = one.Entry
+		if one.newest != "" {
+			newest[name] = one.newest
+		}
+	}
+	text, err := resolved.Encode()
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("workloads"), "Invalid workloads", tfvalue.Sentence(err.Error()))
+		return
+	}
+	byName, problems := types.MapValueFrom(ctx, types.StringType, newest)
+	diagnostics.Append(problems...)
+	m.Artifacts, m.Pins, m.Newest = types.StringValue(text), pins.MapOf(found), byName
+}

@@ -1,0 +1,139 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// pinned is one deployment target.
+type pinned struct {
+	artifact.Entry
+	kept   bool
+	newest string
+	err    error
+	before *deployedPin // nil where none is deployed for these manifests
+}
+
+type result map[string]*pinned
+
+// deployedPin is what a record has.
+type deployedPin struct {
+	artifact.Entry
+	changed time.Time
+}
+
+// readDeployed are the pins in the records of the assignment, by deployment target: those that were written last.
+func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagnostics *diag.Diagnostics) map[string]deployedPin {
+	found, err := c.Delivery.Inventory(ctx, w.at, gitops.InventoryFilter{Owner: w.of})
+	if err != nil {
+		// Before the first apply there may be no repository. One that only does not answer has pins.
+		repository.AddError(ctx, diagnostics, err, errors.Is(err, git.ErrNotFound))
+		return nil
+	}
+	unsigned := map[string]bool{}
+	for _, record := range found.Unsigned {
+		unsigned[record.Record] = true
+	}
+	deployed := map[string]deployedPin{}
+	for i := range found.Assignments {
+		a := &found.Assignments[i]
+		if a.Owner.Path != strings.Trim(w.at.Path, "/") || a.Manifests == nil || a.Manifests.Pin == (folder.Pin{}) || unsigned[a.Owner.RecordPath(a.Host)] ||
+			artifact.CheckPin(a.Manifests.Storage, a.Manifests.Pin) != nil {
+			continue
+		}
+		if before, ok := deployed[a.DeploymentTarget]; ok && !a.Changed.After(before.changed) {
+			continue
+		}
+		request := *a.Manifests
+		request.Pin = folder.Pin{}
+		deployed[a.DeploymentTarget] = deployedPin{artifact.Entry{Manifests: request, Pin: a.Manifests.Pin}, a.Changed}
+	}
+	return deployed
+}
+
+// maxAsked is how many deployment targets are asked for at once.
+const maxAsked = 16
+
+// resolve finds the pin of every deployment target, and what is wrong with it.
+func resolve(ctx context.Context, client *artifact.Client, w wanted, deployed map[string]deployedPin) result {
+	names := slices.Sorted(maps.Keys(w.manifests))
+	all := make([]*pinned, len(names))
+	parallel.EachAtMost(len(names), maxAsked, func(i int) {
+		one := &pinned{Entry: artifact.Entry{Manifests: w.manifests[names[i]]}}
+		all[i] = one
+		if before, ok := deployed[names[i]]; ok && before.IsFor(one.Manifests) {
+			one.before = &before
+		}
+		if one.before != nil && !w.mayUpdate(names[i]) {
+			one.Entry, one.kept = one.before.Entry, true
+		} else if one.Pin, one.err = client.Resolve(ctx, one.Manifests); one.err != nil {
+			return
+		}
+		one.newest, _ = client.Newest(ctx, one.Manifests) // registries need not list tags, and pins do not need it
+	})
+	found := result{}
+	for i, name := range names {
+		found[name] = all[i]
+	}
+	return found
+}
+
+// report says what could not be resolved, each error once, with all deployment targets that it concerns. With keep, those
+// whose repository does not answer get the pin that is deployed.
+func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnostics) {
+	type kind struct {
+		text string
+		kept bool
+	}
+	targets := map[kind][]string{}
+	var first error
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		one := r[name]
+		if one.err == nil {
+			continue
+		}
+		if keep && one.before != nil && errors.Is(one.err, git.ErrUnreachable) {
+			one.Entry, one.kept = one.before.Entry, true
+		} else if first == nil {
+			first = one.err
+		}
+		of := kind{one.err.Error(), one.kept}
+		targets[of] = append(targets[of], name)
+	}
+	if first != nil && timeouts.AddEndedOf(ctx, diagnostics, first, "workloads", "Nothing was written.") {
+		return
+	}
+	kinds := slices.SortedFunc(maps.Keys(targets), func(a, b kind) int { return strings.Compare(a.text, b.text) })
+	for i, of := range kinds {
+		if i == fleetvalue.MaxDiagnostics {
+			diagnostics.AddAttributeError(path.Root("workloads"), "Artifacts cannot be resolved", fmt.Sprintf("%d repositories more have errors.", len(kinds)-i))
+			return
+		}
+		detail := tfvalue.Sentence(of.text) + "\n\nDeployment targets: " + wording.List(wording.Quoted(targets[of]), wording.Named) + "."
+		if of.kept {
+			diagnostics.AddAttributeWarning(path.Root("workloads"), "Pins stay as they are deployed", detail)
+			continue
+		}
+		diagnostics.AddAttributeError(path.Root("workloads"), "Artifacts cannot be resolved", detail)
+	}
+}

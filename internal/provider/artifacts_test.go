@@ -1,0 +1,212 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// chartsAt is a chart repository that has the versions of the chart "till" that are told it; without any it is down.
+func chartsAt(t *testing.T) (url string, has func(versions ...string)) {
+	t.Helper()
+	var versions atomic.Pointer[[]string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if versions.Load() == nil || r.URL.Path != "/index.yaml" {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
+		for _, line := range append([]string{"entries:", "  till:"}, *versions.Load()...) {
+			_, _ = fmt.Fprintln(w, line)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(named ...string) {
+		lines := make([]string, len(named))
+		for i, version := range named {
+			lines[i] = fmt.Sprintf("    - {version: %s, digest: %s}", version, strings.TrimPrefix(digestOfVersion(version), "sha256:"))
+		}
+		if versions.Store(&lines); len(lines) == 0 {
+			versions.Store(nil)
+		}
+	}
+}
+
+// digestOfVersion is a digest that the version "<n>.…" of a chart might have.
+func digestOfVersion(version string) string {
+	return "sha256:" + strings.Repeat(version[len(version)-1:], 64)
+}
+
+// tills are workloads with a chart.
+func tills(repo, version string) []any {
+	target := func(environment string) map[string]any {
+		return map[string]any{
+			"environment": environment, "labels": map[string]any{"edge": "true"},
+			"manifests": map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": version},
+		}
+	}
+	return []any{map[string]any{
+		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"edge": target("dev"), "live": target("prod")},
+	}}
+}
+
+func readArtifacts(t *testing.T, attributes map[string]any) (map[string]any, string) {
+	t.Helper()
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", attributes)
+	return read, fmt.Sprint(said)
+}
+
+func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
+	t.Parallel()
+	repo, has := chartsAt(t)
+	has("1.2.1", "1.2.2", "2.0.3")
+	read, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}})
+	text, err := artifact.Resolved{"till-edge": {
+		Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"},
+		Pin:       folder.Pin{Version: "1.2.2", Digest: digestOfVersion("1.2.2")},
+	}}.Encode()
+	if err != nil || read["artifacts"] != text {
+		t.Errorf("artifacts are %v, want %s; said is %s", read["artifacts"], text, said)
+	}
+	want := map[string]any{"till-edge": map[string]any{"commit": nil, "version": "1.2.2", "digest": digestOfVersion("1.2.2"), "kept": false}}
+	if !reflect.DeepEqual(read["pins"], want) || !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "2.0.3"}) {
+		t.Errorf("pins are %v, newest is %v", read["pins"], read["newest"])
+	}
+	read, _ = readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x")})
+	if all, _ := read["pins"].(map[string]any); len(all) != 2 {
+		t.Errorf("of all environments they are %v", all)
+	}
+}
+
+func TestPinsThatAreDeployedAreKept(t *testing.T) {
+	t.Parallel()
+	repo, has := chartsAt(t)
+	has("1.2.1")
+	url := bare(t)
+	workloads := tills(repo, "1.x")
+	first, said := readArtifacts(t, map[string]any{"workloads": workloads, "environment": "dev"})
+	if first["artifacts"] == nil {
+		t.Fatal(said)
+	}
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]}), nil))
+	has("1.2.1", "1.2.2")
+	read := func(further map[string]any) (version, kept any, said string) {
+		t.Helper()
+		attributes := map[string]any{
+			"workloads": workloads, "environment": "dev", "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		}
+		for name, value := range further {
+			attributes[name] = value
+		}
+		read, said := readArtifacts(t, attributes)
+		pin, _ := read["pins"].(map[string]any)
+		one, _ := pin["till-edge"].(map[string]any)
+		return one["version"], one["kept"], said
+	}
+	for name, test := range map[string]struct {
+		further map[string]any
+		version string
+		kept    bool
+	}{
+		"all may change":               {nil, "1.2.2", false},
+		"none":                         {map[string]any{"update": []any{}}, "1.2.1", true},
+		"the workload":                 {map[string]any{"update": []any{"till"}}, "1.2.2", false},
+		"the deployment target":        {map[string]any{"update": []any{"till-edge"}}, "1.2.2", false},
+		"other manifests":              {map[string]any{"update": []any{}, "workloads": tills(repo, ">=1")}, "1.2.2", false},
+		"another assignment":           {map[string]any{"update": []any{}, "name": "other"}, "1.2.2", false},
+		"nothing is deployed":          {map[string]any{"update": []any{}, "gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}}, "1.2.2", false},
+		"keep_unreachable, it answers": {map[string]any{"keep_unreachable": true}, "1.2.2", false},
+	} {
+		if version, kept, said := read(test.further); version != test.version || kept != test.kept {
+			t.Errorf("%s: version %v, kept %v; said is %s", name, version, kept, said)
+		}
+	}
+	has()
+	if version, kept, said := read(map[string]any{"keep_unreachable": true}); version != "1.2.1" || kept != true ||
+		!strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, repo) || !strings.Contains(said, `"till-edge"`) {
+		t.Errorf("it is down: version %v, kept %v; said is %s", version, kept, said)
+	}
+	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) || !strings.Contains(said, "502") {
+		t.Errorf("it is down, and pins may not be kept: said is %s", said)
+	}
+	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(said, "Artifacts cannot be resolved") {
+		t.Errorf("it is down, and there is no pin to keep: said is %s", said)
+	}
+}
+
+// What moves upstream is a change in a plan, with its line, and what may not change is none.
+func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
+	t.Parallel()
+	repo, has := chartsAt(t)
+	has("1.2.1")
+	url, workloads := bare(t), tills(repo, "1.x")
+	w := providertest.New(startProvider)
+	configured := func(may []any) providertest.Configuration {
+		t.Helper()
+		attributes := map[string]any{"workloads": workloads, "environment": "dev"}
+		if may != nil {
+			attributes["update"], attributes["name"] = may, "dev"
+			attributes["gitops_repo"] = map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
+		}
+		read, said := readArtifacts(t, attributes)
+		if read["artifacts"] == nil {
+			t.Fatal(said)
+		}
+		return assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": read["artifacts"]}), nil)
+	}
+	apply(t, w, configured(nil))
+	if rendered := git(t, url, "show", "dev:clusters/all/drone/till-edge/reconciler.yaml"); !strings.Contains(rendered, `version: "1.2.1"`) {
+		t.Errorf("what is rendered is\n%s", rendered)
+	}
+	has("1.2.1", "1.2.2")
+	plan, said := w.Plan(t.Context(), configured([]any{}))
+	if said.Err() != nil || plan.Change(assignment).Action != providertest.NoOp {
+		t.Errorf("what may not change does: said is %s", said)
+	}
+	plan, _ = w.Plan(t.Context(), configured([]any{"till"}))
+	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, `spec.chart.spec.version, on drone: till-edge, by workload "till"`) {
+		t.Errorf("changes are %s", lines)
+	}
+}
+
+func TestWrongArtifactsAreRefused(t *testing.T) {
+	t.Parallel()
+	repo, has := chartsAt(t)
+	has("1.2.1")
+	at := map[string]any{"url": bare(t), "branch": "dev"}
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		want       []string
+	}{
+		"update without records":         {map[string]any{"update": []any{}}, []string{"Invalid update", "set name and gitops_repo"}},
+		"keep_unreachable without":       {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"Invalid keep_unreachable", "set name and gitops_repo", "set both"}},
+		"a name that nothing has":        {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
+		"an environment":                 {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
+		"a name":                         {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},
+		"workloads":                      {map[string]any{"workloads": tills("here", "1.x")}, []string{"Invalid workloads", "is not the URL of a chart repository"}},
+		"a misspelt key":                 {map[string]any{"workloads": []any{map[string]any{"name": "a", "workspace": "team", "lables": map[string]any{}}}}, []string{"Invalid workloads", "labels"}},
+		"a version that is not there":    {map[string]any{"workloads": tills(repo, ">9")}, []string{"Artifacts cannot be resolved", `">9"`, repo, `"till-edge", "till-live"`}},
+		"a repository that is not there": {map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "http://127.0.0.1:1/a.git", "branch": "dev"}}, []string{"Repository cannot be reached"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := map[string]any{"workloads": tills(repo, "1.x")}
+			for name, value := range test.attributes {
+				attributes[name] = value
+			}
+			_, said := readArtifacts(t, attributes)
+			for _, want := range test.want {
+				if !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
+					t.Errorf("said is %s, want %q", said, want)
+				}
+			}
+		})
+	}
+}
