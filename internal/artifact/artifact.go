@@ -1,5 +1,5 @@
-// Package artifact resolves what manifests point to (a branch or tag of Git, a tag or range of versions of a chart or
-// an OCI artifact) to what never changes, and fetches that. It knows no fleet and no reconciler.
+// Package artifact is what manifests point to, pinned: artifacts, which never change, and the text in which pins reach a
+// fleet. It is pure: package origin resolves and fetches.
 package artifact
 
 import (

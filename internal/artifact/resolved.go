@@ -119,6 +119,9 @@ func (e *Entry) check() error {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
+// IsDigest says whether a text is a digest as pins have it: "sha256:<64 digits in hex>".
+func IsDigest(text string) bool { return digestPattern.MatchString(text) }
+
 // CheckPin finds what is no pin of manifests of a storage: of Git the full id of a commit, of the others a digest, and a
 // version of a chart.
 func CheckPin(storage string, pin folder.Pin) error {
@@ -131,7 +134,7 @@ func CheckPin(storage string, pin folder.Pin) error {
 	switch {
 	case storage != "helm" && storage != "oci":
 		return fmt.Errorf("storage %.40q is none of git, helm and oci", storage)
-	case !digestPattern.MatchString(pin.Digest) || pin.Commit != "":
+	case !IsDigest(pin.Digest) || pin.Commit != "":
 		return fmt.Errorf("the pin is not a digest (sha256:…), which manifests of storage %q have", storage)
 	case storage == "helm" && pin.Version == "":
 		return errors.New("the pin has no version, which charts have")

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -119,7 +119,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Release: p.version, UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewClient(client, settings.credentials),
-		Artifacts: artifact.NewClient(artifact.Options{
+		Artifacts: origin.NewClient(origin.Options{
 			Git: client, Credentials: settings.credentials, Over: transport, UserAgent: connection.UserAgent(p.version),
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -75,7 +76,7 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 const maxAsked = 16
 
 // resolve finds the pin of every deployment target, and what is wrong with it.
-func resolve(ctx context.Context, client *artifact.Client, w wanted, deployed map[string]deployedPin) result {
+func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[string]deployedPin) result {
 	names := slices.Sorted(maps.Keys(w.manifests))
 	all := make([]*pinned, len(names))
 	parallel.EachAtMost(len(names), maxAsked, func(i int) {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -23,7 +23,7 @@ type Connection struct {
 	Delivery *delivery.Client
 	Sources  *source.Client
 	// Artifacts asks what manifests point to.
-	Artifacts *artifact.Client
+	Artifacts *origin.Client
 	// complete is false while a credential is unknown, so that no request can be sent yet.
 	Complete bool
 	Clusters Clusters

@@ -1,9 +1,10 @@
-package artifact
+package origin
 
 import (
 	"context"
 	"path"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -18,8 +19,8 @@ type treeEntry struct {
 
 // fetchGit gets all files of a commit, since kustomizations refer to any of them. Submodules are left out, as Flux does
 // unless told otherwise. A symbolic link that leads out stays: people have them in repositories for other purposes.
-func (c *Client) fetchGit(ctx context.Context, artifact Artifact) (*files, error) {
-	tip, err := c.options.Git.OpenRef(ctx, c.remote(artifact.Repo), artifact.Pin.Commit, fetchLevels)
+func (c *Client) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
+	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo), of.Pin.Commit, fetchLevels)
 	if err != nil {
 		return nil, err
 	}

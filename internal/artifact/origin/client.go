@@ -1,4 +1,6 @@
-package artifact
+// Package origin resolves what manifests point to (a branch or tag of Git, a tag or range of versions of a chart or an OCI artifact) to
+// what never changes, and fetches that, within bounds and with the credentials of each URL. It knows no fleet and no reconciler.
+package origin
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package artifact_test
+package origin_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
@@ -68,9 +69,9 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	if err := os.WriteFile(config, []byte(`{"auths":{"`+host+`":{"auth":"`+login+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, client := range map[string]*artifact.Client{
+	for name, client := range map[string]*origin.Client{
 		"of the URL": newClient(t, byURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
-		"of docker":  artifact.NewClient(artifact.Options{Git: git.NewClient(), DockerConfig: config}),
+		"of docker":  origin.NewClient(origin.Options{Git: git.NewClient(), DockerConfig: config}),
 	} {
 		repo := "oci://" + strings.TrimSuffix(repository, "/till")
 		for _, test := range []struct {
@@ -97,7 +98,7 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 		if err == nil || !strings.Contains(err.Error(), `tag "3.0.0"`) || !strings.Contains(err.Error(), repo) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		path, err := artifact.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{
+		path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{
 			Storage: "helm", Repo: repo, Chart: "till", Pin: folder.Pin{Version: "1.2.0", Digest: want["1.2.0"]},
 		})
 		if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml: apiVersion: v2\nname: till\nversion: 1.2.0") {
@@ -136,7 +137,7 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 	if err != nil || pin != (folder.Pin{Version: "1.2.0", Digest: digestOf(archive)}) {
 		t.Fatalf("%v, %v", pin, err)
 	}
-	path, err := artifact.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
+	path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
 	if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml") {
 		t.Errorf("fetched %s, %v", path, err)
 	}

@@ -1,4 +1,4 @@
-package artifact
+package origin
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -95,7 +96,7 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (
 		return folder.Pin{}, fmt.Errorf("its index.yaml: a version of chart %q: %w", manifests.Chart, err)
 	}
 	pin := folder.Pin{Version: found.Version, Digest: "sha256:" + strings.TrimPrefix(strings.ToLower(found.Digest), "sha256:")}
-	if !digestPattern.MatchString(pin.Digest) { // the index need not have it
+	if !artifact.IsDigest(pin.Digest) { // the index need not have it
 		archive, err := c.fetchVersion(ctx, manifests.Repo, manifests.Chart, found)
 		if err != nil {
 			return folder.Pin{}, err
@@ -106,22 +107,22 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (
 }
 
 // fetchChart gets the archive of a chart of a chart repository.
-func (c *Client) fetchChart(ctx context.Context, artifact Artifact) ([]byte, error) {
-	index, err := c.index(ctx, artifact.Repo)
+func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+	index, err := c.index(ctx, of.Repo)
 	if err != nil {
 		return nil, err
 	}
-	found, err := index.find(artifact.Chart, artifact.Pin.Version)
+	found, err := index.find(of.Chart, of.Pin.Version)
 	if err != nil {
 		return nil, err
 	}
-	archive, err := c.fetchVersion(ctx, artifact.Repo, artifact.Chart, found)
+	archive, err := c.fetchVersion(ctx, of.Repo, of.Chart, found)
 	if err != nil {
 		return nil, err
 	}
-	if digest := digestOfBytes(archive); digest != artifact.Pin.Digest {
+	if digest := digestOfBytes(archive); digest != of.Pin.Digest {
 		return nil, fmt.Errorf("chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
-			"let the pin be updated, if that is as it should be", artifact.Chart, artifact.Pin.Version, digest, artifact.Pin.Digest)
+			"let the pin be updated, if that is as it should be", of.Chart, of.Pin.Version, digest, of.Pin.Digest)
 	}
 	return archive, nil
 }

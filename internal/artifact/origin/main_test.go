@@ -1,4 +1,4 @@
-package artifact_test
+package origin_test
 
 import (
 	"os"

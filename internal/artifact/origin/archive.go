@@ -1,4 +1,4 @@
-package artifact
+package origin
 
 import (
 	"archive/tar"
@@ -24,7 +24,7 @@ const (
 	maxDepth = 100  // folders
 )
 
-// files is the content of an artifact, by clean paths.
+// files is the content of an of, by clean paths.
 type files struct {
 	regular map[string][]byte
 	links   map[string]string // symbolic links, with their targets

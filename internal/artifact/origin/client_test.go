@@ -1,4 +1,4 @@
-package artifact_test
+package origin_test
 
 import (
 	"archive/tar"
@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
@@ -65,9 +66,9 @@ func contentOf(t testing.TB, path string) string {
 	return header.Name + ": " + string(content)
 }
 
-func newClient(t testing.TB, credentials git.Credentials) *artifact.Client {
+func newClient(t testing.TB, credentials git.Credentials) *origin.Client {
 	t.Helper()
-	return artifact.NewClient(artifact.Options{
+	return origin.NewClient(origin.Options{
 		Git: git.NewClient(), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
 	})
 }
@@ -127,7 +128,7 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 
-	path, err := artifact.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
+	path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
 	if err != nil || contentOf(t, path) != "a.yaml: a: 1\n" {
 		t.Errorf("fetched %s, %v", path, err)
 	}
@@ -198,7 +199,7 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	cache := t.TempDir()
-	store := artifact.NewStore(client, cache)
+	store := origin.NewStore(client, cache)
 	wanted := artifact.Artifact{Storage: "helm", Repo: server.URL + "/charts/", Chart: "till", Pin: folder.Pin{Version: "3.2.0", Digest: digestOf(old)}}
 	for range 2 {
 		path, err := store.Fetch(t.Context(), wanted)

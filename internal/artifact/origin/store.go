@@ -1,4 +1,4 @@
-package artifact
+package origin
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 )
 
 // Store keeps the content of artifacts on this machine, by their ids. Its folder may be removed at any time: what is
@@ -41,9 +43,9 @@ func CacheFolder() (string, error) {
 }
 
 // Fetch implements Fetcher.
-func (s *Store) Fetch(ctx context.Context, artifact Artifact) (string, error) {
-	if err := CheckPin(artifact.Storage, artifact.Pin); err != nil {
-		return "", fmt.Errorf("repository %q: %w", artifact.Repo, err)
+func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error) {
+	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
+		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
 	}
 	folder := s.folder
 	if folder == "" {
@@ -56,11 +58,11 @@ func (s *Store) Fetch(ctx context.Context, artifact Artifact) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, strings.ReplaceAll(artifact.ID(), ":", "-")+".tar")
+	path := filepath.Join(folder, strings.ReplaceAll(of.ID(), ":", "-")+".tar")
 	if isFile(path) {
 		return path, nil
 	}
-	fetched := s.fetches.DoChan(artifact.ID(), func() (any, error) {
+	fetched := s.fetches.DoChan(of.ID(), func() (any, error) {
 		// Who asked first may leave, and others still wait.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()
@@ -69,9 +71,9 @@ func (s *Store) Fetch(ctx context.Context, artifact Artifact) (string, error) {
 		if isFile(path) {
 			return nil, nil
 		}
-		files, err := s.client.fetch(ctx, artifact)
+		files, err := s.client.fetch(ctx, of)
 		if err != nil {
-			return nil, s.client.describe(artifact.Repo, err)
+			return nil, s.client.describe(of.Repo, err)
 		}
 		return nil, writeArchive(path, files)
 	})
@@ -88,16 +90,16 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func (c *Client) fetch(ctx context.Context, artifact Artifact) (*files, error) {
+func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
 	var archive []byte
 	var err error
 	switch {
-	case artifact.Storage == "git":
-		return c.fetchGit(ctx, artifact)
-	case isRegistry(artifact.Repo):
-		archive, err = c.fetchRegistry(ctx, artifact)
+	case of.Storage == "git":
+		return c.fetchGit(ctx, of)
+	case isRegistry(of.Repo):
+		archive, err = c.fetchRegistry(ctx, of)
 	default:
-		archive, err = c.fetchChart(ctx, artifact)
+		archive, err = c.fetchChart(ctx, of)
 	}
 	if err != nil {
 		return nil, err

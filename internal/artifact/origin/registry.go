@@ -1,4 +1,4 @@
-package artifact
+package origin
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -94,7 +95,7 @@ func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests
 	if err != nil {
 		return folder.Pin{}, fmt.Errorf("tag %q: %w", tag, registryError(err))
 	}
-	if !digestPattern.MatchString(digest) {
+	if !artifact.IsDigest(digest) {
 		return folder.Pin{}, fmt.Errorf("tag %q has digest %.80q, and only sha256 is known", tag, digest)
 	}
 	if manifests.Chart != "" || manifests.Storage == "helm" {
@@ -141,26 +142,26 @@ func registryError(err error) error {
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchRegistry gets the archive of an artifact: the layer of a chart, or the first one, as Flux takes it.
-func (c *Client) fetchRegistry(ctx context.Context, artifact Artifact) ([]byte, error) {
-	at, err := c.registry(repositoryOf(folder.Manifests{Repo: artifact.Repo, Chart: artifact.Chart}))
+func (c *Client) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+	at, err := c.registry(repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart}))
 	if err != nil {
 		return nil, err
 	}
 	ctx = forRegistry(ctx)
-	found, err := at.Resolve(ctx, artifact.Pin.Digest)
+	found, err := at.Resolve(ctx, of.Pin.Digest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", artifact.Pin.Digest, registryError(err))
+		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(err))
 	}
-	if string(found.Digest) != artifact.Pin.Digest || found.Size > maxManifest {
-		return nil, fmt.Errorf("%s: the registry answers with another manifest, or one of more than %d MiB", artifact.Pin.Digest, maxManifest>>20)
+	if string(found.Digest) != of.Pin.Digest || found.Size > maxManifest {
+		return nil, fmt.Errorf("%s: the registry answers with another manifest, or one of more than %d MiB", of.Pin.Digest, maxManifest>>20)
 	}
 	text, err := content.FetchAll(ctx, at, found)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", artifact.Pin.Digest, registryError(err))
+		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(err))
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) == 0 {
-		return nil, fmt.Errorf("%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered", artifact.Pin.Digest)
+		return nil, fmt.Errorf("%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered", of.Pin.Digest)
 	}
 	layer := manifest.Layers[0]
 	for _, other := range manifest.Layers {
