@@ -60,8 +60,13 @@ func TestExamplesApply(t *testing.T) {
 					text = strings.ReplaceAll(text, "https://git.example.com", host)
 					inImport = strings.NewReplacer("https://git.example.com", host)
 				}
-				if strings.Contains(text, `data "flotilla_repository_files"`) || strings.Contains(text, `data "flotilla_artifacts"`) {
+				if strings.Contains(text, `data "flotilla_repository_files"`) {
 					text = newSources(t).config(text)
+				}
+				if strings.Contains(text, `data "flotilla_artifacts"`) {
+					charts, has := chartsAt(t)
+					has("1.2.1", "1.2.2", "2.0.3")
+					text = strings.ReplaceAll(text, "https://charts.example.com", charts)
 				}
 				if strings.Contains(text, "for_each") { // which the test library cannot read from a state
 					applyInWorkdirs(t, map[string]string{"main.tf": text})

@@ -1,24 +1,24 @@
 locals {
   workloads = [{
-    name      = "payments"
+    name      = "till"
     workspace = "team"
     deployment_targets = {
       live = {
         environment = "dev"
-        manifests   = { repo = "https://git.example.com/platform/apps.git", branch = "main", path = "payments" }
+        manifests   = { storage = "helm", repo = "https://charts.example.com", chart = "till", version = "1.x" }
       }
     }
   }]
   gitops_repo = { url = "gitops.git", branch = "dev" }
 }
 
-# What the branch is now, as a commit.
+# The highest version that the range has now, and the digest of its archive.
 data "flotilla_artifacts" "dev" {
   workloads   = local.workloads
   environment = "dev"
 
   # Only these may move in this plan: the others keep the pins that are deployed.
-  update           = ["payments"]
+  update           = ["till"]
   keep_unreachable = true
   name             = "dev"
   gitops_repo      = local.gitops_repo
@@ -41,6 +41,11 @@ resource "flotilla_assignment" "dev" {
   gitops_repo = local.gitops_repo
 }
 
-output "commit" {
-  value = data.flotilla_artifacts.dev.pins["payments-live"].commit
+output "version" {
+  value = data.flotilla_artifacts.dev.pins["till-live"].version
+}
+
+# For those who promote versions.
+output "newest" {
+  value = data.flotilla_artifacts.dev.newest["till-live"]
 }
