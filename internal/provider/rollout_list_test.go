@@ -114,7 +114,7 @@ func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
 		l.figures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
 		l.expect("2", "2 2 1", "waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)", "failed (app-core@")
 		l.figures(map[string]float64{"canary": 9, "region": 0.1})
-		if plan := l.expect("2", "2 2 1", "Rollout waits", "errors: 9 %"); !plan.Empty() {
+		if plan := l.expect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {
 			t.Error("a halt that goes on is a change")
 		}
 		l.figures(map[string]float64{"canary": 3, "region": 0.1})

@@ -138,6 +138,15 @@ func (r *rings) run(version, want string) *providertest.Plan {
 	return plan
 }
 
+// warns expects a plan without a change that has a warning, which says what is wanted.
+func (r *rings) warns(version, summary, want string) {
+	r.t.Helper()
+	plan, diagnostics := r.w.Plan(r.t.Context(), r.configuration(version))
+	if !plan.Empty() || diagnostics.Err() != nil || !diagnostics.Has(summary) || !strings.Contains(diagnostics.String(), want) {
+		r.t.Errorf("the plan says %v", diagnostics)
+	}
+}
+
 // after is what a plan says of the assignment.
 func after(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
 
@@ -195,6 +204,7 @@ func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "failed (app-core@") {
 		t.Errorf("a halt says %s", said(plan))
 	}
+	r.warns("2", "Rollout has failed", "1 cluster has failed")
 	r.run("3", "3 2 1")
 	r.report("canary", verdict.Ready)
 	r.run("3", "3 3 1")
@@ -229,6 +239,7 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	if plan := r.run("2", "1 1 1"); !plan.Empty() {
 		t.Errorf("what failed is tried again: %s", said(plan))
 	}
+	r.warns("2", "Rollout has failed", "it was rolled back")
 	r.run("3", "3 1 1")
 }
 

@@ -179,6 +179,9 @@ func TestAVersionThatFailsIsRolledBack(t *testing.T) {
 		if !strings.Contains(state["rolling_out"].(string), "failed") {
 			t.Errorf("%s: %v, %v", onFailure, state["rolling_out"], state["changes"])
 		}
+		if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("Rollout has failed") {
+			t.Errorf("%s: a plan after it says %v", onFailure, said)
+		}
 		v.expect("1.31.1", "1.31.1", "1.30", "1.30") // what mends it is not held
 	}
 }

@@ -345,6 +345,19 @@ func (o *Outcome) HasMore() bool {
 	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.reason != "" || p.never || !p.NotBefore.IsZero() })
 }
 
+// Split parts what has failed, rolled back or not, from all else.
+func (o *Outcome) Split() (failed, others *Outcome) {
+	failed, others = &Outcome{}, &Outcome{PassedOver: o.PassedOver}
+	for _, p := range o.Progress {
+		part := others
+		if p.Failed {
+			part = failed
+		}
+		part.Progress = append(part.Progress, p)
+	}
+	return failed, others
+}
+
 // maxLines bounds what Lines returns of what waits, and maxPassedOver what it returns of what was passed over.
 const (
 	maxLines      = 10

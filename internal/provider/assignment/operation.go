@@ -214,6 +214,7 @@ func (o *operation) plan(ctx context.Context) {
 	}
 	o.model.Content = contentValue(o.intent.After)
 	o.setProgress()
+	o.warnOfFailure()
 	done := o.isDone()
 	o.setProven(ctx, done)
 	if done {
@@ -243,8 +244,10 @@ func (o *operation) addOtherLines() {
 	if rollout {
 		lines = o.outcome.Lines()
 	}
-	if !rollout && o.outcome != nil && o.outcome.HasMore() {
-		o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout waits", wording.Lines(o.outcome.Lines(), changes.MaxLines))
+	if !rollout && o.outcome != nil {
+		if _, others := o.outcome.Split(); others.HasMore() {
+			o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout waits", wording.Lines(others.Lines(), changes.MaxLines))
+		}
 	}
 	proven := !o.model.Proven.IsUnknown() && !o.model.Proven.Equal(o.prior.Proven) && !o.model.Proven.IsNull()
 	if proven {

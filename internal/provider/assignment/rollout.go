@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
@@ -19,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // rolloutConfig says how an assignment is rolled out: the configuration, and what clusters have reported.
@@ -295,6 +297,16 @@ func (o *operation) setProgress() {
 // isProgressInState says whether rolling_out and rolled_out are the same in the state.
 func (o *operation) isProgressInState() bool {
 	return o.model.RollingOut.Equal(o.prior.RollingOut) && o.model.RolledOut.Equal(o.prior.RolledOut)
+}
+
+// warnOfFailure says on every plan what has failed: the plan that halts is soon forgotten.
+func (o *operation) warnOfFailure() {
+	if o.outcome == nil {
+		return
+	}
+	if failed, _ := o.outcome.Split(); len(failed.Progress) > 0 {
+		o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout has failed", wording.Lines(failed.Lines(), changes.MaxLines))
+	}
 }
 
 // state is what private state keeps of the rollout. It is never nil, since nil means that the state was lost.

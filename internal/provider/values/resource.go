@@ -165,8 +165,15 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 		return
 	}
 	o.set(ctx)
-	if o.outcome != nil && c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && o.outcome.HasMore() { // which no state has
-		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout waits", strings.Join(o.outcome.Lines(), "\n"))
+	if o.outcome == nil {
+		return
+	}
+	failed, others := o.outcome.Split()
+	if len(failed.Progress) > 0 {
+		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout has failed", strings.Join(failed.Lines(), "\n"))
+	}
+	if c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && others.HasMore() { // which no state has
+		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout waits", strings.Join(others.Lines(), "\n"))
 	}
 }
 
