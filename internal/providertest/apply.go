@@ -205,6 +205,9 @@ func (a *applying) ask(ctx context.Context, change *Change, config tftypes.Value
 	if said.Err() != nil && value.IsNull() {
 		return object, said
 	}
+	if !value.IsNull() && said.Err() == nil {
+		said = append(said, a.identified(change.Address, response.NewIdentity)...)
+	}
 	var like *Object
 	if said.Err() != nil && object != nil {
 		like = &Object{Tainted: object.Tainted, CreateBeforeDestroy: object.CreateBeforeDestroy}

@@ -244,7 +244,7 @@ func (p *process) planInstance(
 	var found found
 	var more Diagnostics
 	if id, imports := how.imports[address]; imports && instance.Current == nil {
-		found.value, found.private, more = p.importObject(ctx, address, id, false)
+		found.value, found.private, more = p.importObject(ctx, address, byID(id), false)
 		if more.Err() == nil {
 			found.object, more = p.encoded(address, found.value, found.private, nil, more)
 		}
@@ -347,6 +347,9 @@ func (p *process) refresh(ctx context.Context, address string, value tftypes.Val
 		problems = append(problems, fmt.Errorf("the state that was read has unknown values"))
 	}
 	problems = append(problems, checkWriteOnly(schema.Block, read)...)
+	if !read.IsNull() {
+		said = append(said, p.identified(address, response.NewIdentity)...)
+	}
 	return read, response.Private, append(said, bugs(address, "Provider produced invalid object", problems)...)
 }
 

@@ -41,16 +41,23 @@ func (w *Workspace) process(ctx context.Context, known bool) (*process, error) {
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
+	ids     *tfprotov6.GetResourceIdentitySchemasResponse
+	now     map[string]map[string]any                  // identities by address
 	results map[string]*tfprotov6.CallFunctionResponse // by the function, and its arguments on the wire
 }
 
-func newAnswers() *answers { return &answers{results: map[string]*tfprotov6.CallFunctionResponse{}} }
+func newAnswers() *answers {
+	return &answers{now: map[string]map[string]any{}, results: map[string]*tfprotov6.CallFunctionResponse{}}
+}
 
 func (a *answers) schemaOf(ctx context.Context, server tfprotov6.ProviderServer) (*tfprotov6.GetProviderSchemaResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var err error
 	if a.schema == nil {
+		if a.ids, err = server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{}); err != nil {
+			return nil, err
+		}
 		a.schema, err = server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
 	}
 	return a.schema, err

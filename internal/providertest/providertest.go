@@ -96,12 +96,26 @@ func (w *Workspace) Apply(ctx context.Context, configuration Configuration, opti
 
 // Import is `terraform import`.
 func (w *Workspace) Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics {
+	return w.importBy(ctx, configuration, address, byID(id))
+}
+
+// naming puts what names an object into a request to import it.
+type naming func(*process, *tfprotov6.ImportResourceStateRequest) Diagnostics
+
+func byID(id string) naming {
+	return func(_ *process, request *tfprotov6.ImportResourceStateRequest) Diagnostics {
+		request.ID = id
+		return nil
+	}
+}
+
+func (w *Workspace) importBy(ctx context.Context, configuration Configuration, address string, by naming) Diagnostics {
 	p, said := w.begin(ctx, configuration, true)
 	if said.Err() != nil {
 		return said
 	}
 	_, there := w.State[address]
-	value, private, more := p.importObject(ctx, address, id, there)
+	value, private, more := p.importObject(ctx, address, by, there)
 	if said = append(said, more...); said.Err() != nil {
 		return said
 	}
@@ -114,12 +128,16 @@ func (w *Workspace) Import(ctx context.Context, configuration Configuration, add
 }
 
 // importObject asks for an object, and refreshes it.
-func (p *process) importObject(ctx context.Context, address, id string, there bool) (tftypes.Value, []byte, Diagnostics) {
+func (p *process) importObject(ctx context.Context, address string, by naming, there bool) (tftypes.Value, []byte, Diagnostics) {
 	schema, said := p.resource(address)
 	if said != nil {
 		return tftypes.Value{}, nil, said
 	}
-	response, err := p.server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: typeOf(address), ID: id})
+	request := &tfprotov6.ImportResourceStateRequest{TypeName: typeOf(address)}
+	if said := by(p, request); said != nil {
+		return tftypes.Value{}, nil, said
+	}
+	response, err := p.server.ImportResourceState(ctx, request)
 	if err != nil {
 		return tftypes.Value{}, nil, broken(address, err)
 	}

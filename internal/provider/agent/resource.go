@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -27,8 +28,21 @@ import (
 func New() resource.Resource {
 	return frame.Resource[agentModel]{
 		Name: "agent", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
+		Identity: identity, Identify: identify,
 		WriteOnly: func(m *agentModel) map[string]any { return map[string]any{"credentials_wo": &m.Secrets} },
 	}.New()
+}
+
+// identity distinguishes the agents of one cluster, which have names or namespaces of their own.
+var identity = map[string]identityschema.Attribute{
+	"cluster":   identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
+	"hub":       identityschema.StringAttribute{OptionalForImport: true, Description: "Name of the cluster that has Argo CD, with the reconciler argocd-hub."},
+	"name":      identityschema.StringAttribute{OptionalForImport: true, Description: "Name of the agent's objects, where it is not the default."},
+	"namespace": identityschema.StringAttribute{OptionalForImport: true, Description: "Namespace of the agent, where it is not the default."},
+}
+
+func identify(m *agentModel) map[string]types.String {
+	return map[string]types.String{"cluster": m.Cluster, "hub": m.Hub, "name": m.Name, "namespace": m.Namespace}
 }
 
 // replaces are the plan modifiers of an attribute of which a change replaces the agent.
@@ -277,7 +291,13 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	operationOf(c).remove(ctx, before)
 }
 
-// importState takes the name of a cluster. The next apply takes over the objects on it, as after a lost state.
+// importState takes an identity, or the name of a cluster. The next apply takes over the objects on it, as after a lost state.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster"), req.ID)...)
+	identity := frame.Imports(ctx, req, &resp.Diagnostics)
+	if identity == nil {
+		identity = map[string]types.String{"cluster": types.StringValue(req.ID)}
+	}
+	for name, value := range identity {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
 }

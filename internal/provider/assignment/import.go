@@ -14,28 +14,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-// importState takes "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
+// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
 // repository's records.
 func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	repo, at, name, ok := repository.ParseImportID(req.ID, &resp.Diagnostics)
+	repo, at, name, ok := repository.Imported(ctx, req, &resp.Diagnostics)
 	if !ok {
 		return
 	}
-	imported := model{Name: types.StringValue(name), GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(types.StringType)}
+	imported := model{Name: name, GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(types.StringType)}
 	repository.CheckOwnerName(imported.Name, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read)
 	defer cancel()
-	known := &delivery.State{Owner: delivery.Owner{Location: at, Name: name}}
+	known := &delivery.State{Owner: delivery.Owner{Location: at, Name: name.ValueString()}}
 	if err := c.Delivery.Refresh(ctx, known); err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
 	if len(known.Trees) == 0 {
 		resp.Diagnostics.AddError("Nothing to import",
-			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name, at.Path, at.Branch))
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name.ValueString(), at.Path, at.Branch))
 		return
 	}
 	imported.Commit = types.StringValue(known.Tip)

@@ -26,7 +26,8 @@ import (
 func New() resource.Resource {
 	return frame.Resource[model]{
 		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
-		Delete: remove, Import: importState,
+		Delete: remove, Import: importState, Identity: repository.Identity,
+		Identify: func(m *model) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
 		WriteOnly: func(m *model) map[string]any {
 			return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence, "source": &m.Source}
 		},

@@ -27,6 +27,7 @@ import (
 func New() resource.Resource {
 	return frame.Resource[model]{
 		Name: "cluster_claim", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
+		Identity: repository.Identity, Identify: func(m *model) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
 		WriteOnly: func(m *model) map[string]any { return map[string]any{"pool": &m.Pool, "fleet": &m.Fleet} },
 	}.New()
 }
@@ -202,13 +203,13 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	}
 }
 
-// importState takes "<url>#<branch>:<path>:<name>", and reads what the record of that name says.
+// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads what the record of that name says.
 func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	repo, at, name, ok := repository.ParseImportID(req.ID, &resp.Diagnostics)
+	repo, at, given, ok := repository.Imported(ctx, req, &resp.Diagnostics)
 	if !ok {
 		return
 	}
-	imported := model{Name: types.StringValue(name), GitopsRepo: repo}
+	imported, name := model{Name: given, GitopsRepo: repo}, given.ValueString()
 	checkClaimName(imported.Name, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -31,7 +32,21 @@ func New() resource.Resource {
 	return frame.Resource[model]{
 		Name: "commit_status", Schema: definition, Validate: validate, Plan: func(context.Context, *frame.Call[model]) {}, PlanDestroy: planDestroy,
 		Create: set, Read: read, Update: set, Import: importState,
+		Identity: identity, Identify: identify,
 	}.New()
+}
+
+// identity is what a Git host knows a status by, and how the Git host is reached.
+var identity = map[string]identityschema.Attribute{
+	"url":     identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the repository."},
+	"commit":  identityschema.StringAttribute{RequiredForImport: true, Description: "Full id of the commit."},
+	"context": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the status among those of the commit."},
+	"forge":   identityschema.StringAttribute{OptionalForImport: true, Description: "Kind of the Git host, where the server's name does not tell."},
+	"api_url": identityschema.StringAttribute{OptionalForImport: true, Description: "URL of the Git host's API, where it does not follow from url."},
+}
+
+func identify(m *model) map[string]types.String {
+	return map[string]types.String{"url": m.URL, "commit": m.Commit, "context": m.Context, "forge": m.Forge, "api_url": m.APIURL}
 }
 
 var states = []string{string(forge.Pending), string(forge.Success), string(forge.Failure), string(forge.Error)}
@@ -215,9 +230,15 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
 }
 
-// importState takes an ID as parseID reads it, and leaves the rest to the refresh that follows.
+// importState takes an identity, or an ID as parseID reads it, and leaves the rest to the refresh that follows.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	imported, ok := parseID(req.ID)
+	identity := frame.Imports(ctx, req, &resp.Diagnostics)
+	imported, ok := &model{
+		URL: identity["url"], Commit: identity["commit"], Context: identity["context"], Forge: identity["forge"], APIURL: identity["api_url"],
+	}, true
+	if identity == nil {
+		imported, ok = parseID(req.ID)
+	}
 	if !ok {
 		resp.Diagnostics.AddError("Invalid import ID",
 			`The import ID must be "<url>#<commit>:<context>", where the URL may end with "?forge=<kind>" and "&api_url=<url>".`)

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -38,10 +39,20 @@ type Resource[M any] struct {
 	Import                       func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
 	// WriteOnly are the attributes that are in no plan and no state, by name.
 	WriteOnly func(*M) map[string]any
+	// Identity and Identify are nil for a resource that exists only in the state.
+	Identity map[string]identityschema.Attribute
+	// Identify is the identity of a state: texts, by the names of Identity.
+	Identify func(*M) map[string]types.String
 }
 
 // New returns the resource as the framework takes it.
-func (r Resource[M]) New() resource.Resource { return &servedResource[M]{is: r} }
+func (r Resource[M]) New() resource.Resource {
+	served := &servedResource[M]{is: r}
+	if r.Identity != nil {
+		return identifiedResource[M]{served}
+	}
+	return served
+}
 
 type servedResource[M any] struct {
 	is         Resource[M]
@@ -65,6 +76,7 @@ type Call[M any] struct {
 // Metadata names the resource.
 func (r *servedResource[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + r.is.Name
+	resp.ResourceBehavior.MutableIdentity = true // a new name or location moves the object
 }
 
 // Schema is the definition.
@@ -106,13 +118,18 @@ func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateReque
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Create, r.is.Create, req.Plan, &req.Config, nil) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
+		r.identify(ctx, resp.Identity, c.Model, &resp.Diagnostics)
 	}
 }
 
 // Read refreshes the state.
 func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
-	switch kept := r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil); {
+	kept := r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil)
+	if kept {
+		r.identify(ctx, resp.Identity, c.Model, &resp.Diagnostics)
+	}
+	switch {
 	case c.Gone:
 		resp.State.RemoveResource(ctx)
 	case kept:
@@ -125,6 +142,7 @@ func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateReque
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Update, r.is.Update, req.Plan, &req.Config, &req.State) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
+		r.identify(ctx, resp.Identity, c.Model, &resp.Diagnostics)
 	}
 }
 

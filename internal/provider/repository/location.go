@@ -3,17 +3,21 @@
 package repository
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -91,20 +95,47 @@ func ForTemplates(at delivery.Location, known bool) *render.Repo {
 	return &at
 }
 
-// ParseImportID reads "<url>#<branch>:<path>:<name>".
-func ParseImportID(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Location, name string, ok bool) {
-	url, rest, _ := strings.Cut(id, "#")
-	parts := strings.Split(rest, ":")
-	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
-		diagnostics.AddError("Invalid import ID",
-			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
-		return types.DynamicNull(), delivery.Location{}, "", false
+// Identity is that of an object which is recorded by name at a location of a GitOps repository.
+var Identity = map[string]identityschema.Attribute{
+	"url":    identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the GitOps repository."},
+	"branch": identityschema.StringAttribute{RequiredForImport: true, Description: "Its branch."},
+	"path":   identityschema.StringAttribute{OptionalForImport: true, Description: "Path in the repository. Default: its root."},
+	"name":   identityschema.StringAttribute{RequiredForImport: true, Description: "Name at this location."},
+}
+
+// Identify is the identity of an object with this name and attribute gitops_repo, which are known.
+func Identify(name types.String, attribute types.Dynamic) map[string]types.String {
+	at, _ := DecodeLocation(attribute, &diag.Diagnostics{})
+	return map[string]types.String{
+		"url": types.StringValue(at.URL), "branch": types.StringValue(at.Branch), "path": types.StringValue(at.Path), "name": name,
 	}
-	values := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
+}
+
+// Imported reads what an import names, which is an identity or "<url>#<branch>:<path>:<name>".
+func Imported(
+	ctx context.Context, req resource.ImportStateRequest, diagnostics *diag.Diagnostics,
+) (repo types.Dynamic, at delivery.Location, name types.String, ok bool) {
+	identity := frame.Imports(ctx, req, diagnostics)
+	if diagnostics.HasError() {
+		return repo, at, name, false
+	}
+	if identity == nil {
+		url, rest, _ := strings.Cut(req.ID, "#")
+		parts := strings.Split(rest, ":")
+		if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
+			diagnostics.AddError("Invalid import ID",
+				`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+			return repo, at, name, false
+		}
+		identity = map[string]types.String{
+			"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1]), "name": types.StringValue(parts[2]),
+		}
+	}
+	values := map[string]attr.Value{"url": identity["url"], "branch": identity["branch"], "path": types.StringValue(identity["path"].ValueString())}
 	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
 	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
 	at, ok = DecodeLocation(repo, diagnostics)
-	return repo, at, parts[2], ok
+	return repo, at, identity["name"], ok
 }
 
 // LocationText is a location in the form of an import.

@@ -1,0 +1,112 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// identities are those of the rows of the matrix that have something outside of the state.
+func identities(m *matrix) map[string]map[string]any {
+	return map[string]map[string]any{
+		"flotilla_assignment":    {"url": m.url, "branch": "dev", "path": "all", "name": "dev"},
+		"flotilla_cluster_claim": {"url": m.url, "branch": "prod", "path": "prod", "name": "web"},
+		"flotilla_agent":         {"cluster": "edge", "hub": nil, "name": nil, "namespace": "flux-system"},
+		"flotilla_commit_status": {
+			"url": m.statuses + "/team/app.git", "commit": strings.Repeat("2", 40), "context": "flotilla/dev", "forge": "gitea", "api_url": nil,
+		},
+	}
+}
+
+func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
+	t.Parallel()
+	world := newMemoryWorld(t, true)
+	w := providertest.New(world.start)
+	m := newMatrix(t, world, w)
+	m.begin()
+	before := m.look()
+	for name, identity := range identities(m) {
+		address := m.address(name)
+		if got := w.Identity(address); !maps.Equal(got, identity) {
+			t.Errorf("%s: the identity is %v, want %v", name, got, identity)
+		}
+		w.Lose(address)
+		for attribute := range identity {
+			without := maps.Clone(identity)
+			delete(without, attribute)
+			if said := w.ImportIdentity(t.Context(), m.configuration(), address, without); said.Err() != nil {
+				wrong := attribute == "path" || attribute == "forge" // the owner is not there, and the Git host is not known by its name
+				if !wrong && !said.Has("Invalid import identity argument") {
+					t.Errorf("%s without %s: said is %s", name, attribute, said)
+				}
+			}
+			w.Lose(address)
+		}
+		if said := w.ImportIdentity(t.Context(), m.configuration(), address, identity); said.Err() != nil {
+			t.Fatalf("%s: %s", name, said)
+		}
+		if got := w.Identity(address); !maps.Equal(got, identity) {
+			t.Errorf("%s: the imported identity is %v, want %v", name, got, identity)
+		}
+	}
+	plan, said := w.Plan(t.Context(), m.configuration())
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	for _, change := range plan.Changes {
+		if want := change.Action == providertest.NoOp || change.Address == m.address("flotilla_agent") && change.Action == providertest.Update; !want {
+			t.Errorf("the plan after the imports is to %s %s: %v", change.Action, change.Address, change.After)
+		}
+	}
+	if m.look() != before {
+		t.Error("an import changes something")
+	}
+	m.apply("import by identity")
+	m.settled("import by identity")
+	if said := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !said.Has("Resource type does not support identity") {
+		t.Errorf("of a workload it is said %s", said)
+	}
+}
+
+func TestWrongIdentitiesAreErrors(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	for want, identity := range map[string]map[string]any{
+		"Nothing to import":         {"url": url, "branch": "prod", "name": "web"},
+		"Invalid name":              {"url": url, "branch": "prod", "name": "Web"},
+		"Invalid GitOps repository": {"url": url, "branch": "prod", "path": "../x", "name": "web"},
+	} {
+		for address, configuration := range map[string]providertest.Configuration{
+			claimAddress: claims(claimOn(url, "web", 1, poolFleet("pool-1"))), assignment: assigned(url, fleetOf(nil), nil),
+		} {
+			w := providertest.New(startProvider)
+			said := w.ImportIdentity(t.Context(), configuration, address, identity)
+			if !said.Has(want) && !(want == "Nothing to import" && strings.Contains(fmt.Sprint(said), "does not exist")) {
+				t.Errorf("%s: of %v it is said %s", address, identity, said)
+			}
+		}
+	}
+}
+
+// A new name, or another location, is the same object with another identity.
+func TestAnIdentityFollowsTheObject(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	base := claimOn(url, "web", 1, poolFleet("pool-1"))
+	apply(t, w, claims(base))
+	apply(t, w, claims(with(base, "name", "api")))
+	if got := w.Identity(claimAddress); got["name"] != "api" {
+		t.Errorf("the identity of the renamed claim is %v", got)
+	}
+	w = providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	at := w.Identity(assignment)
+	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "elsewhere"}}))
+	if got := w.Identity(assignment); got["path"] != "elsewhere" || at["path"] == "elsewhere" {
+		t.Errorf("the identity of the moved assignment is %v", got)
+	}
+}
