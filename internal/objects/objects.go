@@ -1,6 +1,5 @@
-// Package objects renders what manifests point to into final objects, as reconcilers do: charts by Helm's library,
-// kustomizations by kustomize's, plain manifests as they are. It uses pinned artifacts only, and neither network nor
-// clock nor chance: equal requests give equal objects.
+// Package objects is what is asked of rendering, and what it gives: final objects of what manifests point to, as
+// reconcilers make them. Package renderer does it, which links Helm and kustomize.
 package objects
 
 import (
@@ -9,8 +8,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 )
 
-// Request says what is to be rendered, and how. Exactly one of Helm, Kustomize and Directory is set. What a reconciler's
-// own objects say is brought into this form by the reconciler: see package reconciler.
+// Request says what is to be rendered, and how. Of Helm, Kustomize and Directory one at least is set. Of several, the first is
+// used that the folder is made for, as Argo CD finds out: a chart, a folder with a kustomization, any folder. What a
+// reconciler's own objects say is brought into this form by the reconciler: see package reconciler.
 type Request struct {
 	Artifact artifact.Artifact
 	// Path is that of the chart, or of the folder, in the artifact; "" is its root. A chart of a chart repository or a
@@ -105,6 +105,8 @@ type Object struct {
 	Group, Version, Kind, Namespace, Name string
 	From                                  Origin
 	Hook                                  string // "pre-install,pre-upgrade" of Helm's hooks, "test" for tests; "" for none
+	// IsCRD says that it is in a chart's folder crds, so that Helm creates it before all others.
+	IsCRD bool
 	// YAML is the object with its fields sorted, without a separator, ending in a newline.
 	YAML []byte
 }

@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"cmp"
@@ -17,15 +17,17 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // renderKustomize builds a folder as `kustomize build` does.
-func renderKustomize(t *tree, folder string, k *Kustomize, into *collector) error {
+func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collector) error {
 	kustomization, file, err := readKustomization(t, folder, k)
 	if err != nil {
 		return err
 	}
-	if err := k.apply(t, folder, kustomization); err != nil {
+	if err := apply(k, t, folder, kustomization); err != nil {
 		return err
 	}
 	text, err := yaml.Marshal(kustomization)
@@ -45,7 +47,7 @@ func renderKustomize(t *tree, folder string, k *Kustomize, into *collector) erro
 		if err != nil {
 			return err
 		}
-		if err := into.addJSON(text, cmp.Or(folder, "."), "", FromKustomization); err != nil {
+		if err := into.addJSON(text, cmp.Or(folder, "."), "", objects.FromKustomization); err != nil {
 			return err
 		}
 	}
@@ -54,7 +56,7 @@ func renderKustomize(t *tree, folder string, k *Kustomize, into *collector) erro
 
 // readKustomization reads that of the folder, or makes one where Flux does: findOrGenerateKustomization of its package
 // kustomize.
-func readKustomization(t *tree, folder string, k *Kustomize) (*types.Kustomization, string, error) {
+func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
 	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
 	if file := kustomizationFile(t, folder); file != "" {
 		content, err := t.read(file)
@@ -139,12 +141,12 @@ func outermostKustomization(t *tree, folder, name string) string {
 }
 
 // apply adds what the request says to the kustomization, as Flux and Argo CD do.
-func (k *Kustomize) apply(t *tree, folder string, to *types.Kustomization) error {
+func apply(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
 	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
 	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
 	to.Namespace = cmp.Or(k.Namespace, to.Namespace)
 	for _, p := range k.Patches {
-		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: p.Target.selector()})
+		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: selector(p.Target)})
 	}
 	for _, component := range k.Components {
 		if full := path.Join(folder, component); leavesRoot(full) || kustomizationFile(t, full) == "" {
@@ -178,7 +180,7 @@ func (k *Kustomize) apply(t *tree, folder string, to *types.Kustomization) error
 }
 
 // setImage replaces only what is given. A tag and a digest are one: setting one takes the other away.
-func setImage(to *types.Kustomization, image Image) {
+func setImage(to *types.Kustomization, image objects.Image) {
 	at := slices.IndexFunc(to.Images, func(i types.Image) bool { return i.Name == image.Name })
 	if at < 0 {
 		to.Images = append(to.Images, types.Image{Name: image.Name, NewName: image.NewName, NewTag: image.NewTag, Digest: image.Digest})
@@ -200,14 +202,14 @@ func merged(under, over map[string]string) map[string]string {
 	return all
 }
 
-func (t *Target) selector() *types.Selector {
+func selector(t *objects.Target) *types.Selector {
 	if t == nil {
 		return nil
 	}
-	selector := &types.Selector{LabelSelector: t.LabelSelector, AnnotationSelector: t.AnnotationSelector}
-	selector.Group, selector.Version, selector.Kind = t.Group, t.Version, t.Kind
-	selector.Name, selector.Namespace = t.Name, t.Namespace
-	return selector
+	chosen := &types.Selector{LabelSelector: t.LabelSelector, AnnotationSelector: t.AnnotationSelector}
+	chosen.Group, chosen.Version, chosen.Kind = t.Group, t.Version, t.Kind
+	chosen.Name, chosen.Namespace = t.Name, t.Namespace
+	return chosen
 }
 
 // building keeps builds in one process apart: kustomize has the schemas of APIs in package variables.
@@ -255,7 +257,7 @@ func recovered(run func() error) (err error) {
 }
 
 // postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
-func postRender(manifests []manifest, k *Kustomize) ([]manifest, error) {
+func postRender(manifests []manifest, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder
 	for _, m := range manifests {
@@ -266,7 +268,7 @@ func postRender(manifests []manifest, k *Kustomize) ([]manifest, error) {
 		Resources: []string{input},
 	}
 	t := &tree{files: map[string][]byte{input: []byte(text.String())}, names: []string{input}}
-	if err := k.apply(t, ".", kustomization); err != nil {
+	if err := apply(k, t, ".", kustomization); err != nil {
 		return nil, err
 	}
 	written, err := yaml.Marshal(kustomization)

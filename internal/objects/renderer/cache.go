@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bytes"
@@ -18,13 +18,14 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // maxCacheBytes bounds the results that are kept in memory.
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 1
+const cacheFormat = 2
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {
@@ -39,7 +40,7 @@ type cache struct {
 
 type keptResult struct {
 	key    string
-	result *Result
+	result *objects.Result
 	size   int
 }
 
@@ -48,14 +49,14 @@ func newCache() *cache {
 }
 
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
-func cacheKey(request *Request) string {
+func cacheKey(request *objects.Request) string {
 	canonical := *request
 	canonical.Artifact = artifact.Artifact{Chart: request.Artifact.Chart}
 	text, err := json.Marshal(struct {
 		Format    int
 		Libraries string
 		ID        string
-		Request   *Request
+		Request   *objects.Request
 	}{cacheFormat, libraries(), request.Artifact.ID(), &canonical})
 	if err != nil {
 		panic(err) // values are those of JSON
@@ -82,7 +83,7 @@ var libraries = sync.OnceValue(func() string {
 
 // get returns what is kept, or what render makes, which is asked once for all who ask for one key at a time. An error
 // is not kept.
-func (c *cache) get(ctx context.Context, key string, render func() ([]byte, error)) (*Result, error) {
+func (c *cache) get(ctx context.Context, key string, render func() ([]byte, error)) (*objects.Result, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
 			return result, nil
@@ -107,7 +108,7 @@ func (c *cache) get(ctx context.Context, key string, render func() ([]byte, erro
 			return result, nil
 		})
 		if err == nil {
-			return made.(*Result), nil
+			return made.(*objects.Result), nil
 		}
 		if shared && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 			continue // who asked first has given up
@@ -116,7 +117,7 @@ func (c *cache) get(ctx context.Context, key string, render func() ([]byte, erro
 	}
 }
 
-func (c *cache) inMemory(key string) *Result {
+func (c *cache) inMemory(key string) *objects.Result {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	at, has := c.kept[key]
@@ -127,7 +128,7 @@ func (c *cache) inMemory(key string) *Result {
 	return at.Value.(*keptResult).result
 }
 
-func (c *cache) keep(key string, result *Result, size int) {
+func (c *cache) keep(key string, result *objects.Result, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if _, has := c.kept[key]; has {

@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
@@ -49,8 +50,8 @@ func WithWorkers(n int) Option {
 	return func(p *Pool) { p.size = n }
 }
 
-// NewRenderer returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
-func NewRenderer(fetcher artifact.Fetcher, options ...Option) *Pool {
+// New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
+func New(fetcher artifact.Fetcher, options ...Option) *Pool {
 	p := &Pool{fetcher: fetcher, cache: newCache(), time: 30 * time.Second, memory: 512 << 20, size: runtime.GOMAXPROCS(0)}
 	for _, option := range options {
 		option(p)
@@ -73,7 +74,7 @@ func (p *Pool) Close() {
 }
 
 // Render implements Renderer.
-func (p *Pool) Render(ctx context.Context, request *Request) (*Result, error) {
+func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
 	if request.Artifact.ID() == "" {
 		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
 	}
@@ -145,7 +146,7 @@ type worker struct {
 // start runs this program again. The worker gets nothing of the environment, which may have credentials.
 func (w *worker) start(memory uint64) error {
 	if !isHooked.Load() {
-		return errors.New("objects.RunIfWorker was not called when this program began")
+		return errors.New("renderer.RunIfWorker was not called when this program began")
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -1,4 +1,4 @@
-package objects_test
+package renderer_test
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 )
 
-func pool(t testing.TB, archives *objectstest.Archives, options ...objects.Option) *objects.Pool {
+func pool(t testing.TB, archives *objectstest.Archives, options ...renderer.Option) *renderer.Pool {
 	t.Helper()
-	p := objects.NewRenderer(archives, options...)
+	p := renderer.New(archives, options...)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -28,7 +29,7 @@ func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
 		{Artifact: artifact, Path: "apps", Kustomize: &objects.Kustomize{Generate: true}},
 		{Artifact: artifact, Path: "missing", Directory: &objects.Directory{}},
 	} {
-		want := outcome(objects.InProcess(archives).Render(t.Context(), &request))
+		want := outcome(renderer.InProcess(archives).Render(t.Context(), &request))
 		if got := outcome(p.Render(t.Context(), &request)); got != want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
 		}
@@ -49,8 +50,8 @@ data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
 ` + settings}))
-	short := pool(t, archives, objects.WithBounds(2*time.Second, 256<<20), objects.WithWorkers(1))
-	long := pool(t, archives, objects.WithBounds(30*time.Second, 256<<20), objects.WithWorkers(1))
+	short := pool(t, archives, renderer.WithBounds(2*time.Second, 256<<20), renderer.WithWorkers(1))
+	long := pool(t, archives, renderer.WithBounds(30*time.Second, 256<<20), renderer.WithWorkers(1))
 	render := func(value string) string {
 		p := long
 		if value == "loops" {
@@ -78,10 +79,10 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	artifact := archives.Add(shop, map[string]string{"settings.yaml": settings})
 	folder := t.TempDir()
-	render := func(p *objects.Pool) string {
+	render := func(p *renderer.Pool) string {
 		return outcome(p.Render(t.Context(), &objects.Request{Artifact: artifact, Directory: &objects.Directory{}}))
 	}
-	p := pool(t, archives, objects.WithFolder(folder))
+	p := pool(t, archives, renderer.WithFolder(folder))
 	want := render(p)
 	var all sync.WaitGroup
 	for range 20 {
@@ -92,7 +93,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := render(pool(t, archives, objects.WithFolder(folder))); got != want {
+	if got := render(pool(t, archives, renderer.WithFolder(folder))); got != want {
 		t.Errorf("from disk: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.ID()]; got != 1 {
@@ -107,7 +108,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := render(pool(t, archives, objects.WithFolder(folder))); got != want {
+	if got := render(pool(t, archives, renderer.WithFolder(folder))); got != want {
 		t.Errorf("after damage: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.ID()]; got != 2 {

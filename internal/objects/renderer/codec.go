@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // maxOutput bounds the YAML of a result, and so an answer of a worker.
@@ -16,13 +18,13 @@ var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
 
 // described is an object without its YAML, which follows all of them.
 type described struct {
-	Object
+	objects.Object
 	YAML   struct{} `json:",omitzero"` // hides that of Object
 	Length int
 }
 
 // encode writes a result: a line of JSON that describes the objects, then the YAML of each.
-func encode(result *Result) ([]byte, error) {
+func encode(result *objects.Result) ([]byte, error) {
 	all := make([]described, len(result.Objects))
 	size := 0
 	for i, o := range result.Objects {
@@ -44,7 +46,7 @@ func encode(result *Result) ([]byte, error) {
 }
 
 // decode reads what encode writes.
-func decode(text []byte) (*Result, error) {
+func decode(text []byte) (*objects.Result, error) {
 	line, rest, has := bytes.Cut(text, []byte("\n"))
 	if !has {
 		return nil, errors.New("a result has no end")
@@ -53,7 +55,7 @@ func decode(text []byte) (*Result, error) {
 	if err := json.Unmarshal(line, &all); err != nil {
 		return nil, err
 	}
-	result := &Result{Objects: make([]Object, len(all))}
+	result := &objects.Result{Objects: make([]objects.Object, len(all))}
 	for i, d := range all {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")

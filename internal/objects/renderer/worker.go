@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bufio"
@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // workerVariable makes a process of this program a worker; its value is the bound of memory in bytes.
@@ -48,7 +50,7 @@ func RunIfWorker() {
 // order is what a worker is told to render.
 type order struct {
 	Archive string
-	Request *Request
+	Request *objects.Request
 }
 
 // answer kinds: the first byte of a message from a worker.

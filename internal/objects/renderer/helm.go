@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bytes"
@@ -22,6 +22,8 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/strvals"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
@@ -34,7 +36,7 @@ type manifest struct {
 
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
 // depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
-func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *Request, into *collector) error {
+func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *objects.Request, into *collector) error {
 	release := helmRelease{chart: c, request: request, helm: request.Helm}
 	if err := release.readValues(t, folder); err != nil {
 		return err
@@ -57,14 +59,17 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 	if !request.Helm.SkipCRDs {
 		for _, crd := range release.rendered.CRDObjects() {
 			for _, text := range releaseutil.SplitManifests(string(crd.File.Data)) {
-				if err := into.add([]byte(text), crd.Filename, "", FromChart); err != nil {
+				if err := into.add([]byte(text), crd.Filename, "", objects.FromChart); err != nil {
 					return err
 				}
 			}
 		}
+		for i := range into.objects {
+			into.objects[i].IsCRD = true
+		}
 	}
 	for _, m := range manifests {
-		if err := into.add([]byte(m.text), m.file, m.hook, FromChart); err != nil {
+		if err := into.add([]byte(m.text), m.file, m.hook, objects.FromChart); err != nil {
 			return err
 		}
 	}
@@ -73,8 +78,8 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 
 type helmRelease struct {
 	chart    *loadedChart
-	request  *Request
-	helm     *Helm
+	request  *objects.Request
+	helm     *objects.Helm
 	values   map[string]any
 	rendered *chart.Chart // with the dependencies that the values choose
 }

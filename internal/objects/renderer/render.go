@@ -1,4 +1,7 @@
-package objects
+// Package renderer renders what manifests point to into final objects, as reconcilers do: charts by Helm's library,
+// kustomizations by kustomize's, plain manifests as they are. It uses pinned artifacts only, and neither network nor
+// clock nor chance: equal requests give equal objects.
+package renderer
 
 import (
 	"cmp"
@@ -8,6 +11,7 @@ import (
 	"path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // inProcess renders in this process, without bounds of time and memory.
@@ -16,12 +20,12 @@ type inProcess struct {
 }
 
 // InProcess returns a renderer without worker processes and without a cache, for tests.
-func InProcess(fetcher artifact.Fetcher) Renderer {
+func InProcess(fetcher artifact.Fetcher) objects.Renderer {
 	return &inProcess{fetcher}
 }
 
 // Render implements Renderer.
-func (r *inProcess) Render(ctx context.Context, request *Request) (*Result, error) {
+func (r *inProcess) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
 	archive, err := r.fetcher.Fetch(ctx, request.Artifact)
 	if err != nil {
 		return nil, err
@@ -34,7 +38,7 @@ func (r *inProcess) Render(ctx context.Context, request *Request) (*Result, erro
 }
 
 // render renders a request whose artifact is in an archive.
-func render(ctx context.Context, kept *shelf, archive string, request *Request) (*Result, error) {
+func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
 	b, err := kept.take(request.Artifact.ID(), archive)
 	if err != nil {
 		return nil, err
@@ -45,8 +49,8 @@ func render(ctx context.Context, kept *shelf, archive string, request *Request) 
 		return nil, fmt.Errorf("path %q is outside of it", request.Path)
 	}
 	var all collector
-	switch {
-	case request.Helm != nil:
+	switch formOf(t, folder, request) {
+	case "chart":
 		if folder, err = chartFolder(t, folder); err != nil {
 			return nil, err
 		}
@@ -58,9 +62,9 @@ func render(ctx context.Context, kept *shelf, archive string, request *Request) 
 		if err != nil {
 			return nil, err
 		}
-	case request.Kustomize != nil:
+	case "kustomization":
 		err = renderKustomize(t, folder, request.Kustomize, &all)
-	case request.Directory != nil:
+	case "directory":
 		if !t.isFolder(folder) {
 			return nil, fmt.Errorf("folder %q does not exist in it", folder)
 		}
@@ -77,8 +81,22 @@ func render(ctx context.Context, kept *shelf, archive string, request *Request) 
 	return all.result(request.Namespace)
 }
 
+// formOf is what the request is for, or of several what the folder is made for, as Argo CD finds out.
+func formOf(t *tree, folder string, request *objects.Request) string {
+	_, isChart := t.files[path.Join(folder, "Chart.yaml")]
+	switch {
+	case request.Helm != nil && (isChart || request.Kustomize == nil && request.Directory == nil):
+		return "chart"
+	case request.Kustomize != nil && (request.Directory == nil || kustomizationFile(t, folder) != ""):
+		return "kustomization"
+	case request.Directory != nil:
+		return "directory"
+	}
+	return ""
+}
+
 // describe names what is rendered, for errors.
-func describe(request *Request) string {
+func describe(request *objects.Request) string {
 	a := request.Artifact
 	at := cmp.Or(a.Pin.Version, a.Pin.Commit, a.Pin.Digest)
 	switch {

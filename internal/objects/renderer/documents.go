@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // head is what identifies an object.
@@ -30,13 +32,13 @@ type head struct {
 
 // collector gathers objects and where each is from, for the errors.
 type collector struct {
-	objects []Object
+	objects []objects.Object
 	files   []string
 	size    int // of the documents
 }
 
 // add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
-func (c *collector) add(document []byte, file, hook string, from Origin) error {
+func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
 	// A large document takes long to read, and is refused anyway.
 	if c.size += len(document); c.size > maxOutput {
 		return errOutput
@@ -48,7 +50,7 @@ func (c *collector) add(document []byte, file, hook string, from Origin) error {
 	return c.addJSON(text, file, hook, from)
 }
 
-func (c *collector) addJSON(text []byte, file, hook string, from Origin) error {
+func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin) error {
 	if bytes.Equal(text, []byte("null")) || bytes.Equal(text, []byte("{}")) {
 		return nil
 	}
@@ -76,7 +78,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from Origin) error {
 	if !hasGroup {
 		group, version = "", h.APIVersion
 	}
-	c.objects = append(c.objects, Object{
+	c.objects = append(c.objects, objects.Object{
 		Group: group, Version: version, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: name, From: from, Hook: hook, YAML: normal,
 	})
 	c.files = append(c.files, file)
@@ -84,7 +86,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from Origin) error {
 }
 
 // result sorts what was gathered. Objects of namespaces without one are said to be in the given one; their YAML stays.
-func (c *collector) result(namespace string) (*Result, error) {
+func (c *collector) result(namespace string) (*objects.Result, error) {
 	scopes := c.scopes()
 	order := make([]int, len(c.objects))
 	for i := range c.objects {
@@ -101,7 +103,7 @@ func (c *collector) result(namespace string) (*Result, error) {
 		a, b := &c.objects[i], &c.objects[j]
 		return cmp.Or(compareIdentity(a, b), cmp.Compare(a.Hook, b.Hook), bytes.Compare(a.YAML, b.YAML))
 	})
-	sorted := make([]Object, len(order))
+	sorted := make([]objects.Object, len(order))
 	var mistakes []error
 	for to, i := range order {
 		sorted[to] = c.objects[i]
@@ -114,18 +116,18 @@ func (c *collector) result(namespace string) (*Result, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
-	return &Result{Objects: sorted}, errors.Join(mistakes...)
+	return &objects.Result{Objects: sorted}, errors.Join(mistakes...)
 }
 
-func compareIdentity(a, b *Object) int {
+func compareIdentity(a, b *objects.Object) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func isGenerated(o *Object) bool {
+func isGenerated(o *objects.Object) bool {
 	return bytes.Contains(o.YAML, []byte("\n  generateName: "))
 }
 
-func title(o *Object) string {
+func title(o *objects.Object) string {
 	if o.Namespace == "" {
 		return fmt.Sprintf("%s %q", o.Kind, o.Name)
 	}
@@ -153,7 +155,7 @@ func (c *collector) scopes() map[[2]string]bool {
 }
 
 // isNamespaced tells whether an object is in a namespace. A kind that is not known is taken to be.
-func isNamespaced(o *Object, scopes map[[2]string]bool) bool {
+func isNamespaced(o *objects.Object, scopes map[[2]string]bool) bool {
 	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
 		return namespaced
 	}

@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/fluxcd/pkg/envsubst"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
@@ -16,7 +18,7 @@ var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
 // finish does what Flux does after building: it replaces variables, and then adds common metadata.
-func (c *collector) finish(request *Request) error {
+func (c *collector) finish(request *objects.Request) error {
 	variables := map[string]string{}
 	for name, value := range request.Substitute {
 		if !variableName.MatchString(name) {
@@ -27,6 +29,9 @@ func (c *collector) finish(request *Request) error {
 	var labels, annotations map[string]string
 	if k := request.Kustomize; k != nil {
 		labels, annotations = k.Labels, k.Annotations
+	}
+	if h := request.Helm; h != nil && h.After != nil {
+		labels, annotations = h.After.Labels, h.After.Annotations
 	}
 	if len(variables) == 0 && len(labels) == 0 && len(annotations) == 0 {
 		return nil
@@ -47,6 +52,9 @@ func (c *collector) finish(request *Request) error {
 		}
 		if err := finished.add(text, c.files[i], o.Hook, o.From); err != nil {
 			return err
+		}
+		if n := len(finished.objects); n > 0 {
+			finished.objects[n-1].IsCRD = o.IsCRD
 		}
 	}
 	*c = finished

@@ -1,4 +1,4 @@
-package objects_test
+package renderer_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 )
 
 var shop = artifact.Artifact{Storage: "git", Repo: "https://git.example.com/shop", Pin: folder.Pin{Commit: "5ca1ab1e"}}
@@ -18,7 +19,7 @@ func rendered(t *testing.T, files map[string]string, request objects.Request) st
 	t.Helper()
 	archives := objectstest.NewArchives(t)
 	request.Artifact = archives.Add(shop, files)
-	return outcome(objects.InProcess(archives).Render(t.Context(), &request))
+	return outcome(renderer.InProcess(archives).Render(t.Context(), &request))
 }
 
 func outcome(result *objects.Result, err error) string {
@@ -240,7 +241,7 @@ func TestManifestsAreTakenAsArgoCDDoes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			archives := objectstest.NewArchives(t)
 			request := objects.Request{Artifact: archives.Add(shop, files), Path: "apps", Directory: &test.directory}
-			result, err := objects.InProcess(archives).Render(t.Context(), &request)
+			result, err := renderer.InProcess(archives).Render(t.Context(), &request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,5 +253,31 @@ func TestManifestsAreTakenAsArgoCDDoes(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestOfSeveralFormsTheOneIsUsedThatTheFolderIsMadeFor(t *testing.T) {
+	files := chart(map[string]string{"templates/all.yaml": settings, "crds/till.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tills.example.com}
+spec: {group: example.com, scope: Cluster, names: {kind: Till}}
+`})
+	files["built/kustomization.yaml"] = "namePrefix: of-\nresources: [settings.yaml]\n"
+	files["built/settings.yaml"] = settings
+	files["plain/settings.yaml"] = settings
+	for folder, want := range map[string]string{"chart": "# chart", "built": "# kustomization", "plain": "# manifest"} {
+		request := objects.Request{Path: folder, Helm: &objects.Helm{ReleaseName: "a"}, Kustomize: &objects.Kustomize{}, Directory: &objects.Directory{}}
+		if got := rendered(t, files, request); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: want %q, got\n%s", folder, want, got)
+		}
+	}
+	labelled := &objects.Helm{ReleaseName: "a", After: &objects.Kustomize{Labels: map[string]string{"team": "kaizen"}}}
+	if got := rendered(t, files, objects.Request{Path: "chart", Helm: labelled}); strings.Count(got, "team: kaizen") != 2 {
+		t.Errorf("with labels it is\n%s", got)
+	}
+	archives := objectstest.NewArchives(t)
+	result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: labelled})
+	if err != nil || len(result.Objects) != 2 || result.Objects[0].IsCRD || !result.Objects[1].IsCRD {
+		t.Errorf("%+v, %v: one of them is in the folder crds", result, err)
 	}
 }

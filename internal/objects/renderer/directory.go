@@ -1,4 +1,4 @@
-package objects
+package renderer
 
 import (
 	"bytes"
@@ -12,13 +12,15 @@ import (
 
 	"github.com/gobwas/glob"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // skipMarker makes Argo CD pass over a file.
 const skipMarker = "+argocd:skip-file-rendering"
 
 // renderDirectory takes plain manifests as Argo CD does: findManifests in its reposerver/repository.
-func renderDirectory(t *tree, folder string, d *Directory, into *collector) error {
+func renderDirectory(t *tree, folder string, d *objects.Directory, into *collector) error {
 	include, err := compileGlob("include", d.Include)
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func addFile(name string, content []byte, into *collector) error {
 		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	for _, document := range documents {
-		if err := into.addJSON(document, name, "", FromManifest); err != nil {
+		if err := into.addJSON(document, name, "", objects.FromManifest); err != nil {
 			return err
 		}
 	}
