@@ -59,7 +59,7 @@ var argoKinds = []Kind{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
 		Removal: applicationRemoval, Status: (*Listing).application, Running: (*Listing).applicationRunning, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
-		Applies: "argocd.argoproj.io/tracking-id",
+		Applies: "argocd.argoproj.io/tracking-id", Final: applicationFinal,
 	},
 	{
 		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},

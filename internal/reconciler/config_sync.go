@@ -15,8 +15,9 @@ const (
 // configSync is Config Sync 1.20 and later, on each cluster. Sources are fields of its objects.
 var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla", Namespace: "config-management-system",
-	Reserved: []string{"config-management-monitoring", "resource-group-system"},
-	NoSOPS:   "Config Sync decrypts nothing",
+	Reserved:  []string{"config-management-monitoring", "resource-group-system"},
+	NoSOPS:    "Config Sync decrypts nothing",
+	NoObjects: noObjects,
 	// A label has the name behind "config-management-system_".
 	LongestName: 38,
 	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true, NoFolder: noFolderSync,

@@ -13,7 +13,8 @@ var fleet = Reconciler{
 		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
 		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 	},
-	NoSOPS: "Rancher Fleet decrypts nothing",
+	NoSOPS:    "Rancher Fleet decrypts nothing",
+	NoObjects: noObjects,
 	Unordered: func(own, _ Manifests, _ bool) string {
 		if !own.Has(Git) {
 			return ""

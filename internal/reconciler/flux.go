@@ -21,7 +21,7 @@ const (
 // flux is Flux 2.6 and later.
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
-	Deploys: []string{"Kustomization", "HelmRelease"}, NoVariable: noVariable, NoFolder: noFolderFlux,
+	Deploys: []string{"Kustomization", "HelmRelease"}, Repository: AgentName, NoVariable: noVariable, NoFolder: noFolderFlux,
 	// The label is read by Flux 2.7 and later. Earlier versions look at the Secret when they look at the HelmRelease.
 	SecretValues: &SecretValues{Namespace: "flux-system", Labels: map[string]string{"reconcile.fluxcd.io/watch": "Enabled"}},
 	Agent: Agent{
@@ -46,7 +46,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: []string{"dependsOn"},
-			WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
+			Final: kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -59,7 +59,7 @@ var flux = Reconciler{
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: []string{"dependsOn", "valuesFrom"},
 			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
-			Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
+			Final: helmReleaseFinal, Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,
@@ -71,10 +71,11 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
+			Changing: []string{"ignore", "include", "recurseSubmodules", "sparseCheckout"},
 		},
 		{
 			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
-			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI,
+			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Changing: []string{"ignore"},
 		},
 		{
 			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Role: Source, Gives: artifact, Silent: (*Object).isOCI,

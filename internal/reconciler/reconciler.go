@@ -53,6 +53,11 @@ type Reconciler struct {
 	NoSecretValues string
 	// NoFolder is in the messages of what follows a folder that does not exist.
 	NoFolder string
+	// NoObjects says why Flotilla itself does not render what its objects deploy; "" where it does.
+	NoObjects string
+	// Repository is the name of the object by which its agent knows the GitOps repository, unless parameters say another
+	// one; "" where it knows the URL.
+	Repository string
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
 	// whether both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
@@ -96,6 +101,10 @@ type Kind struct {
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
+	// Final is how Flotilla renders what its objects deploy; nil where NoObjects of the reconciler says why not. Changing are
+	// the fields of a source's spec by which it gives something else than its artifact.
+	Final    *Final
+	Changing []string
 	// WaitsForAll says that an object is ready only when all is that it has applied.
 	WaitsForAll bool
 	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that

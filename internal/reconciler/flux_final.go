@@ -1,0 +1,72 @@
+package reconciler
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+)
+
+// kustomizationFinal is what kustomize-controller does with a Kustomization.
+var kustomizationFinal = &Final{
+	Request: func(object map[string]any, into *objects.Request) []string {
+		f := readFields(object, "spec")
+		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
+		f.none("buildMetadata", "it adds what only the agent knows")
+		f.none("ignoreMissingComponents", "which components are missing is not known")
+		into.Namespace = f.text("targetNamespace")
+		into.Substitute = f.textMap("postBuild.substitute")
+		into.Kustomize = &objects.Kustomize{
+			Generate: true, Namespace: into.Namespace, NamePrefix: f.text("namePrefix"), NameSuffix: f.text("nameSuffix"),
+			Images: f.images("images"), Patches: f.patches("patches"), Components: f.texts("components"),
+			Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations"),
+		}
+		return f.problems
+	},
+	Follow: func(at Place) []Edit {
+		return []Edit{
+			{"path", "./" + at.Path},
+			{"sourceRef", map[string]any{"kind": "GitRepository", "name": at.Repository}},
+			{"namePrefix", nil}, {"nameSuffix", nil}, {"patches", nil}, {"components", nil}, {"commonMetadata", nil}, {"postBuild", nil},
+			{"images", []any{map[string]any{"name": DigestName, "newTag": at.Digest}}},
+		}
+	},
+}
+
+// helmReleaseFinal is what helm-controller does with a HelmRelease.
+var helmReleaseFinal = &Final{
+	Wraps: true,
+	Request: func(object map[string]any, into *objects.Request) []string {
+		f := readFields(object, "spec")
+		f.none("valuesFrom", "its values are on the cluster alone; use values")
+		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
+			f.problem("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
+		}
+		into.Namespace = f.text("targetNamespace")
+		into.Helm = &objects.Helm{
+			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),
+			ValueFiles: f.texts("chart.spec.valuesFiles"), IgnoreMissingValueFiles: f.flag("chart.spec.ignoreMissingValuesFiles"),
+			SkipCRDs: f.text("install.crds") == "Skip",
+		}
+		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
+		if len(f.list("postRenderers")) > 1 {
+			f.problem("postRenderers", "can only have one element to be rendered: put all into that")
+		}
+		f.each("postRenderers", func(one *fields) {
+			one.only("", "kustomize")
+			one.only("kustomize", "patches", "images")
+			after.Patches, after.Images = one.patches("kustomize.patches"), one.images("kustomize.images")
+		})
+		if len(after.Labels)+len(after.Annotations)+len(after.Patches)+len(after.Images) > 0 {
+			into.Helm.After = after
+		}
+		return f.problems
+	},
+	Follow: func(at Place) []Edit {
+		return []Edit{
+			{"chartRef", nil},
+			{"chart.spec.chart", "./" + at.Path}, {"chart.spec.version", nil}, {"chart.spec.reconcileStrategy", "ChartVersion"},
+			{"chart.spec.sourceRef", map[string]any{"kind": "GitRepository", "name": at.Repository}},
+			{"chart.spec.valuesFiles", nil}, {"chart.spec.ignoreMissingValuesFiles", nil}, {"chart.spec.verify", nil},
+			{"commonMetadata", nil}, {"postRenderers", nil}, {"postRenderStrategy", nil},
+			{"values", map[string]any{"objects": at.Digest}},
+		}
+	},
+}
