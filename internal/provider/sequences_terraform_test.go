@@ -142,7 +142,7 @@ func TestReliabilitySequencesWithTerraform(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sequences := reliabilitytest.Count(12, 24)
+			sequences := reliabilitytest.Count(4, 24)
 			for seed := range uint64(sequences) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					t.Parallel()
