@@ -54,7 +54,7 @@ func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {
 	credentials := c.credentials.For(at.URL)
 	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
-		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token},
+		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token, App: credentials.App},
 	}, forge.WithHTTPTransport(c.over), forge.WithUserAgent(c.userAgent))
 }
 

@@ -10,7 +10,8 @@ import (
 
 // address is where a repository is on its Git host.
 type address struct {
-	kind Kind
+	kind  Kind
+	clone *url.URL // of the repository, as it was given
 	// api is the root of the API as what calls it takes it, with a slash at its end.
 	api *url.URL
 	// owner is the account, on GitLab the groups with slashes between them, or on
@@ -53,7 +54,7 @@ func locate(r Repository) (address, error) {
 		}
 	}
 	at, err := kind.locate(clone, api)
-	at.kind = kind
+	at.kind, at.clone = kind, clone
 	return at, err
 }
 

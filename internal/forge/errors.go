@@ -93,7 +93,7 @@ func failf(kind error, format string, args ...any) error {
 }
 
 var kinds = []error{
-	context.Canceled, context.DeadlineExceeded,
+	context.Canceled, context.DeadlineExceeded, ErrGitHubApp,
 	ErrReviewer, ErrHeadMoved, ErrNotMergeable, ErrNotOwned,
 	ErrNoCommit, ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
 }

@@ -18,6 +18,7 @@ package forge
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -62,6 +63,8 @@ type Credentials struct {
 	Username string
 	Password string
 	Token    string
+	// App gets the token, in place of the others.
+	App *GitHubApp
 }
 
 // String keeps credentials out of anything that prints a Repository.
@@ -228,9 +231,14 @@ func WithUserAgent(product string) Option {
 	return func(o *options) { o.userAgent = product }
 }
 
+const (
+	defaultPatience  = time.Minute
+	defaultUserAgent = "terraform-provider-flotilla"
+)
+
 // NewGitHost returns the GitHost of a repository. It makes no request.
 func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
-	o := options{patience: time.Minute, userAgent: "terraform-provider-flotilla"}
+	o := options{patience: defaultPatience, userAgent: defaultUserAgent}
 	for _, option := range given {
 		option(&o)
 	}
@@ -241,8 +249,11 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 	if err != nil {
 		return nil, err
 	}
+	if repository.Credentials.App != nil && !at.kind.GitHubApps {
+		return nil, fmt.Errorf("the provider's git.github_app is for GitHub, and the repository is on %s; give credentials for the URL of its server in git.credentials", at.kind.Title)
+	}
 	secrets := secret.NewScrubber(
-		[]string{repository.Credentials.Password, repository.Credentials.Token},
+		append(repository.Credentials.App.Secrets(), repository.Credentials.Password, repository.Credentials.Token),
 		append(TokenUsers(), repository.Credentials.Username, "oauth2")...,
 	)
 	origins := []string{origin(at.api)}
@@ -251,6 +262,7 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 	}
 	client := &http.Client{Transport: &transport{
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
+		app: repository.Credentials.App, repository: at.clone,
 	}}
 	h := &gitHost{
 		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience, bounds: at.kind.bounds, at: at,

@@ -42,16 +42,19 @@ func locateGitHub(clone, api *url.URL) (at address, err error) {
 	if err != nil {
 		return address{}, err
 	}
-	at = address{api: rootOf(clone, api), owner: owner[0], name: name}
+	return address{api: githubRoot(clone, api), owner: owner[0], name: name}, nil
+}
+
+// githubRoot is the root of the API for the repositories of a server.
+func githubRoot(clone, api *url.URL) *url.URL {
+	root := rootOf(clone, api)
 	if api == nil && githubKind().serves(clone.Hostname()) {
-		at.api.Host = "api." + clone.Host
+		root.Host = "api." + clone.Host
 	}
-	if strings.HasPrefix(at.api.Host, "api.") {
-		at.api = below(at.api, "")
-	} else {
-		at.api = below(at.api, "/api/v3")
+	if strings.HasPrefix(root.Host, "api.") {
+		return below(root, "")
 	}
-	return at, nil
+	return below(root, "/api/v3")
 }
 
 func newGitHub(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {

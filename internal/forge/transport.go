@@ -66,9 +66,15 @@ type transport struct {
 	patience  time.Duration
 	userAgent string
 	reason    func(body []byte) (more []string, kindWord string) // as Kind has it
+
+	app        *GitHubApp // nil: the requests are signed already
+	repository *url.URL   // that app gets a token for
 }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t.app != nil {
+		return t.asApp(request)
+	}
 	body, err := readBody(request)
 	if err != nil {
 		return nil, err
@@ -96,6 +102,22 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// asApp signs with a token that lasts.
+func (t *transport) asApp(request *http.Request) (*http.Response, error) {
+	token, err := t.app.Token(request.Context(), t.repository, t.next)
+	if err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+token)
+	signed := *t
+	signed.app, signed.secrets = nil, append(secret.NewScrubber([]string{token}), t.secrets...)
+	return signed.RoundTrip(request)
 }
 
 // readBody takes the body out of a request, so that it can be sent again.

@@ -25,6 +25,8 @@ type Credentials struct {
 	Username string
 	Password string
 	Token    string
+	// App gets tokens for http, in place of the three above. It is for GitHub: servers that are known to be others get nothing of it.
+	App *forge.GitHubApp
 	// SSH is for ssh only, and ssh uses nothing else.
 	SSH SSHCredentials
 	// ByURL are those of single servers, groups or repositories.
@@ -47,7 +49,13 @@ type Login struct {
 	Username string
 	Password string
 	Token    string
+	App      *forge.GitHubApp // as in Credentials
 	SSH      SSHCredentials
+}
+
+// isAnonymous reports whether nothing is sent by http.
+func (l Login) isAnonymous() bool {
+	return l.Username == "" && l.Password == "" && l.Token == "" && l.App == nil
 }
 
 // auth is what is sent to a server by https; nil for anonymous access.
@@ -115,7 +123,7 @@ func (c Credentials) For(repository string) Login { return c.choose(repository).
 type choice struct {
 	login    Login
 	scope    urlPrefix // where it may go
-	withheld bool      // there are plain credentials, and they are not for this URL
+	withheld string    // why the plain credentials are not for this URL; "" where they are, or there are none
 }
 
 func (c Credentials) choose(repository string) choice {
@@ -126,7 +134,7 @@ func (c Credentials) choose(repository string) choice {
 	if at.scheme == "ssh" && at.user == "" {
 		at.user = defaultSSHUser
 	}
-	plain := Login{Username: c.Username, Password: c.Password, Token: c.Token, SSH: c.SSH}
+	plain := c.plain()
 	index, scope := longestPrefix(at, len(c.ByURL), func(i int) string { return c.ByURL[i].URL })
 	switch {
 	case index >= 0:
@@ -136,10 +144,23 @@ func (c Credentials) choose(repository string) choice {
 			login.SSH.KnownHosts, login.SSH.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
 		}
 		return choice{login: login, scope: scope}
+	case plain.isAnonymous():
 	case at.scheme == "http" && !isLoopback(at.host):
-		return choice{login: Login{SSH: plain.SSH}, withheld: plain.auth(at.host) != nil}
+		return choice{login: Login{SSH: plain.SSH}, withheld: "credentials without a URL are sent by https and to this machine only"}
+	case plain.App != nil && at.scheme != "ssh" && !mayBeGitHub(at.host):
+		return choice{login: Login{SSH: plain.SSH}, withheld: "those of the provider's git.github_app are for GitHub"}
 	}
 	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
+}
+
+func (c Credentials) plain() Login {
+	return Login{Username: c.Username, Password: c.Password, Token: c.Token, App: c.App, SSH: c.SSH}
+}
+
+// mayBeGitHub reports whether a server's name is not that of another kind of Git host.
+func mayBeGitHub(server string) bool {
+	kind := forge.KindOf(server)
+	return kind == "" || kind.Kind().GitHubApps
 }
 
 // LongestPrefix is the index of the longest prefix that a URL begins with, as in [Credentials]; -1 where there is none.
@@ -264,12 +285,12 @@ func isLoopback(host string) bool {
 
 // Scrub replaces the credentials in text.
 func (c Credentials) Scrub(text string) string {
-	logins := []Login{{Username: c.Username, Password: c.Password, Token: c.Token, SSH: c.SSH}}
+	logins := []Login{c.plain()}
 	for _, by := range c.ByURL {
 		logins = append(logins, by.Login)
 	}
 	for _, login := range logins {
-		secrets := []string{login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase}
+		secrets := append(login.App.Secrets(), login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase)
 		for line := range strings.Lines(login.SSH.Key) {
 			if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
 				secrets = append(secrets, line)

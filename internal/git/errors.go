@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -85,8 +86,8 @@ func (r Remote) Describe(err error, more ...error) error {
 			described.kinds = append(described.kinds, ErrKey)
 		}
 	}
-	// These are about an edit, not about the repository.
-	for _, kind := range append([]error{ErrCommit, ErrUnknown}, more...) {
+	// These are about an edit or the App, not about the repository.
+	for _, kind := range append([]error{ErrCommit, ErrUnknown, forge.ErrGitHubApp}, more...) {
 		if errors.Is(err, kind) {
 			described.kinds = append(described.kinds, kind)
 		}

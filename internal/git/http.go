@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -132,6 +133,23 @@ type boundedTransport struct {
 // credentials are for.
 type scopeKey struct{}
 
+// appKey is the key in a request's context for the GitHub App that gets its token.
+type appKey struct{}
+
+// appError is a request that was not sent, since there is no token for it.
+type appError struct{ err error }
+
+func (e *appError) Error() string { return "the provider's git.github_app: " + e.err.Error() }
+
+// Unwrap has this package's error beside the cause.
+func (e *appError) Unwrap() []error {
+	kind := ErrUnreachable
+	if errors.Is(e.err, forge.ErrGitHubApp) {
+		kind = ErrUnauthorized
+	}
+	return []error{e.err, kind}
+}
+
 // packKey is the key in a push's context for its pack.
 type packKey struct{}
 
@@ -154,8 +172,18 @@ func appendPack(request *http.Request, pack *Pack) {
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	if scope, ok := request.Context().Value(scopeKey{}).(urlPrefix); ok && !scope.holds(urlPrefixOf(request.URL)) {
+	scope, scoped := request.Context().Value(scopeKey{}).(urlPrefix)
+	app, asApp := request.Context().Value(appKey{}).(*forge.GitHubApp)
+	switch {
+	case scoped && !scope.holds(urlPrefixOf(request.URL)):
 		request.Header.Del("Authorization")
+	case asApp:
+		token, err := app.Token(request.Context(), request.URL, t.next)
+		if err != nil {
+			return nil, &appError{err}
+		}
+		username, password, _ := forge.GitLogin(request.URL.Hostname(), forge.Credentials{Token: token})
+		request.SetBasicAuth(username, password)
 	}
 	request.Header.Set("User-Agent", strings.TrimSpace(request.UserAgent()+" "+t.product))
 	if pack, ok := request.Context().Value(packKey{}).(*Pack); ok && request.Body != nil {
@@ -288,6 +316,9 @@ func webError(err error) error {
 	var unexpected *plumbing.UnexpectedError
 	if errors.As(err, &unexpected) {
 		err = unexpected.Err
+	}
+	if noToken := (*appError)(nil); errors.As(err, &noToken) {
+		return noToken
 	}
 	var status *githttp.Err
 	if errors.As(err, &status) {

@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -114,7 +115,7 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	chosen := remote.Credentials.choose(remote.URL)
 	w.scope, w.withheld = chosen.scope, chosen.withheld
 	// Not in the endpoint: go-git would make them part of every request's URL.
-	w.auth = chosen.login.auth(endpoint.Host)
+	w.auth, w.app = chosen.login.auth(endpoint.Host), chosen.login.App
 	return w, nil
 }
 
@@ -124,8 +125,9 @@ type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
 	auth      transport.AuthMethod // nil for anonymous access
-	scope     urlPrefix            // where auth may go
-	withheld  bool                 // the credentials are not for this URL
+	app       *forge.GitHubApp     // gets the token of each request; nil where auth has all
+	scope     urlPrefix            // where auth, and the token, may go
+	withheld  string               // why the credentials are not for this URL
 	appends   bool                 // the transport appends packs to requests
 	upload    transport.UploadPackSession
 }
@@ -154,13 +156,16 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 
 // within limits the credentials to their scope; see boundedTransport.
 func (w *webWire) within(ctx context.Context) context.Context {
+	if w.app != nil {
+		ctx = context.WithValue(ctx, appKey{}, w.app)
+	}
 	return context.WithValue(ctx, scopeKey{}, w.scope)
 }
 
 // explain adds to an error why no credentials were sent.
 func (w *webWire) explain(err error) error {
-	if w.withheld && errors.Is(Classify(err), ErrUnauthorized) {
-		return fmt.Errorf("%w; the credentials were not sent: credentials without a URL are sent by https and to this machine only; add credentials for this URL", err)
+	if w.withheld != "" && errors.Is(Classify(err), ErrUnauthorized) {
+		return fmt.Errorf("%w; the credentials were not sent: %s; add credentials for this URL", err, w.withheld)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	// As `make test` sets it: the address that configurations without a terraform block mean.
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
-	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD"} {
+	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD", "FLOTILLA_GITHUB_APP_ID", "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "FLOTILLA_GITHUB_APP_PRIVATE_KEY"} {
 		os.Unsetenv(variable)
 	}
 	// Most tests wait, for servers and for Terraform: more of them than there are processors may run at once, unless

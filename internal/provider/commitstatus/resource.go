@@ -224,6 +224,8 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 		kind, advice = "Repository does not exist", " It may also be hidden from these credentials."
 	case errors.Is(err, forge.ErrRefused):
 		kind = "Git host refuses the status"
+	case errors.Is(err, forge.ErrGitHubApp):
+		advice = repository.KindOf(err, "").Advice
 	case errors.Is(err, forge.ErrUnauthorized):
 		advice = repository.KindOf(git.ErrUnauthorized, "").Advice
 	}

@@ -36,6 +36,7 @@ type Kind struct {
 // kinds are in the order in which they are looked for: an error of a Git host may be one of Git, too, and what is said of a key
 // is more than what is said of all credentials.
 var kinds = []Kind{
+	{forge.ErrGitHubApp, "gitops_repo", "GitHub App gets no token", " Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID and FLOTILLA_GITHUB_APP_PRIVATE_KEY."},
 	{forge.ErrUnauthorized, "delivery", "Git host refuses the credentials", ""},
 	{forge.ErrRateLimited, "delivery", "Git host limits requests", ""},
 	{forge.ErrNotMergeable, "delivery", "Pull request cannot be merged", ""},

@@ -1,0 +1,168 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-github/v89/github"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// ErrGitHubApp is the error of an App that GitHub gives no token.
+var ErrGitHubApp = errors.New("no token for the GitHub App")
+
+// GitHubApp is an installation of a GitHub App, whose private key gets tokens of an hour for the repositories of the
+// account that has installed it. It keeps a token until shortly before that ends, and is safe for concurrent use.
+type GitHubApp struct {
+	app, installation int64
+	key               *rsa.PrivateKey
+	pem               string
+	api               *url.URL // nil: that of the repository's server
+
+	turn   chan struct{} // one request at a time
+	tokens map[string]appToken
+}
+
+type appToken struct {
+	text string
+	ends time.Time
+}
+
+// renewal is how long before its end a token is replaced: a push may take that long.
+const renewal = 5 * time.Minute
+
+// NewGitHubApp makes one of the ids of the App and of its installation, which are numbers, the PEM text of the private key, and
+// the URL of the API, which may be "" where it follows from a repository's: https://api.github.com for those of github.com,
+// else https://<server>/api/v3. wrong are all mistakes, by the names that GitHub's settings have for users: id,
+// installation_id, private_key, url. Their texts have no secret.
+func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
+	app, wrong = &GitHubApp{pem: pem, turn: make(chan struct{}, 1), tokens: map[string]appToken{}}, map[string]string{}
+	number := func(name, text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n <= 0 {
+			wrong[name] = "must be a number, in quotes"
+		}
+		return n
+	}
+	app.app, app.installation = number("id", id), number("installation_id", installation)
+	var err error
+	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(pem)); err != nil { // its text may repeat some of the key
+		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, from \"-----BEGIN RSA PRIVATE KEY-----\""
+	}
+	if api != "" {
+		if app.api, err = parseURL("url", api); err != nil {
+			wrong["url"] = "must be the https URL of the API of GitHub Enterprise, such as \"https://github.example.com/api/v3\""
+		}
+	}
+	return app, wrong
+}
+
+// String keeps the key out of anything that prints it.
+func (a *GitHubApp) String() string { return "(GitHub App)" }
+
+// GoString does the same for %#v.
+func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
+
+// Secrets are the lines of the private key.
+func (a *GitHubApp) Secrets() (secrets []string) {
+	if a == nil {
+		return nil
+	}
+	for line := range strings.Lines(a.pem) {
+		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
+			secrets = append(secrets, line)
+		}
+	}
+	return secrets
+}
+
+// Token is what a repository's server takes as the App's token: as the password of Git, and by the API. It is asked for through
+// a transport where there is none that lasts. That GitHub refuses it is ErrGitHubApp; the text has no secret.
+func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
+	root := githubRoot(repository, a.api)
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { <-a.turn }()
+	if kept := a.tokens[root.String()]; time.Until(kept.ends) > renewal {
+		return kept.text, nil
+	}
+	made, err := a.ask(ctx, root, over)
+	if err != nil {
+		return "", err
+	}
+	a.tokens[root.String()] = made
+	return made.text, nil
+}
+
+// ask gets a token. GitHub takes a JSON Web Token of ten minutes at most, and recommends one that begins a minute ago, since clocks
+// differ ("Generating a JSON Web Token (JWT) for a GitHub App").
+func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
+	now := time.Now()
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
+		Issuer:   strconv.FormatInt(a.app, 10),
+		IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), ExpiresAt: jwt.NewNumericDate(now.Add(9 * time.Minute)),
+	}).SignedString(a.key)
+	if err != nil {
+		return appToken{}, fmt.Errorf("the private key of GitHub App %d signs nothing: %w", a.app, err)
+	}
+	secrets := secret.NewScrubber(append(a.Secrets(), signed))
+	client := &http.Client{Transport: &transport{
+		next: over, origins: []string{origin(root)}, secrets: secrets, patience: defaultPatience, userAgent: defaultUserAgent,
+	}}
+	base := root.String()
+	sdk, err := github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, &base), github.WithDisableRateLimitCheck(), github.WithAuthToken(signed))
+	if err != nil {
+		return appToken{}, err
+	}
+	token, _, err := sdk.Apps.CreateInstallationToken(ctx, a.installation, nil)
+	if err == nil && token.GetToken() == "" {
+		err = failf(ErrUnreachable, "the answer has no token in it")
+	}
+	if err != nil {
+		return appToken{}, a.describe(root, secrets, err)
+	}
+	return appToken{token.GetToken(), token.GetExpiresAt().Time}, nil
+}
+
+// describe says what to look at. A repository that does not exist is another thing than an installation that does not.
+func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
+	if ctx := cmp.Or(ifIs(err, context.Canceled), ifIs(err, context.DeadlineExceeded)); ctx != nil {
+		return ctx
+	}
+	text := err.Error()
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		text = request.Err.Error()
+	}
+	kind, advice := classify(err), ""
+	switch {
+	case answered(err, http.StatusNotFound):
+		kind, advice = ErrGitHubApp, fmt.Sprintf(": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
+			"the account's settings show the App, .../installations/%d", a.installation)
+	case answered(err, http.StatusUnauthorized):
+		kind, advice = ErrGitHubApp, ": is the private key one of this App, and does the clock of this machine go right?"
+	case errors.Is(kind, ErrUnauthorized), errors.Is(kind, ErrRefused):
+		kind = ErrGitHubApp
+	}
+	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", root.Host, a.installation, a.app, text, advice)
+	return &failure{text: secrets.Scrub(text), kind: kind}
+}
+
+func ifIs(err, kind error) error {
+	if errors.Is(err, kind) {
+		return kind
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package git_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+func gitHubApp(t *testing.T) *forge.GitHubApp {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, wrong := forge.NewGitHubApp("7", "8", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), "")
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	return app
+}
+
+// A server that is known to be no GitHub is asked without the App, and never for a token. An installation that GitHub does not know
+// is not a repository that does not exist, which a plan would create.
+func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
+	t.Parallel()
+	app := gitHubApp(t)
+	plain := git.Credentials{App: app}
+	for repository, want := range map[string]bool{
+		"https://github.com/owner/gitops": true, "https://team.ghe.com/owner/gitops": true, "https://git.example.com/owner/gitops": true,
+		"https://gitlab.com/owner/gitops": false, "https://codeberg.org/owner/gitops": false, "http://git.example.com/owner/gitops": false,
+	} {
+		if got := plain.For(repository).App != nil; got != want {
+			t.Errorf("%s gets the App: %t", repository, got)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v3/app/installations/8/access_tokens" {
+			t.Errorf("%s was asked for without a token", r.URL.Path)
+		}
+		http.Error(w, `{"message": "Not Found"}`, http.StatusNotFound)
+	}))
+	t.Cleanup(server.Close)
+	remote := git.Remote{URL: server.URL + "/owner/gitops.git", Branch: "main", Credentials: plain}
+	_, err := git.NewClient().Open(t.Context(), remote, 0)
+	err = remote.Describe(err)
+	if !errors.Is(err, forge.ErrGitHubApp) || !errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound) {
+		t.Errorf("the error is %v", err)
+	}
+	if err != nil && !strings.Contains(err.Error(), "the provider's git.github_app: ") {
+		t.Error(err)
+	}
+}

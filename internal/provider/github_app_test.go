@@ -1,0 +1,218 @@
+package provider_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// gitHub stands in for a GitHub Enterprise Server with one repository, on which App 7 has installation 8: tokens of installations, Git
+// over HTTP, and statuses, as GitHub documents them.
+type gitHub struct {
+	url  string
+	key  *rsa.PrivateKey
+	mu   sync.Mutex
+	made []string // tokens
+	told []string // statuses
+}
+
+func startGitHub(t *testing.T) *gitHub {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, root := &gitHub{key: key}, t.TempDir()
+	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "owner/gitops.git")
+	bare := filepath.Join(root, "owner", "gitops.git")
+	git(t, bare, "config", "http.receivepack", "true")
+	git(t, bare, "update-ref", "refs/heads/dev", git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull)))
+	backend := &cgi.Handler{
+		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"}, Stderr: io.Discard,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/owner/gitops.git") {
+			g.answer(w, r)
+			return
+		}
+		if user, password, _ := r.BasicAuth(); user != "x-access-token" || !g.gave(password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
+			http.Error(w, "who asks?", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	g.url = server.URL + "/owner/gitops.git"
+	return g
+}
+
+func (g *gitHub) gave(token string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.made, token)
+}
+
+func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	say := func(status int, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	path := strings.TrimPrefix(r.URL.Path, "/api/v3")
+	if strings.HasPrefix(path, "/app/") {
+		_, err := jwt.Parse(bearer, func(*jwt.Token) (any, error) { return &g.key.PublicKey, nil },
+			jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer("7"), jwt.WithIssuedAt(), jwt.WithExpirationRequired())
+		switch {
+		case err != nil:
+			say(http.StatusUnauthorized, map[string]any{"message": "A JSON web token could not be decoded"})
+		case path != "/app/installations/8/access_tokens":
+			say(http.StatusNotFound, map[string]any{"message": "Not Found"})
+		default:
+			g.made = append(g.made, fmt.Sprintf("ghs_%d", len(g.made)))
+			// So short that each request needs a new one.
+			say(http.StatusCreated, map[string]any{"token": g.made[len(g.made)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)})
+		}
+		return
+	}
+	switch {
+	case !slices.Contains(g.made, bearer):
+		say(http.StatusUnauthorized, map[string]any{"message": "Bad credentials"})
+	case r.Method == http.MethodPost && strings.HasPrefix(path, "/repos/owner/gitops/statuses/"):
+		var sent struct{ Context, State string }
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		g.told = append(g.told, sent.Context+" "+sent.State)
+		say(http.StatusCreated, map[string]any{"id": len(g.told), "context": sent.Context, "state": sent.State})
+	case strings.HasSuffix(path, "/status"):
+		var statuses []any
+		for i, told := range g.told {
+			name, state, _ := strings.Cut(told, " ")
+			statuses = append(statuses, map[string]any{"id": i + 1, "context": name, "state": state})
+		}
+		say(http.StatusOK, map[string]any{"state": "success", "statuses": append([]any{}, statuses...)})
+	default:
+		say(http.StatusOK, map[string]any{"sha": aCommit})
+	}
+}
+
+func (g *gitHub) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)}))
+}
+
+// app are the settings github_app, some of them changed.
+func (g *gitHub) app(changes ...any) map[string]any {
+	return with(map[string]any{"id": "7", "installation_id": "8", "private_key": g.pem()}, changes...)
+}
+
+// configuration has an assignment, which uses Git, and a status, which uses the API.
+func (g *gitHub) configuration(git map[string]any) providertest.Configuration {
+	return providertest.Configuration{
+		Provider: map[string]any{"git": git},
+		Resources: map[string]providertest.Resource{
+			"flotilla_assignment.test": {Attributes: map[string]any{
+				"name": "dev", "fleet": fleetOf(nil), "gitops_repo": map[string]any{"url": g.url, "branch": "dev"},
+			}},
+			statusAddress: {Attributes: map[string]any{"url": g.url, "forge": "github", "commit": aCommit, "context": "flotilla/dev", "state": "success"}},
+		},
+	}
+}
+
+// The provider signs in as a GitHub App: for Git, and for the API, by a token of its installation that it renews.
+func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]func(g *gitHub) map[string]any{
+		"for all": func(g *gitHub) map[string]any { return map[string]any{"github_app": g.app()} },
+		"for a URL": func(g *gitHub) map[string]any {
+			return map[string]any{"token": "another", "credentials": []any{map[string]any{"url": strings.TrimSuffix(g.url, "/gitops.git"), "github_app": g.app()}}}
+		},
+		"with a URL of the API": func(g *gitHub) map[string]any {
+			return map[string]any{"github_app": g.app("url", strings.TrimSuffix(g.url, "/owner/gitops.git")+"/api/v3")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGitHub(t)
+			w, configuration := providertest.New(startProvider), g.configuration(settings(g))
+			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
+				t.Fatal(said)
+			}
+			if !slices.Equal(g.told, []string{"flotilla/dev success"}) || len(g.made) < 3 {
+				t.Errorf("told is %q, with %d tokens", g.told, len(g.made))
+			}
+			if state := fmt.Sprintf("%+v", w.State); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") {
+				t.Error("the state has a credential")
+			}
+		})
+	}
+}
+
+// What GitHub refuses is an error of the plan that names the App's settings.
+func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
+	t.Parallel()
+	g, other := startGitHub(t), startGitHub(t)
+	for name, c := range map[string]struct {
+		app  map[string]any
+		want string
+	}{
+		"no such installation": {g.app("installation_id", "9"), "gives installation 9 of GitHub App 7 no token"},
+		"another key":          {g.app("private_key", other.pem()), "is the private key one of this App"},
+	} {
+		_, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(map[string]any{"github_app": c.app}))
+		text := said.String()
+		if said.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") || !strings.Contains(text, "gitops_repo") {
+			t.Errorf("%s: said is %s", name, text)
+		}
+		if strings.Contains(text, "eyJ") || strings.Contains(text, "PRIVATE KEY-----") {
+			t.Errorf("%s: a secret is in %s", name, text)
+		}
+	}
+}
+
+// The environment has the App, unless it has a token, or the configuration has one.
+func TestAGitHubAppOfTheEnvironment(t *testing.T) {
+	g := startGitHub(t)
+	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")
+	t.Setenv("FLOTILLA_GITHUB_APP_INSTALLATION_ID", "8")
+	t.Setenv("FLOTILLA_GITHUB_APP_PRIVATE_KEY", g.pem())
+	if _, said := providertest.New(startProvider).Apply(t.Context(), g.configuration(nil)); said.Err() != nil {
+		t.Fatal(said)
+	}
+	made := len(g.made)
+	for _, settings := range []map[string]any{{"token": "x"}, {"password": "x"}} {
+		if _, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(settings)); !strings.Contains(said.String(), "Repository refuses the credentials") {
+			t.Errorf("said is %s", said)
+		}
+	}
+	t.Setenv("FLOTILLA_GIT_TOKEN", "x")
+	if _, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(nil)); !strings.Contains(said.String(), "Repository refuses the credentials") || len(g.made) != made {
+		t.Errorf("%d tokens, said is %s", len(g.made)-made, said)
+	}
+	os.Unsetenv("FLOTILLA_GIT_TOKEN")
+	t.Setenv("FLOTILLA_GITHUB_APP_ID", "hunter2")
+	_, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(nil))
+	if !strings.Contains(said.String(), "FLOTILLA_GITHUB_APP_ID must be a number") || strings.Contains(said.String(), "hunter2") {
+		t.Errorf("said is %s", said)
+	}
+}
