@@ -55,7 +55,7 @@ func with(attributes map[string]any, further ...any) map[string]any {
 	return changed
 }
 
-// namesIn are the clusters of a claim in a state or a plan; "unknown" while they are not known.
+// namesIn are the clusters of a claim in a state or a plan, "?" for one that is not known; "unknown" while none is.
 func namesIn(values map[string]any) string {
 	list, ok := values["clusters"].([]any)
 	if !ok {
@@ -63,7 +63,11 @@ func namesIn(values map[string]any) string {
 	}
 	var names []string
 	for _, name := range list {
-		names = append(names, name.(string))
+		if text, isKnown := name.(string); isKnown {
+			names = append(names, text)
+		} else {
+			names = append(names, "?")
+		}
 	}
 	return strings.Join(names, " ")
 }
@@ -127,13 +131,13 @@ func TestAClaimThroughItsLife(t *testing.T) {
 	}
 	base := claimOn(url, "web", 2, from)
 	step("taken", "unknown", "pool-1 pool-2", "1", base)
-	step("more", "unknown", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
+	step("more", "pool-1 pool-2 ?", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
 	step("fewer", "pool-1 pool-2", "pool-1 pool-2", "3", with(base, "number", 2))
 	step("another name", "pool-1 pool-2", "pool-1 pool-2", "4", with(base, "name", "shop"))
 	base = with(base, "name", "shop")
 	step("labels that changed", "", "pool-1 pool-2", "4", with(base, "fleet", poolFleet("pool-1=busy", "pool-2=busy")))
 	step("another pool", "", "pool-1 pool-2", "4", with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "busy"}}))
-	step("one has left", "unknown", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
+	step("one has left", "pool-2 ?", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
 	base = with(base, "fleet", poolFleet("pool-2", "pool-3"))
 	step("one has left and fewer are wanted", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1))
 	step("what is no part of the record", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1, "commit_message", "claim more"))
@@ -241,7 +245,7 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 				removeFile(t, claimRecordOf(folder, "web"))
 				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
 			},
-			plan: "unknown", want: "pool-2 pool-3", says: `According to the records, another claim has pool-1, too: the claim "web" releases them`,
+			plan: "pool-2 ?", want: "pool-2 pool-3", says: `According to the records, another claim has pool-1, too: the claim "web" releases them`,
 		},
 		"it lists another": {
 			change: func(t *testing.T, folder string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -28,7 +29,7 @@ import (
 //
 // The clusters in a plan follow from the configuration and the state, and never from the branch: Terraform plans again
 // when it applies, and pushes of others in between would change that plan. So the clusters that the claim keeps are
-// known at plan, and new ones are not. The plan reads the branch only to find what would make the apply fail.
+// known at plan, the first ones of the list, and new ones after them are not. The plan reads the branch only to find what would make the apply fail.
 type operation struct {
 	connection  *connection.Connection
 	model       *model        // what the plan wants; its computed attributes are set
@@ -132,13 +133,26 @@ func (o *operation) plan(ctx context.Context) {
 	}
 	kept := claim.Keep(o.situation(held, lost))
 	o.warn(kept)
-	if len(kept.Clusters) == o.model.number() && !moved && (o.private == nil || !o.private.Seen.Foreign) {
-		o.model.Clusters = tfvalue.Texts(kept.Clusters)
-		if o.isRecorded(kept.Clusters) {
+	taking := o.model.number() - len(kept.Clusters)
+	if (len(kept.Clusters) > 0 || taking == 0) && !moved && (o.private == nil || !o.private.Seen.Foreign) {
+		o.model.Clusters = withUnknown(kept.Clusters, taking)
+		if taking == 0 && o.isRecorded(kept.Clusters) {
 			o.model.Commit = o.prior.Commit
 		}
 	}
 	o.lookAhead(ctx, held)
+}
+
+// withUnknown are the clusters that stay, and places for those that the apply takes.
+func withUnknown(kept []string, taking int) types.List {
+	var elements []attr.Value
+	for _, name := range kept {
+		elements = append(elements, types.StringValue(name))
+	}
+	for range taking {
+		elements = append(elements, types.StringUnknown())
+	}
+	return types.ListValueMust(types.StringType, elements)
 }
 
 // keepSpelling keeps the location of the state where the configuration has another spelling of the same location.
@@ -385,23 +399,27 @@ func (o *operation) apply(ctx context.Context) error {
 
 // choose decides about clusters at the tip that the commit is made on.
 func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
-	if !o.model.Clusters.IsUnknown() {
-		var names []string
-		for _, element := range o.model.Clusters.Elements() {
-			names = append(names, element.(types.String).ValueString())
+	var promised []string
+	for _, element := range o.model.Clusters.Elements() {
+		if name := element.(types.String); !name.IsUnknown() {
+			promised = append(promised, name.ValueString())
 		}
-		for _, name := range names {
-			if other, taken := tip.Elsewhere[name]; taken {
-				return nil, &promisedError{name, other}
-			}
+	}
+	for _, name := range promised {
+		if other, taken := tip.Elsewhere[name]; taken {
+			return nil, &promisedError{name, other}
 		}
-		return names, nil
+	}
+	if !o.model.Clusters.IsUnknown() && len(promised) == o.model.number() {
+		return promised, nil
 	}
 	var held []string
 	if o.private != nil {
 		held = o.private.held()
 	}
-	decision, err := claim.Decide(o.situation(slices.Concat(held, tip.Held), tip.Elsewhere))
+	s := o.situation(slices.Concat(promised, held, tip.Held), tip.Elsewhere)
+	s.Fleet = slices.Concat(s.Fleet, promised)
+	decision, err := claim.Decide(s)
 	return decision.Clusters, err
 }
 

@@ -84,8 +84,8 @@ var definition = schema.Schema{
 		},
 		"clusters": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of the clusters, in the order in which they were taken. A plan knows them unless it takes some: which ones " +
-				"are free is decided when the record is pushed, so that a plan never promises what others take in the meantime.",
+			MarkdownDescription: "Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
+				"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime.",
 		},
 		"commit": schema.StringAttribute{
 			Computed:            true,
