@@ -89,6 +89,23 @@ func TestAClaimIsReleasedByWhoHasIt(t *testing.T) {
 	}
 }
 
+// Two owners of one location are found where one of them has ~ in its URL.
+func TestTheHomeDirectoryIsASpellingOfItsPath(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	client := delivery.New(delivery.Options{})
+	claim := func(url string) delivery.Claim {
+		return delivery.Claim{Location: delivery.Location{URL: url, Branch: "prod"}, Name: "web"}
+	}
+	if err := client.PlannedClaim(claim(filepath.ToSlash(home) + "/gitops.git")); err != nil {
+		t.Error(err)
+	}
+	if err := client.PlannedClaim(claim("~/gitops.git")); !errors.Is(err, delivery.ErrDuplicateClaim) {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestAClaimIsPlannedOnceInAConfiguration(t *testing.T) {
 	s := newSite(t)
 	client := s.process()

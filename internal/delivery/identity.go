@@ -128,7 +128,7 @@ func spelling(text string) string {
 		return strings.ToLower(host) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+rest), "/"), ".git")
 	}
 	local := strings.TrimPrefix(text, "file://")
-	if absolute, err := filepath.Abs(filepath.FromSlash(local)); err == nil {
+	if absolute, err := git.AbsolutePath(filepath.FromSlash(local)); err == nil {
 		local = absolute
 	}
 	if resolved, err := filepath.EvalSymlinks(local); err == nil {

@@ -35,6 +35,31 @@ func commitOf(t *testing.T, tip *git.Tip, name, content string) (git.Hash, *git.
 	return made, pack
 }
 
+// ~ is the home directory, as in a shell, and not a folder of that name in the working directory.
+func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Chdir(t.TempDir())
+	client := git.NewClient()
+	remote := git.Remote{URL: "~/gitops.git", Branch: "main"}
+	if err := remote.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Create(t.Context(), remote); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(home, "gitops.git", "HEAD")); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Refs(t.Context(), remote); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("the working directory has %v: %v", left, err)
+	}
+}
+
 func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the hook is a shell script")

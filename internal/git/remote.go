@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -14,8 +15,8 @@ import (
 // Remote names one branch of one repository, and how to reach it.
 type Remote struct {
 	// URL is http(s)://host/path, ssh://[user@]host[:port]/path,
-	// [user@]host:path, file:///path, or a local path, absolute or relative to the
-	// working directory.
+	// [user@]host:path, file:///path, or a local path: absolute, relative to the
+	// working directory, or ~/path below the user's home directory.
 	URL string
 	// Branch is a branch's name without refs/heads/.
 	Branch string
@@ -54,11 +55,23 @@ func (r Remote) local() (string, bool, error) {
 			path = path[1:] // file:///C:/repositories/a.git
 		}
 	}
-	absolute, err := filepath.Abs(path)
+	absolute, err := AbsolutePath(path)
 	if err != nil {
 		return "", false, fmt.Errorf("the path cannot be made absolute: %w", err)
 	}
 	return absolute, true, nil
+}
+
+// AbsolutePath is the path of a local repository, without ~ for the user's home directory.
+func AbsolutePath(path string) (string, error) {
+	if below, ok := strings.CutPrefix(filepath.ToSlash(path), "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, filepath.FromSlash(below))
+	}
+	return filepath.Abs(path)
 }
 
 const maxURL = 2048 // what every Git host and proxy takes

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // repository is a GitOps repository on a real server, and a way to look at it with git itself.
@@ -203,4 +204,23 @@ func sshKey(t *testing.T, passphrase string) (private, public string) {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+}
+
+// ~ is the home directory in gitops_repo, and another spelling of its path.
+func TestARepositoryBelowTheHomeDirectory(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	w := providertest.New(startProvider)
+	at := func(url string) providertest.Configuration {
+		return claims(claimOn(url, "web", 1, poolFleet("pool-1")))
+	}
+	apply(t, w, at("~/gitops.git"))
+	if got := commitsOn(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
+		t.Errorf("%s commits", got)
+	}
+	apply(t, w, at(filepath.ToSlash(home)+"/gitops.git"))
+	if got := commitsOn(t, filepath.Join(home, "gitops.git"), "prod"); got != "1" {
+		t.Errorf("%s commits after an apply with the other spelling", got)
+	}
 }

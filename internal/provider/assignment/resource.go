@@ -54,7 +54,7 @@ var definition = schema.Schema{
 		},
 		"gitops_repo": schema.DynamicAttribute{
 			Required: true,
-			MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
+			MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
 				"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
 				"two locations are the same when the one has the commit of the other. A different location is written first; then " +
 				"the old one is cleared, which the plan shows and protection holds.",

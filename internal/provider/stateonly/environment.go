@@ -24,7 +24,7 @@ var Environment = newResource(Object{
 			"description": schemas.DescriptionAttribute(),
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: "Where the environment is delivered to: `{url, branch, path}`. `url` is http(s), ssh, a local path or " +
+				MarkdownDescription: "Where the environment is delivered to: `{url, branch, path}`. `url` is http(s), ssh, a local path (`~/` is your home directory) or " +
 					"`file://`, without credentials; `path` is a folder of the repository, unset: its root.",
 			},
 		},
