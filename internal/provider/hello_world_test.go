@@ -25,7 +25,7 @@ func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 // TestHelloWorld plays the example with both tools; without FLOTILLA_ACCEPTANCE with one of them.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
-	all := tools(t)
+	all := allTools(t)
 	for _, name := range []string{"terraform", "tofu"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

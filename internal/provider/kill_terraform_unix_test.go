@@ -26,7 +26,7 @@ import (
 func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	t.Parallel()
 	byAcceptance(t)
-	tool := tools(t)["terraform"]
+	tool := allTools(t)["terraform"]
 	if tool == "" {
 		t.Skip("terraform is not on this machine")
 	}

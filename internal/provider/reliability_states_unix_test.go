@@ -50,7 +50,8 @@ func TestReliabilityStates(t *testing.T) {
 	if reliabilitytest.Count(0, 1) == 0 {
 		t.Parallel()
 	}
-	tool := acceptanceTools(t)["terraform"]
+	byAcceptance(t)
+	tool := allTools(t)["terraform"]
 	if tool == "" {
 		t.Skip("terraform is not on this machine")
 	}

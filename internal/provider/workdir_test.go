@@ -3,6 +3,7 @@ package provider_test
 import (
 	"bytes"
 	"encoding/json"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +15,8 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// tools are the programs that apply configurations: those that the environment names, or that are on PATH.
-func tools(t *testing.T) map[string]string {
+// allTools are the programs that apply configurations: those that the environment names, or that are on PATH.
+func allTools(t *testing.T) map[string]string {
 	t.Helper()
 	requireAcceptance(t)
 	found := map[string]string{}
@@ -30,6 +31,17 @@ func tools(t *testing.T) map[string]string {
 	}
 	if found["tofu"] == found["terraform"] { // as `make matrix` says which one it wants
 		delete(found, "tofu")
+	}
+	return found
+}
+
+// tools are all of these; with FLOTILLA_ACCEPTANCE=either, which .ci/run sets, one of them by the name of the test: half of
+// the tests have Terraform, half OpenTofu.
+func tools(t *testing.T) map[string]string {
+	t.Helper()
+	found := allTools(t)
+	if len(found) > 1 && os.Getenv("FLOTILLA_ACCEPTANCE") == "either" {
+		delete(found, []string{"terraform", "tofu"}[crc32.ChecksumIEEE([]byte(t.Name()))%2])
 	}
 	return found
 }
