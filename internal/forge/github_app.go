@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -67,6 +66,14 @@ func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[
 	return app, wrong
 }
 
+// OtherThanGitHub is the title of the Git host that a server is by its name, where that takes no GitHub App; "" where it may be GitHub.
+func OtherThanGitHub(server string) string {
+	if kind := KindOf(server).Kind(); kind.Forge != "" && !kind.GitHubApps {
+		return kind.Title
+	}
+	return ""
+}
+
 // String keeps the key out of anything that prints it.
 func (a *GitHubApp) String() string { return "(GitHub App)" }
 
@@ -74,16 +81,11 @@ func (a *GitHubApp) String() string { return "(GitHub App)" }
 func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
 
 // Secrets are the lines of the private key.
-func (a *GitHubApp) Secrets() (secrets []string) {
+func (a *GitHubApp) Secrets() []string {
 	if a == nil {
 		return nil
 	}
-	for line := range strings.Lines(a.pem) {
-		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
-			secrets = append(secrets, line)
-		}
-	}
-	return secrets
+	return secret.KeyLines(a.pem)
 }
 
 // Token is what a repository's server takes as the App's token: as the password of Git, and by the API. It is asked for through

@@ -147,7 +147,7 @@ func (c Credentials) choose(repository string) choice {
 	case plain.isAnonymous():
 	case at.scheme == "http" && !isLoopback(at.host):
 		return choice{login: Login{SSH: plain.SSH}, withheld: "credentials without a URL are sent by https and to this machine only"}
-	case plain.App != nil && at.scheme != "ssh" && !mayBeGitHub(at.host):
+	case plain.App != nil && at.scheme != "ssh" && forge.OtherThanGitHub(at.host) != "":
 		return choice{login: Login{SSH: plain.SSH}, withheld: "those of the provider's git.github_app are for GitHub"}
 	}
 	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
@@ -155,12 +155,6 @@ func (c Credentials) choose(repository string) choice {
 
 func (c Credentials) plain() Login {
 	return Login{Username: c.Username, Password: c.Password, Token: c.Token, App: c.App, SSH: c.SSH}
-}
-
-// mayBeGitHub reports whether a server's name is not that of another kind of Git host.
-func mayBeGitHub(server string) bool {
-	kind := forge.KindOf(server)
-	return kind == "" || kind.Kind().GitHubApps
 }
 
 // LongestPrefix is the index of the longest prefix that a URL begins with, as in [Credentials]; -1 where there is none.
@@ -290,12 +284,7 @@ func (c Credentials) Scrub(text string) string {
 		logins = append(logins, by.Login)
 	}
 	for _, login := range logins {
-		secrets := append(login.App.Secrets(), login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase)
-		for line := range strings.Lines(login.SSH.Key) {
-			if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
-				secrets = append(secrets, line)
-			}
-		}
+		secrets := slices.Concat(login.App.Secrets(), secret.KeyLines(login.SSH.Key), []string{login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase})
 		text = secret.NewScrubber(secrets, append(forge.TokenUsers(), login.Username)...).Scrub(text)
 	}
 	return text

@@ -135,8 +135,8 @@ func checkOrigin(text map[string]string, app bool) string {
 		if isSSH {
 			return "github_app is for http and https, but this url is for ssh"
 		}
-		if kind := forge.KindOf(serverOf(address)).Kind(); kind.Forge != "" && !kind.GitHubApps {
-			return "github_app is for GitHub, but this url is of " + kind.Title
+		if title := forge.OtherThanGitHub(serverOf(address)); title != "" {
+			return "github_app is for GitHub, but this url is of " + title
 		}
 	}
 	for _, key := range secretAttributes {
