@@ -140,7 +140,7 @@ func (f *fields) problem(path, format string, arguments ...any) {
 	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
 }
 
-// none reports a field that has a value other than false, 0 or nothing.
+// none reports a field that has a value other than false or nothing.
 func (f *fields) none(path, why string) {
 	switch value := f.value(path).(type) {
 	case nil:
