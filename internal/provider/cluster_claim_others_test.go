@@ -77,6 +77,36 @@ func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
 	refusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, from)), "too few clusters")
 }
 
+// A plan that takes more promises the clusters that it keeps, and only these.
+func TestAClaimThatTakesMoreKeepsWhatItsPlanPromised(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
+	w, other := providertest.New(startProvider), providertest.New(startProvider)
+	planned := func(number int, want string) *providertest.Plan {
+		t.Helper()
+		plan, said := w.Plan(t.Context(), claims(claimOn(url, "web", number, from)))
+		if said.Err() != nil || namesIn(plan.Change(claimAddress).After) != want {
+			t.Fatalf("the plan is not %q; said is %s", want, said)
+		}
+		return plan
+	}
+	apply(t, w, claims(claimOn(url, "web", 2, from)))
+	plan := planned(3, "pool-1 pool-2 ?")
+	apply(t, other, claims(claimOn(url, "api", 1, from)))
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2 pool-4" {
+		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
+	}
+	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "web")) })
+	plan = planned(4, "pool-1 pool-2 pool-4 ?")
+	apply(t, other, claims(claimOn(url, "api", 2, from)))
+	before := commitsOn(t, url, "prod")
+	if said := w.ApplyPlan(t.Context(), plan); !words(`The plan promised cluster "pool-1", and claim "api" has taken it since.`).MatchString(said.String()) ||
+		commitsOn(t, url, "prod") != before {
+		t.Errorf("said is %s", said)
+	}
+}
+
 func TestAClaimThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -175,41 +175,25 @@ func (f *fields) only(path string, known ...string) {
 	}
 }
 
+// typed reads a field of a type; what is its name for people.
+func typed[T any](f *fields, path, what string) T {
+	value := f.value(path)
+	read, is := value.(T)
+	if value != nil && !is {
+		f.problem(path, "must be %s", what)
+	}
+	return read
+}
+
 func (f *fields) object(path string) map[string]any {
-	value := f.value(path)
-	object, isObject := value.(map[string]any)
-	if value != nil && !isObject {
-		f.problem(path, "must be an object")
-	}
-	return object
+	return typed[map[string]any](f, path, "an object")
 }
 
-func (f *fields) text(path string) string {
-	value := f.value(path)
-	text, isText := value.(string)
-	if value != nil && !isText {
-		f.problem(path, "must be a string")
-	}
-	return text
-}
+func (f *fields) text(path string) string { return typed[string](f, path, "a string") }
 
-func (f *fields) flag(path string) bool {
-	value := f.value(path)
-	flag, isFlag := value.(bool)
-	if value != nil && !isFlag {
-		f.problem(path, "must be true or false")
-	}
-	return flag
-}
+func (f *fields) flag(path string) bool { return typed[bool](f, path, "true or false") }
 
-func (f *fields) list(path string) []any {
-	value := f.value(path)
-	list, isList := value.([]any)
-	if value != nil && !isList {
-		f.problem(path, "must be a list")
-	}
-	return list
-}
+func (f *fields) list(path string) []any { return typed[[]any](f, path, "a list") }
 
 // texts reads a list of texts.
 func (f *fields) texts(path string) []string {
