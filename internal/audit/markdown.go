@@ -73,7 +73,7 @@ func (r *Report) writeFacts(b *strings.Builder) {
 	fact("Decided by", fmt.Sprintf("%s, %s", wording.Count(f.TargetPolicies, "target policy", "target policies"),
 		wording.Count(f.ConfigContainers, "config container", "config containers")))
 	fact("Assignments", fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")))
-	fact("Deployed", fmt.Sprintf("%d as wanted, %d new, %d changed, %d to be removed, %d not known", d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown))
+	fact("Deployed", wording.AllCounts([]int{d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown}, "as wanted", "new", "changed", "to be removed", "not known"))
 	fact("Reported", fmt.Sprintf("%d ready, %d progressing, %d behind, %d failed, %d unknown, %d not asked",
 		v.Ready, v.Progressing, v.Behind, v.Failed, v.Unknown, v.NotAsked))
 }

@@ -69,7 +69,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 		"a value of a container": {
 			func(_ *fleet.Fleet, config fleet.Config) { config["east"] = `{"DATABASE_URL":"postgres://far-east"}` },
 			[]string{
-				"3 hosts, 4 assignments change; none is added; none is removed",
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.DATABASE_URL, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
 			},
 		},
@@ -79,7 +79,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["office"] = `{}`
 			},
 			[]string{
-				"3 hosts, 4 assignments change; none is added; none is removed",
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.EMERGENCY, data.NEW (new), on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
 				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office"`,
 			},
@@ -91,7 +91,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["night"] = `{"HOURS":"8"}`
 			},
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed",
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.HOURS (new), on large: reports-nightly, by config container "night" (new)`,
 				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office" (removed)`,
 			},
@@ -99,7 +99,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 		"a tag": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0" },
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed",
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
 		},
@@ -109,7 +109,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.ClusterTypes[0].Labels = fleet.Labels{"region": "east", "tier": "gold"}
 			},
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed",
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports", cluster type "large"`,
 			},
 		},
@@ -119,7 +119,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workspaces[1].ResourceQuota = map[string]string{"limits.cpu": "16"}
 			},
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed",
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
 				`policy.yaml: new file, on large: reports-nightly, by workspace "office"`,
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
@@ -130,7 +130,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["office"] = `{"PRINTER":"p2"}`
 			},
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed",
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.PRINTER, on large: reports-nightly, by config container "office"`,
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
@@ -141,7 +141,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2}}`
 			},
 			[]string{
-				"3 hosts, 4 assignments change; none is added; none is removed",
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.EMERGENCY, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
 				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
 			},
@@ -149,7 +149,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 		"a host's label, which lets another container match": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
 			[]string{
-				"1 host, 2 assignments change; none is added; none is removed",
+				"1 host; assignments: 2 changed, 0 added, 0 removed",
 				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
 			},
 		},
@@ -158,7 +158,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workspaces[0].ResourceQuota = map[string]string{"limits.cpu": "16"}
 			},
 			[]string{
-				"3 hosts, 3 assignments change; none is added; none is removed",
+				"3 hosts; assignments: 3 changed, 0 added, 0 removed",
 				`policy.yaml: new file, on clusters/drone-a/hello-edge, large/hello-live, small/hello-live, by workspace "kaizen"`,
 			},
 		},
@@ -169,7 +169,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				}}}
 			},
 			[]string{
-				"3 hosts, 4 assignments change; none is added; none is removed",
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
 				`platform-config.yaml: metadata.labels (removed), on clusters/drone-a, large, small: 4 assignments, by template "configmap" (new)`,
 			},
 		},
@@ -179,7 +179,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workloads[0].DeploymentTargets = f.Workloads[0].DeploymentTargets[:1]
 			},
 			[]string{
-				"2 hosts, no assignment changes; 1 is added; 1 is removed",
+				"2 hosts; assignments: 0 changed, 1 added, 1 removed",
 				`- clusters/drone-a/hello-edge, by workload "hello"`,
 				`+ small/reports-nightly, by target policy "nightly"`,
 			},
@@ -191,7 +191,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.ClusterTypes = append(f.ClusterTypes, medium)
 			},
 			[]string{
-				"1 host, no assignment changes; 1 is added; none is removed",
+				"1 host; assignments: 0 changed, 1 added, 0 removed",
 				`+ medium/hello-live, by cluster type "medium" (new)`,
 			},
 		},
@@ -202,7 +202,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				})
 			},
 			[]string{
-				"2 hosts, no assignment changes; none is added; 2 are removed",
+				"2 hosts; assignments: 0 changed, 0 added, 2 removed",
 				`- large/hello-live, small/hello-live, by target policy "quiet" (new)`,
 			},
 		},
@@ -240,7 +240,7 @@ func TestAWorkloadIsTheCauseForThoseThatRequireIt(t *testing.T) {
 	f.Workloads[0].Requires = []string{"base"}
 	after := mustRender(t, f, config)
 	lines := summarize(before, after)
-	if len(lines) < 2 || !strings.Contains(lines[0], "3 hosts, 4 assignments change") {
+	if len(lines) < 2 || !strings.Contains(lines[0], "3 hosts; assignments: 4 changed, ") {
 		t.Errorf("%q", lines)
 	}
 	for _, line := range lines[1:] {
@@ -333,7 +333,7 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
 	})
 	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
-		"2 hosts, 2 assignments change; none is added; none is removed",
+		"2 hosts; assignments: 2 changed, 0 added, 0 removed",
 		`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 		"namespace.yaml: extra (removed), on small: hello-live, by hand, since commit 1a2b3c4d",
 	})
@@ -344,7 +344,7 @@ func TestNotesAreLines(t *testing.T) {
 	equalLines(t, changes.Summarize(nil, nil, nil, changes.Notes{
 		Total: 24, HandedOver: "dev", Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
 	}), []string{
-		"no assignment changes; none is added; none is removed; 24 in all",
+		"assignments: 0 changed, 0 added, 0 removed, 24 in all",
 		`owner "dev" hands over its folders unchanged: nothing is removed`,
 		"marker or record repaired, on small",
 		`stage edge waits\nfor 3 clusters`,

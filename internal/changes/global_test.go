@@ -94,11 +94,11 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 		},
 		"everything removed": {
 			everyFolder(func(folder *changes.Folder) { folder.Removed, folder.Before = true, nil }),
-			[]string{fmt.Sprintf("; %d are removed", count)},
+			[]string{fmt.Sprintf(", %d removed", count)},
 		},
 		"everything made": {
 			changes.Summarize(nil, before.version, foldersOf(rendered{}, before), changes.Notes{}),
-			[]string{fmt.Sprintf("; %d are added", count), ", by target policies "},
+			[]string{fmt.Sprintf(", %d added", count), ", by target policies "},
 		},
 	} {
 		if len(test.lines) >= 20 {

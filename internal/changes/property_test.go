@@ -144,7 +144,7 @@ func secretive(config fleet.Config) {
 }
 
 var (
-	firstLine = regexp.MustCompile(`^(\d+) hosts?, (\d+|no) assignments? changes?; (\d+|none) (?:is|are) added; (\d+|none) (?:is|are) removed$`)
+	firstLine = regexp.MustCompile(`^(\d+) hosts?; assignments: (\d+) changed, (\d+) added, (\d+) removed$`)
 	ofLine    = regexp.MustCompile(`: (\d+) assignments?`)
 )
 

@@ -56,26 +56,18 @@ func sortedFolders(folders []Folder) []Folder {
 	return folders
 }
 
-// first counts what changes.
+// first counts the hosts and assignments that change.
 func (s *summary) first() string {
-	var b strings.Builder
+	hosts := ""
 	if len(s.folders) > 0 {
-		hosts := slices.CompactFunc(slices.Clone(s.folders), func(a, b Folder) bool { return a.Host == b.Host })
-		b.WriteString(counted(len(hosts), "host") + ", ")
+		compact := slices.CompactFunc(slices.Clone(s.folders), func(a, b Folder) bool { return a.Host == b.Host })
+		hosts = counted(len(compact), "host") + "; "
 	}
-	if n := len(s.changed); n > 0 {
-		b.WriteString(wording.Count(n, "assignment changes", "assignments change"))
-	} else {
-		b.WriteString("no assignment changes")
+	text := hosts + "assignments: " + wording.AllCounts([]int{len(s.changed), len(s.added), len(s.removed)}, "changed", "added", "removed")
+	for _, count := range wording.Counts([]int{len(s.unknown), s.notes.Total}, "not known yet", "in all") {
+		text += ", " + count
 	}
-	b.WriteString("; " + are(len(s.added), "added") + "; " + are(len(s.removed), "removed"))
-	if n := len(s.unknown); n > 0 {
-		fmt.Fprintf(&b, "; %s not known yet", wording.Count(n, "is", "are"))
-	}
-	if s.notes.Total > 0 {
-		fmt.Fprintf(&b, "; %d in all", s.notes.Total)
-	}
-	return b.String()
+	return text
 }
 
 // moves says which folders are added or removed: a line for each cause and former location, and where these are too many,

@@ -70,11 +70,3 @@ func names(all []string, what string) string {
 
 // counted is "1 assignment", "2 assignments".
 func counted(n int, what string) string { return wording.Count(n, what, what+"s") }
-
-// are counts the assignments with which something is done: "none is removed", "2 are removed".
-func are(n int, done string) string {
-	if n == 0 {
-		return "none is " + done
-	}
-	return wording.Count(n, "is", "are") + " " + done
-}

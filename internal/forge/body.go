@@ -90,13 +90,8 @@ func tally(changes []Change) string {
 	for _, change := range changes {
 		counts[change.Action.word()]++
 	}
-	var parts []string
-	for _, action := range []Action{Added, Changed, Removed} {
-		if n := counts[string(action)]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, action))
-		}
-	}
-	return strings.Join(parts, ", ")
+	words := []string{string(Added), string(Changed), string(Removed)}
+	return strings.Join(wording.Counts([]int{counts[words[0]], counts[words[1]], counts[words[2]]}, words...), ", ")
 }
 
 func hosts(changes []Change) int {

@@ -167,7 +167,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		apply(t, w, assigned(url, fleetOf(nil), nil))
 		w.Lose(assignment)
 		plan, said := mustPlan(t, w, assigned(url, onlyCore("mysql://two"), map[string]any{"adopt": true}))
-		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "2 are added; none is removed") {
+		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "2 added, 0 removed") {
 			t.Errorf("the plan says %s", lines)
 		}
 		if !said.Has("Folders are there already") || !strings.Contains(said.String(), "drone/app-edge") {
@@ -184,7 +184,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
 			t.Errorf("changes are %v", changes)
 		}
-		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 is not known yet", `on large: app-core waits for config container "large"`} {
+		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 not known yet", `on large: app-core waits for config container "large"`} {
 			if !strings.Contains(said.String(), want) {
 				t.Errorf("no %q in %s", want, said)
 			}

@@ -43,7 +43,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 		"a value on one host": {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(containers("mysql://two", "info")), nil },
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed; 3 in all",
+				"1 host; assignments: 1 changed, 0 added, 0 removed, 3 in all",
 				`platform-config.yaml: data.DATABASE_URL, on large: app-core, by config container "large"`,
 			},
 		},
@@ -52,7 +52,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				return fleetOf(containers("mysql://two", "debug")), nil
 			},
 			[]string{
-				"2 hosts, 3 assignments change; none is added; none is removed; 3 in all",
+				"2 hosts; assignments: 3 changed, 0 added, 0 removed, 3 in all",
 				`platform-config.yaml: data.LOG_LEVEL, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`,
 				`platform-config.yaml: data.DATABASE_URL, on large: app-core, by config container "large"`,
 			},
@@ -65,7 +65,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				}}), nil
 			},
 			[]string{
-				"1 host, no assignment changes; none is added; 1 is removed; 2 in all",
+				"1 host; assignments: 0 changed, 0 added, 1 removed, 2 in all",
 				`- drone/app-edge, by target policy "edge" (removed)`,
 			},
 		},
@@ -78,14 +78,14 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				return fleetOf(nil), nil
 			},
 			[]string{
-				"1 host, 1 assignment changes; none is added; none is removed; 3 in all",
+				"1 host; assignments: 1 changed, 0 added, 0 removed, 3 in all",
 				"namespace.yaml: new file, on large: app-core, by hand, since commit ",
 			},
 		},
 		"another name": {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), map[string]any{"name": "dev-eu"} },
 			[]string{
-				"no assignment changes; none is added; none is removed; 3 in all",
+				"assignments: 0 changed, 0 added, 0 removed, 3 in all",
 				`owner "dev" hands over its folders unchanged: nothing is removed`,
 			},
 		},
@@ -95,7 +95,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 			url := bare(t)
 			w := providertest.New(startProvider)
 			first := apply(t, w, assigned(url, fleetOf(nil), nil))
-			if lines := linesOf(first); len(lines) > 0 && !strings.HasPrefix(lines[0], "2 hosts, no assignment changes; 3 are added") {
+			if lines := linesOf(first); len(lines) > 0 && !strings.HasPrefix(lines[0], "2 hosts; assignments: 0 changed, 3 added") {
 				t.Errorf("at first the lines are %q", lines)
 			}
 			fleet, further := test.change(t, url)
@@ -132,7 +132,7 @@ func TestChangesOfAMoveShowWhatIsRemoved(t *testing.T) {
 	if plan.Change(assignment).After["changes"] != (providertest.Unknown{}) {
 		t.Errorf("changes: %v", plan.Change(assignment).After["changes"])
 	}
-	for _, want := range []string{"3 are added; 3 are removed", "\n- ", ", at " + url[:40], "\n+ "} {
+	for _, want := range []string{"3 added, 3 removed", "\n- ", ", at " + url[:40], "\n+ "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -110,7 +110,7 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	other := strings.Replace(sops, "data:vRk6", "data:vRk7", 1)
 	plan := apply(t, w, fleet(other))
 	want := []string{
-		"1 host, 1 assignment changes; none is added; none is removed; 4 in all",
+		"1 host; assignments: 1 changed, 0 added, 0 removed, 4 in all",
 		`encrypted-db.yaml: stringData.PASSWORD, on edge: web-live, by config container "sops"`,
 	}
 	if other == sops || !slices.Equal(linesOf(plan), want) {

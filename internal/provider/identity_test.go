@@ -223,7 +223,7 @@ func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 		if name != "path" { // it takes a look at both, so that the lines are a warning, and known after apply
 			text = said.String()
 		}
-		if !strings.Contains(text, "15 are added; 15 are removed") {
+		if !strings.Contains(text, "15 added, 15 removed") {
 			t.Errorf("%s: the plan says %q", name, text)
 		}
 		for folder := range before.folders {
@@ -271,7 +271,7 @@ func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 	rename("live", "dev")
 	o.w.shape.version++
 	plan, _, after = o.applied(t)
-	if text := changesOf(plan); !strings.Contains(text, "15 assignments change; none is added; none is removed") {
+	if text := changesOf(plan); !strings.Contains(text, "15 changed, 0 added, 0 removed") {
 		t.Errorf("the plan says %q", text)
 	}
 	if made := after.commits[branchOf{"one", "dev"}]; made != 3 {
@@ -329,7 +329,7 @@ func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 		shown := 0
 		for _, diagnostic := range said {
 			shown += strings.Count(diagnostic.Detail, "- t")
-			shown += 15 * strings.Count(diagnostic.Detail, "15 are removed")
+			shown += 15 * strings.Count(diagnostic.Detail, "15 removed")
 		}
 		if shown != 15 {
 			t.Errorf("%s: the plan lists %d folders that go: %s", name, shown, said)

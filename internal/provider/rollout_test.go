@@ -162,7 +162,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 		t.Errorf("nothing to do: %s", said(plan))
 	}
 	plan = r.run("2", "2 1 1")
-	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, "1 host, 1 assignment changes", "waits for clusters to be ready", "false"} {
+	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, "1 host; assignments: 1 changed, ", "waits for clusters to be ready", "false"} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}
@@ -251,7 +251,7 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	r.run("2", "2 2 1")
 	r.w.Lose(assignment)
 	plan := r.run("2", "2 2 1")
-	for _, want := range []string{"no assignment changes; none is added; none is removed; 3 in all", `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
+	for _, want := range []string{"assignments: 0 changed, 0 added, 0 removed, 3 in all", `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("without a state, the plan does not say %q: %s", want, said(plan))
 		}

@@ -32,6 +32,15 @@ func Counts(numbers []int, words ...string) []string {
 	return counts
 }
 
+// AllCounts are words with their numbers, those of which there is none too: "0 changed, 2 added, 1 removed".
+func AllCounts(numbers []int, words ...string) string {
+	counts := make([]string, len(numbers))
+	for i, number := range numbers {
+		counts[i] = fmt.Sprintf("%d %s", number, words[i])
+	}
+	return strings.Join(counts, ", ")
+}
+
 // Named is how many names an error lists.
 const Named = 10
 

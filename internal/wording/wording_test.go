@@ -14,6 +14,8 @@ func TestCountsAndListsReadAsSentences(t *testing.T) {
 		{wording.Count(0, "host", "hosts"), "0 hosts"},
 		{wording.Count(1, "host", "hosts"), "1 host"},
 		{wording.Count(2, "policy", "policies"), "2 policies"},
+		{strings.Join(wording.Counts([]int{0, 2, 1}, "changed", "added", "removed"), ", "), "2 added, 1 removed"},
+		{wording.AllCounts([]int{0, 2, 1}, "changed", "added", "removed"), "0 changed, 2 added, 1 removed"},
 		{wording.List(nil, 2), ""},
 		{wording.List([]string{"a", "b"}, 2), "a, b"},
 		{wording.List([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
