@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,15 +14,7 @@ import (
 // prints what it says.
 func TestNewcomersGetWhatTheStartPageShows(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are those of a shell")
-	}
-	_, section, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "docs", "index.md")), "\n## Five minutes\n")
-	section, _, found := strings.Cut(section, "\n## ")
-	if !found {
-		t.Fatal("the start page has no section of five minutes")
-	}
-	blocks := codeBlocks(section)
+	blocks := codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))
 	if len(blocks) < 4 || blocks[0].language != "terraform" {
 		t.Fatalf("the section has %d blocks, and begins with no configuration", len(blocks))
 	}
@@ -32,30 +25,118 @@ func TestNewcomersGetWhatTheStartPageShows(t *testing.T) {
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			programs, folder := t.TempDir(), t.TempDir()
-			if err := os.Symlink(tool, filepath.Join(programs, "terraform")); err != nil {
+			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"))
+			writeFile(t, filepath.Join(n.folder, "main.tf"), blocks[0].text)
+			n.play(t, blocks[1:])
+		})
+	}
+}
+
+// Who builds the provider from source, as the README and the start page say, has what the start page shows, also after a
+// second build.
+func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
+	t.Parallel()
+	section := sectionOf(t, filepath.Join("docs", "index.md"), "From source")
+	if sectionOf(t, "README.md", "From source") != section {
+		t.Error("the README says something else about building from source than the start page")
+	}
+	blocks := codeBlocks(section)
+	if len(blocks) != 3 {
+		t.Fatalf("the section has %d blocks", len(blocks))
+	}
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gocache, gomodcache, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+os.DevNull, "GOCACHE="+gocache, "GOMODCACHE="+gomodcache)
+			// In place of the clone there is this working copy.
+			if err := os.Symlink(root, filepath.Join(n.folder, "terraform-provider-flotilla")); err != nil {
 				t.Fatal(err)
 			}
-			writeFile(t, filepath.Join(folder, "main.tf"), blocks[0].text)
-			environment := append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1",
-				"TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"), "HOME="+t.TempDir(),
-				"GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=somebody@example.com", "GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=somebody@example.com")
-			for _, block := range blocks[1:] {
-				for _, command := range block.commands() {
-					shell := exec.CommandContext(t.Context(), "sh", "-c", command.line)
-					shell.Dir, shell.Env = folder, environment
-					printed, err := shell.CombinedOutput()
-					if err != nil {
-						t.Fatalf("%s: %s\n%s", command.line, err, printed)
-					}
-					if missing := command.missing(string(printed)); missing != "" {
-						t.Errorf("%s does not print %q where the start page says so, but\n%s", command.line, missing, printed)
-					}
-				}
+			n.play(t, []codeBlock{{"console", strings.Replace(blocks[0].text, "git clone ", "true ", 1)}})
+			writeFile(t, filepath.Join(n.folder, "main.tf"), codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))[0].text)
+			n.play(t, []codeBlock{{"console", "$ terraform init\n- Installing flotilla/flotilla v0.0.1...\n$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n"}})
+			installed, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "flotilla", "0.0.1", "*", "terraform-provider-flotilla"))
+			if err != nil || len(installed) != 2 {
+				t.Fatalf("installed are %q: %v", installed, err)
+			}
+			for _, program := range installed { // another build is another file
+				writeFile(t, program, readFile(t, program)+"\n")
+			}
+			n.play(t, blocks[1:2])
+			n.play(t, []codeBlock{{"console", "$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n"}})
+			n.play(t, blocks[2:])
+			if left, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "*")); err != nil || len(left) > 0 {
+				t.Errorf("%q are left: %v", left, err)
 			}
 		})
 	}
 }
+
+// sectionOf is the text below a heading of a page, whose path is that in the repository.
+func sectionOf(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, section, found := strings.Cut(readFile(t, filepath.Join("..", "..", page)), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", page, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// newcomer has an empty folder and a home, and types what a page says. The tool is called terraform there.
+type newcomer struct {
+	folder, home string
+	environment  []string
+}
+
+func newNewcomer(t *testing.T, tool string, environment ...string) newcomer {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are those of a shell")
+	}
+	n := newcomer{folder: t.TempDir(), home: t.TempDir()}
+	programs := t.TempDir()
+	if err := os.Symlink(tool, filepath.Join(programs, "terraform")); err != nil {
+		t.Fatal(err)
+	}
+	n.environment = append(append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1",
+		"HOME="+n.home, "GIT_AUTHOR_NAME=Kim", "GIT_AUTHOR_EMAIL=kim@example.com", "GIT_COMMITTER_NAME=Kim", "GIT_COMMITTER_EMAIL=kim@example.com"), environment...)
+	return n
+}
+
+// play runs the commands of blocks, and compares what they print with what the page says.
+func (n newcomer) play(t *testing.T, blocks []codeBlock) {
+	t.Helper()
+	for _, block := range blocks {
+		for _, command := range block.commands() {
+			shell := exec.CommandContext(t.Context(), "sh", "-c", command.line)
+			shell.Dir, shell.Env = n.folder, n.environment
+			printed, err := shell.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %s\n%s", command.line, err, printed)
+			}
+			if missing := command.missing(settled(string(printed))); missing != "" {
+				t.Errorf("%s does not print %q where the page says so, but\n%s", command.line, missing, printed)
+			}
+		}
+	}
+}
+
+// changing is what differs from run to run: ids of commits, and times.
+var changing = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
+
+func settled(printed string) string { return changing.ReplaceAllString(printed, "~") }
 
 // codeBlock is a fenced block of Markdown.
 type codeBlock struct{ language, text string }
@@ -98,7 +179,7 @@ func (b codeBlock) commands() (commands []command) {
 // missing is the first line that a command does not print after those before it; "..." stands for any lines.
 func (c command) missing(printed string) string {
 	for _, line := range c.printed {
-		if line == "..." {
+		if line = settled(line); line == "..." {
 			continue
 		}
 		_, rest, found := strings.Cut(printed, line)
