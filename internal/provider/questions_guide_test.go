@@ -1,0 +1,152 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each answer of the page "Questions at night", typed as it stands there:
+//
+//   - What a rollout waits for: here, and rollout/guide_internal_test.go (the table); rollout_guide_test.go and its
+//     neighbours (how it goes on).
+//   - Who removed a folder: here, data_source_history in data_source_test.go, source_test.go (the trailer Flotilla-Source).
+//   - One cluster: here; onboarding_guide_test.go and onboarding/remove_test.go (pruning, clusters that cannot be reached,
+//     clusters that the provider does not name).
+//   - Errors: here; troubleshooting/troubleshooting_test.go (a section for each title).
+func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join("templates", "guides", "questions-at-night.md")
+	mirrored, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newcomers := readFile(t, filepath.Join("..", "..", "examples", "newcomer", "main.tf"))
+	staged := requiredProviders + readFile(t, filepath.Join("..", "..", filepath.FromSlash(stagesExample)))
+	for name, tool := range oneTool(t) {
+		answer := func(t *testing.T, question string) (newcomer, []codeBlock) {
+			t.Helper()
+			return newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"), "TF_CLI_ARGS_apply=-auto-approve", "TF_CLI_ARGS_destroy=-auto-approve"),
+				codeBlocks(sectionOf(t, page, question))
+		}
+		configure := func(n newcomer, text string) { writeFile(t, filepath.Join(n.folder, "main.tf"), text) }
+		do := func(t *testing.T, n newcomer, lines ...string) {
+			t.Helper()
+			n.play(t, []codeBlock{{"console", "$ " + strings.Join(lines, "\n$ ") + "\n"}})
+		}
+		t.Run(name+"/rollout", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "Why does my rollout wait?")
+			configure(n, staged)
+			do(t, n, "terraform init", "terraform apply")
+			n.play(t, blocks)
+		})
+		t.Run(name+"/folder", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "Who removed this folder?")
+			configure(n, newcomers)
+			do(t, n, "terraform init", "terraform apply", "git clone --quiet --branch dev gitops.git work", "git -C work rm --quiet -r store/checkout-till",
+				"git -C work commit --quiet --message 'Tidy up'", "git -C work push --quiet")
+			n.play(t, blocks)
+		})
+		t.Run(name+"/cluster", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "How do I let one cluster go?")
+			cluster := &standInCluster{}
+			url, certificate := cluster.start(t)
+			configured := func(stores string) {
+				configure(n, requiredProviders+fmt.Sprintf(`
+locals {
+  stores = toset([%s])
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = "store" }]
+    clusters      = [for name in local.stores : { name = name, cluster_type = "store" }]
+    workloads = [{
+      name = "checkout", workspace = "shop"
+      deployment_targets = { till = { environment = "dev", manifests = { repo = "https://git.example.com/checkout", path = "till" } } }
+    }]
+    target_policies = [{ name = "tills", cluster_selector = {} }]
+  })
+}
+
+provider "flotilla" {
+  clusters = { for name in local.stores : name => { host = "%s/${name}", cluster_ca_certificate = %q, token = "x" } }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = "gitops.git", branch = "dev" }
+}
+
+resource "flotilla_agent" "store" {
+  for_each               = local.stores
+  cluster                = each.key
+  cluster_type           = "store"
+  gitops_repo            = { url = "https://git.example.com/gitops", branch = "dev" }
+  credentials_wo         = { token = "x" }
+  credentials_wo_version = 1
+}
+`, stores, url, certificate))
+			}
+			objects := func(name string) (number int) {
+				cluster.mu.Lock()
+				defer cluster.mu.Unlock()
+				for key := range cluster.objects {
+					if strings.HasPrefix(key, name+"/") && strings.Contains(key, "/kustomizations/") {
+						number++
+					}
+				}
+				return number
+			}
+			configured(`"store-17", "store-18"`)
+			do(t, n, "terraform init", "terraform apply")
+			if objects("store-17") == 0 {
+				t.Fatal("there is no agent")
+			}
+			n.play(t, blocks[:1])
+			if objects("store-17") != 0 || objects("store-18") == 0 {
+				t.Errorf("%d objects are on the cluster, %d on the other", objects("store-17"), objects("store-18"))
+			}
+			configured(`"store-18"`)
+			n.play(t, blocks[1:])
+			do(t, n, "terraform apply")
+			n.play(t, []codeBlock{{"console", "$ terraform plan\n...\nNo changes.\n"}})
+			if objects("store-18") == 0 {
+				t.Error("the other cluster has no agent any more")
+			}
+		})
+		t.Run(name+"/error", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "What does this error want?")
+			configure(n, newcomers)
+			do(t, n, "terraform init")
+			for i, mistake := range []string{`branch = "dev" }`, "config_containers = ["} {
+				wrong := map[int]string{0: `brnch = "dev" }`, 1: "config_container = ["}[i]
+				configure(n, strings.Replace(newcomers, mistake, wrong, 1))
+				blocks[i].text = strings.Replace(blocks[i].text, "terraform validate", "! terraform validate", 1)
+				n.play(t, blocks[i:i+1])
+			}
+		})
+	}
+}
+
+// The start page leads to each answer with one click, before anything else.
+func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
+	t.Parallel()
+	pages := documentation(t)
+	beginning, _, _ := strings.Cut(pages["docs/index.md"], "\n## Five minutes\n")
+	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages["docs/guides/questions-at-night.md"], ""), -1)[1:]
+	if len(questions) != 4 {
+		t.Errorf("%d questions", len(questions))
+	}
+	for _, question := range questions {
+		anchor := strings.ReplaceAll(slugPattern.ReplaceAllString(strings.ToLower(question[1]), ""), " ", "-")
+		if link := "[" + question[1] + "](guides/questions-at-night.md#" + anchor + ")"; !strings.Contains(beginning, link) {
+			t.Errorf("the start page does not begin with %s", link)
+		}
+	}
+}

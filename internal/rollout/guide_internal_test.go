@@ -1,0 +1,24 @@
+package rollout
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The page "Questions at night" says of everything that a rollout can wait for how it goes on.
+func TestThePageOfQuestionsHasAllThatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../templates/guides/questions-at-night.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, why := range whatIsWaitedFor {
+		if !strings.Contains(string(page), "\n| `"+why+"` | ") {
+			t.Errorf("the table has no row of %q", why)
+		}
+	}
+	if rows := strings.Count(string(page), "\n| `"); rows != len(whatIsWaitedFor) {
+		t.Errorf("the table has %d rows, and %d things are waited for", rows, len(whatIsWaitedFor))
+	}
+}
