@@ -1,0 +1,15 @@
+package kube
+
+import "testing"
+
+// An answer gives a token with its end, or an error.
+func FuzzToken(f *testing.F) {
+	f.Add(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"t","expirationTimestamp":"2026-01-01T00:00:00Z"}}`)
+	f.Add(`{"kind":"TokenRequest","status":{"token":5}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := readToken([]byte(text))
+		if (err == nil) == (token.Text == "" || token.Expires.IsZero()) {
+			t.Errorf("of %q it is %v, %v", text, token, err)
+		}
+	})
+}
