@@ -20,6 +20,7 @@ const (
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
+	Look: &argoLook,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
@@ -44,6 +45,7 @@ var argocd = Reconciler{
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2, NoSecretValues: argoNoValues,
+	Look: &argoLook,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Registers:  "argocd.argoproj.io/secret-type=cluster",
@@ -53,6 +55,9 @@ var argocdHub = Reconciler{
 		return "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
 	},
 }
+
+// argoLook has a branch resolved again: a normal refresh does not believe what Argo CD remembers of it.
+var argoLook = Look{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
 
 var argoKinds = []Kind{
 	{

@@ -16,6 +16,7 @@ const (
 var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla", Namespace: "config-management-system",
 	Reserved:  []string{"config-management-monitoring", "resource-group-system"},
+	NoLook:    "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
 	NoSOPS:    "Config Sync decrypts nothing",
 	NoObjects: noObjects,
 	// A label has the name behind "config-management-system_".

@@ -13,6 +13,8 @@ var fleet = Reconciler{
 		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
 		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 	},
+	NoLook: "Rancher Fleet looks when its polling interval has passed, or when the Git host tells its webhook of a push: forceSyncGeneration only deploys again what it has " +
+		"read. Set up the webhook at the Git host, or a shorter interval of flotilla_agent",
 	NoSOPS:    "Rancher Fleet decrypts nothing",
 	NoObjects: noObjects,
 	Unordered: func(own, _ Manifests, _ bool) string {

@@ -24,6 +24,8 @@ var flux = Reconciler{
 	Deploys: []string{"Kustomization", "HelmRelease"}, Repository: AgentName, NoVariable: noVariable, NoFolder: noFolderFlux,
 	// The label is read by Flux 2.7 and later. Earlier versions look at the Secret when they look at the HelmRelease.
 	SecretValues: &SecretValues{Namespace: "flux-system", Labels: map[string]string{"reconcile.fluxcd.io/watch": "Enabled"}},
+	// Kustomizations watch their source: what it has got reaches them at once.
+	Look: &Look{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
 		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},

@@ -61,6 +61,9 @@ type Reconciler struct {
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
 	// whether both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
+	// Look is how it is asked to look at a branch now; nil where NoLook says why it cannot be asked, and what helps.
+	Look   *Look
+	NoLook string
 	// Agent is what is known of its agent.
 	Agent Agent
 	// Decisive are fields that others may add to the objects of an agent.
