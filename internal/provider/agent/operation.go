@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -74,19 +72,16 @@ func (o *operation) targetPath() path.Path {
 // access says whether the target can be asked: not where it is not known yet how, nor where the provider's clusters do
 // not have it.
 func (o *operation) access() (waits, missing bool) {
-	settings, name := o.clusters(), o.targetName()
-	if _, isUnknown := o.target(); settings == nil || settings.Unknown || isUnknown.IsUnknown() || settings.Waiting[name] {
+	settings := o.clusters()
+	if _, name := o.target(); settings == nil || name.IsUnknown() {
 		return true, false
 	}
-	_, known := settings.Known[name]
-	return false, !known
+	return settings.Access(o.targetName())
 }
 
 // addMissing reports that the provider does not have a cluster.
 func (o *operation) addMissing() {
-	known := slices.Sorted(maps.Keys(o.clusters().Known))
-	o.diagnostics.AddAttributeError(o.targetPath(), "Provider does not know this cluster", fmt.Sprintf(
-		"The provider's clusters has no entry %q%s", o.targetName(), cmp.Or(fleet.DidYouMean(o.targetName(), known), ".")))
+	o.clusters().AddMissing(o.targetPath(), o.targetName(), o.diagnostics)
 }
 
 // plan sets the computed attributes.

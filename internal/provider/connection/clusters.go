@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,6 +147,22 @@ func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
 	}
 	o.Finish()
 	return cluster, unknown
+}
+
+// Access says whether a cluster can be asked: it waits where it is not known yet how, and it is missing where clusters has no
+// entry of its name.
+func (s *Clusters) Access(name string) (waits, missing bool) {
+	if s.Unknown || s.Waiting[name] {
+		return true, false
+	}
+	_, known := s.Known[name]
+	return false, !known
+}
+
+// AddMissing reports at an attribute that clusters has no entry of a name.
+func (s *Clusters) AddMissing(at path.Path, name string, diagnostics *diag.Diagnostics) {
+	diagnostics.AddAttributeError(at, "Provider does not know this cluster", fmt.Sprintf(
+		"The provider's clusters has no entry %q%s", name, cmp.Or(fleet.DidYouMean(name, slices.Sorted(maps.Keys(s.Known))), ".")))
 }
 
 // WarnOfUnverified says which clusters are trusted whoever they are.
