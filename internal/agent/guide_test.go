@@ -55,3 +55,55 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 		}
 	}
 }
+
+// The guide has a command that asks each agent to look now, as the action flotilla_reconcile does: of the same objects, by the
+// same annotation. Of those that cannot be asked it says why.
+func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../templates/guides/onboarding-clusters.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := regexp.MustCompile(`(?m)^\$ kubectl --namespace (\S+) annotate --overwrite (\S+)( --all)? ([^=\s]+)=(.+)$`)
+	commands := form.FindAllStringSubmatch(string(text), -1)
+	used := map[string]bool{}
+	for _, name := range reconciler.Agents() {
+		by := reconciler.Named(name)
+		if by.Look == nil {
+			if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "- "+by.NoLook+".") {
+				t.Errorf("the guide does not say that %s", by.NoLook)
+			}
+			continue
+		}
+		settings := small(name)
+		if by.OnHub() {
+			settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
+		}
+		asked := 0
+		for _, object := range rendered(t, settings) {
+			if !by.Look.Reads(object.Unstructured, settings.Repository) {
+				continue
+			}
+			asked++
+			found := false
+			for _, command := range commands {
+				namespace, target, all, annotation, value := command[1], command[2], command[3] != "", command[4], command[5]
+				of := reconciler.KindNamed(by.Look.Kind)
+				named := target == strings.ToLower(of.Kind)+"/"+object.GetName() || all && target == of.Resource
+				valued := by.Look.Value == value || by.Look.Value == "" && value == `"$(date +%s)"`
+				if namespace == object.GetNamespace() && named && valued && annotation == by.Look.Annotation {
+					found, used[command[0]] = true, true
+				}
+			}
+			if !found {
+				t.Errorf("%s: no command asks %s", name, object.ID())
+			}
+		}
+		if asked == 0 {
+			t.Errorf("%s: nothing that is put onto a cluster would be asked", name)
+		}
+	}
+	if len(used) != len(commands) || len(used) == 0 {
+		t.Errorf("of %d commands, %d do what the action does", len(commands), len(used))
+	}
+}

@@ -39,7 +39,13 @@ var standInKinds = map[string][]struct{ resource, kind string }{
 func (s *standInCluster) start(t testing.TB) (url, certificate string) {
 	t.Helper()
 	s.objects = map[string]map[string]any{}
-	server := httptest.NewUnstartedServer(s)
+	return serveTLS(t, s)
+}
+
+// serveTLS serves what stands in for an API server; the certificate is PEM.
+func serveTLS(t testing.TB, handler http.Handler) (url, certificate string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)

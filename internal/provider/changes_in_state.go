@@ -29,14 +29,14 @@ func (s *server) UpgradeResourceState(
 			}
 		}
 	}
-	return s.ProviderServer.UpgradeResourceState(ctx, req)
+	return s.Server.UpgradeResourceState(ctx, req)
 }
 
 // ReadResource writes numbers as text. Terraform compares a refreshed object with that of the state by how it has read
 // their numbers, and finds 1 from a provider and 1 from a state different: each `plan -refresh-only -detailed-exitcode`
 // would be 2, without a change that it could show (github.com/hashicorp/terraform/issues/36403).
 func (s *server) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	resp, err := s.ProviderServer.ReadResource(ctx, req)
+	resp, err := s.Server.ReadResource(ctx, req)
 	if err == nil && resp.NewState != nil {
 		if message, err := wire.NumbersAsText(resp.NewState.MsgPack); err == nil {
 			resp.NewState = &tfprotov6.DynamicValue{MsgPack: message}

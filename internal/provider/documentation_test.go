@@ -18,7 +18,7 @@ var (
 	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)">`)
 	codePattern    = regexp.MustCompile("(?ms)^```.*?^```$")
-	// objectPattern is a resource or data source, functionPattern a function.
+	// objectPattern is a resource, data source, ephemeral resource or action, functionPattern a function.
 	objectPattern   = regexp.MustCompile(`\bflotilla_([a-z_]*[a-z])\b`)
 	functionPattern = regexp.MustCompile(`provider::flotilla::([a-z_]*[a-z])\b`)
 	// slugPattern is what GitHub and the registry leave out of the anchor of a heading.
@@ -97,7 +97,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 	}
 }
 
-// A page names only resources, data sources and functions that have a page of their own, and metrics that are there.
+// A page names only resources, data sources, ephemeral resources, actions and functions that have a page of their own, and metrics that are there.
 func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
@@ -110,7 +110,8 @@ func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
 			continue
 		}
 		for _, match := range objectPattern.FindAllStringSubmatch(text, -1) {
-			if !measured["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" {
+			if !measured["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" &&
+				pages["docs/ephemeral-resources/"+match[1]+".md"] == "" && pages["docs/actions/"+match[1]+".md"] == "" {
 				t.Errorf("%s: there is no flotilla_%s", name, match[1])
 			}
 		}

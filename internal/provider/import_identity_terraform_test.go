@@ -3,6 +3,7 @@ package provider_test
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,10 +15,11 @@ func TestIdentitiesAreImportedByTerraform(t *testing.T) {
 	byAcceptance(t)
 	repo := bareRepository(t)
 	configuration := map[string]string{"main.tf": small{path: "clusters"}.config(repo), "required_providers.tf": requiredProviders}
-	first := newWorkdir(t, allTools(t)["terraform"], configuration)
-	if !hasIdentities(t, first) {
+	tool := allTools(t)["terraform"]
+	if !isTerraform(t, tool, 12) {
 		t.Skip("Terraform before 1.12, and any other tool, has no identities")
 	}
+	first := newWorkdir(t, tool, configuration)
 	first.run("apply", "-auto-approve", "-input=false")
 	commits := repo.commits(t, "dev")
 
@@ -27,7 +29,7 @@ import {
   identity = { url = %q, branch = "dev", path = "clusters", name = "dev" }
 }
 `, assignment, repo.url)
-	second := newWorkdir(t, allTools(t)["terraform"], configuration)
+	second := newWorkdir(t, tool, configuration)
 	imported := false
 	for _, change := range second.plan().ResourceChanges {
 		imported = imported || change.Address == assignment && change.Change.Importing != nil && change.Change.Actions.NoOp()
@@ -41,20 +43,29 @@ import {
 	}
 }
 
-// hasIdentities says whether the tool is Terraform 1.12 or later.
-func hasIdentities(t *testing.T, w workdir) bool {
+// isTerraform says whether a tool is Terraform 1.<minor> or later.
+func isTerraform(t *testing.T, tool string, minor int) bool {
 	t.Helper()
-	if !strings.HasPrefix(w.run("version"), "Terraform") {
-		return false
-	}
+	command := exec.CommandContext(t.Context(), tool, "version", "-json")
+	command.Dir = t.TempDir()
+	text, err := command.Output()
 	var version struct {
 		Terraform string `json:"terraform_version"`
 	}
-	if err := json.Unmarshal([]byte(w.run("version", "-json")), &version); err != nil {
-		t.Fatal(err)
+	if err != nil || json.Unmarshal(text, &version) != nil {
+		t.Fatalf("%s says no version: %v", tool, err)
 	}
 	major, rest, _ := strings.Cut(version.Terraform, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	number, err := strconv.Atoi(minor)
-	return err == nil && (major != "1" || number >= 12)
+	second, _, _ := strings.Cut(rest, ".")
+	number, err := strconv.Atoi(second)
+	return err == nil && !isTofu(t, tool) && (major != "1" || number >= minor)
+}
+
+func isTofu(t *testing.T, tool string) bool {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), tool, "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.HasPrefix(string(text), "Terraform")
 }

@@ -22,9 +22,11 @@ import (
 )
 
 var (
-	_ provider.Provider                   = &flotilla{}
-	_ provider.ProviderWithFunctions      = &flotilla{}
-	_ provider.ProviderWithValidateConfig = &flotilla{}
+	_ provider.Provider                       = &flotilla{}
+	_ provider.ProviderWithActions            = &flotilla{}
+	_ provider.ProviderWithEphemeralResources = &flotilla{}
+	_ provider.ProviderWithFunctions          = &flotilla{}
+	_ provider.ProviderWithValidateConfig     = &flotilla{}
 )
 
 // New returns a constructor of the provider. version is that of the release, "dev" for a local build.
@@ -124,7 +126,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
-	resp.ResourceData, resp.DataSourceData = c, c
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = c, c, c, c
 }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.

@@ -3,7 +3,9 @@ package provider
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clustertoken"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/commitstatus"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
@@ -24,6 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/measurements"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reconcile"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repositoryfiles"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/scheduling"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
@@ -69,6 +73,16 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 		repositoryfiles.New,
 		scheduling.New,
 	}
+}
+
+// Actions lists the constructors of all actions.
+func (p *flotilla) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{reconcile.New}
+}
+
+// EphemeralResources lists the constructors of all ephemeral resources.
+func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{clustertoken.New}
 }
 
 // Functions lists the constructors of all functions.

@@ -236,6 +236,98 @@ func (w *Workspace) readData(ctx context.Context, configuration Configuration, t
 	return values, said
 }
 
+// OpenEphemeral opens an ephemeral resource whose configuration is known, as a plan and an apply do. An attribute that the
+// provider does not know yet is Unknown.
+func (w *Workspace) OpenEphemeral(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+	p, said := w.begin(ctx, configuration, false)
+	if said.Err() != nil {
+		return nil, said
+	}
+	address := "ephemeral." + typeName
+	schema, problems := schemaOf(p.schema.EphemeralResourceSchemas, "ephemeral resource", typeName)
+	if problems != nil {
+		return nil, problems
+	}
+	config, problems := p.decode(ctx, schema.Block, attributes)
+	if len(problems) > 0 {
+		return nil, append(said, problems.at(address)...)
+	}
+	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	validated, err := p.server.ValidateEphemeralResourceConfig(ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil || !config.IsFullyKnown() {
+		return nil, said
+	}
+	opened, err := p.server.OpenEphemeralResource(ctx, &tfprotov6.OpenEphemeralResourceRequest{TypeName: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, opened.Diagnostics)...); said.Err() != nil {
+		return nil, said
+	}
+	result, err := opened.Result.Unmarshal(schema.ValueType())
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	values, _ := fromValue(result).(map[string]any)
+	return values, said
+}
+
+// Invoke invokes an action whose configuration is known, as `terraform apply -invoke` does, and returns what it said while it ran. One
+// whose configuration is not known is only validated and planned.
+func (w *Workspace) Invoke(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (progress []string, said Diagnostics) {
+	p, said := w.begin(ctx, configuration, false)
+	if said.Err() != nil {
+		return nil, said
+	}
+	address := "action." + typeName
+	action, found := p.schema.ActionSchemas[typeName]
+	server, serves := p.server.(tfprotov6.ActionServer)
+	if !found || !serves {
+		return nil, append(said, core(address, "Invalid action type", "The provider does not support it.")...)
+	}
+	config, problems := p.decode(ctx, action.Schema.Block, attributes)
+	if len(problems) > 0 {
+		return nil, append(said, problems.at(address)...)
+	}
+	value, err := tfprotov6.NewDynamicValue(action.Schema.ValueType(), config)
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	validated, err := server.ValidateActionConfig(ctx, &tfprotov6.ValidateActionConfigRequest{ActionType: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil {
+		return nil, said
+	}
+	planned, err := server.PlanAction(ctx, &tfprotov6.PlanActionRequest{ActionType: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, planned.Diagnostics)...); said.Err() != nil || !config.IsFullyKnown() {
+		return nil, said
+	}
+	invoked, err := server.InvokeAction(ctx, &tfprotov6.InvokeActionRequest{ActionType: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	for event := range invoked.Events {
+		switch event := event.Type.(type) {
+		case tfprotov6.ProgressInvokeActionEventType:
+			progress = append(progress, event.Message)
+		case tfprotov6.CompletedInvokeActionEventType:
+			said = append(said, fromProtocol(address, event.Diagnostics)...)
+		}
+	}
+	return progress, said
+}
+
 // read reads the data sources that a configuration uses. An apply takes what its plan has read. A destroy that does not refresh
 // reads none.
 func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {

@@ -43,13 +43,24 @@ func anchor(title string) string {
 	return strings.ReplaceAll(strings.ToLower(title), " ", "-")
 }
 
-// Explain passes calls on to a server, and adds the sections of the guide to the diagnostics that it returns.
-func Explain(server tfprotov6.ProviderServer) tfprotov6.ProviderServer { return explaining{server} }
+// Server is a server with all that Terraform may call. What the protocol has got since its first version is in interfaces of
+// their own: terraform-plugin-go answers for a server without them that it has none of it.
+type Server interface {
+	tfprotov6.ProviderServer
+	tfprotov6.ActionServer
+}
 
-type explaining struct{ tfprotov6.ProviderServer }
+// Explain passes calls on to a server of the plugin framework, which is a [Server], and adds the sections of the guide to the
+// diagnostics that it returns.
+func Explain(server tfprotov6.ProviderServer) Server {
+	framework, _ := server.(Server)
+	return explaining{framework}
+}
+
+type explaining struct{ Server }
 
 func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	resp, err := s.ProviderServer.ValidateProviderConfig(ctx, req)
+	resp, err := s.Server.ValidateProviderConfig(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -57,7 +68,7 @@ func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.V
 }
 
 func (s explaining) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
-	resp, err := s.ProviderServer.ConfigureProvider(ctx, req)
+	resp, err := s.Server.ConfigureProvider(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -65,7 +76,7 @@ func (s explaining) ConfigureProvider(ctx context.Context, req *tfprotov6.Config
 }
 
 func (s explaining) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	resp, err := s.ProviderServer.ValidateResourceConfig(ctx, req)
+	resp, err := s.Server.ValidateResourceConfig(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -73,7 +84,7 @@ func (s explaining) ValidateResourceConfig(ctx context.Context, req *tfprotov6.V
 }
 
 func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	resp, err := s.ProviderServer.ReadResource(ctx, req)
+	resp, err := s.Server.ReadResource(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -81,7 +92,7 @@ func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourc
 }
 
 func (s explaining) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	resp, err := s.ProviderServer.PlanResourceChange(ctx, req)
+	resp, err := s.Server.PlanResourceChange(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -89,7 +100,7 @@ func (s explaining) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanR
 }
 
 func (s explaining) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	resp, err := s.ProviderServer.ApplyResourceChange(ctx, req)
+	resp, err := s.Server.ApplyResourceChange(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -97,7 +108,7 @@ func (s explaining) ApplyResourceChange(ctx context.Context, req *tfprotov6.Appl
 }
 
 func (s explaining) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	resp, err := s.ProviderServer.ImportResourceState(ctx, req)
+	resp, err := s.Server.ImportResourceState(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -107,7 +118,7 @@ func (s explaining) ImportResourceState(ctx context.Context, req *tfprotov6.Impo
 func (s explaining) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	resp, err := s.ProviderServer.ValidateDataResourceConfig(ctx, req)
+	resp, err := s.Server.ValidateDataResourceConfig(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
@@ -115,9 +126,62 @@ func (s explaining) ValidateDataResourceConfig(
 }
 
 func (s explaining) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	resp, err := s.ProviderServer.ReadDataSource(ctx, req)
+	resp, err := s.Server.ReadDataSource(ctx, req)
 	if resp != nil {
 		explained(resp.Diagnostics)
 	}
 	return resp, err
+}
+
+func (s explaining) ValidateEphemeralResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
+) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	resp, err := s.Server.ValidateEphemeralResourceConfig(ctx, req)
+	if resp != nil {
+		explained(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+func (s explaining) OpenEphemeralResource(
+	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
+) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	resp, err := s.Server.OpenEphemeralResource(ctx, req)
+	if resp != nil {
+		explained(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+func (s explaining) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+	resp, err := s.Server.ValidateActionConfig(ctx, req)
+	if resp != nil {
+		explained(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+func (s explaining) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
+	resp, err := s.Server.PlanAction(ctx, req)
+	if resp != nil {
+		explained(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+	resp, err := s.Server.InvokeAction(ctx, req)
+	if err != nil || resp == nil || resp.Events == nil {
+		return resp, err
+	}
+	return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
+		for event := range resp.Events {
+			if completed, isCompleted := event.Type.(tfprotov6.CompletedInvokeActionEventType); isCompleted {
+				explained(completed.Diagnostics)
+			}
+			if !yield(event) {
+				return
+			}
+		}
+	}}, nil
 }

@@ -1,0 +1,149 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const clusterToken = "flotilla_cluster_token"
+
+// standInTokens is an API server that gives tokens of one account, and counts them.
+type standInTokens struct{ requested []string }
+
+func (s *standInTokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path != "/api/v1/namespaces/flux-system/serviceaccounts/reader/token" || r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","code":404,"details":{"name":"x","kind":"serviceaccounts"}}`)
+		return
+	}
+	var body struct{ Spec map[string]any }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.requested = append(s.requested, fmt.Sprint(body.Spec))
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, `{"kind":"TokenRequest","status":{"token":"t-%d","expirationTimestamp":"2026-01-31T18:00:00Z"}}`, len(s.requested))
+}
+
+func TestATokenIsRequestedEachTime(t *testing.T) {
+	t.Parallel()
+	tokens := &standInTokens{}
+	host, certificate := serveTLS(t, tokens)
+	w := providertest.New(startProvider)
+	at := func(cluster any) providertest.Configuration { return onCluster(cluster, nil) }
+	there := map[string]any{"host": host, "cluster_ca_certificate": certificate, "token": "canary-t0ken-4713"}
+	wanted := func(further map[string]any) map[string]any {
+		attributes := map[string]any{"cluster": "edge-1", "namespace": "flux-system", "service_account": "reader"}
+		for name, value := range further {
+			attributes[name] = value
+		}
+		return attributes
+	}
+	for i, further := range []map[string]any{nil, {"duration": "30m", "audiences": []any{"vault"}}} {
+		opened, said := w.OpenEphemeral(t.Context(), at(there), clusterToken, wanted(further))
+		if len(said) > 0 || opened["token"] != fmt.Sprintf("t-%d", i+1) || opened["expires_at"] != "2026-01-31T18:00:00Z" {
+			t.Errorf("with %v it is %v, and said is %s", further, opened, said)
+		}
+	}
+	if want := []string{"map[expirationSeconds:3600]", "map[audiences:[vault] expirationSeconds:1800]"}; !slices.Equal(tokens.requested, want) {
+		t.Errorf("%q is requested, want %q", tokens.requested, want)
+	}
+
+	// A cluster that is not known yet gives none yet, and that is no error.
+	opened, said := w.OpenEphemeral(t.Context(), at(map[string]any{"host": providertest.Unknown{}}), clusterToken, wanted(nil))
+	if len(said) > 0 || opened["token"] != (providertest.Unknown{}) || opened["expires_at"] != (providertest.Unknown{}) || opened["cluster"] != "edge-1" {
+		t.Errorf("of a cluster that is not known yet it is %v, and said is %s", opened, said)
+	}
+
+	for _, c := range []struct {
+		cluster       any
+		further       map[string]any
+		summary, at   string
+		detail, never string
+	}{
+		{nil, nil, "Provider does not know this cluster", "cluster", `The provider's clusters has no entry "edge-1".`, ""},
+		{map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4713"}, nil, "Cluster cannot be reached", "cluster", `Cluster "edge-1": the API server cannot be reached`, "canary"},
+		{there, map[string]any{"service_account": "gone"}, "Cluster gives no token", "service_account", `Cluster "edge-1": the API server has no service account flux-system/gone.`, "canary"},
+		{there, map[string]any{"cluster": ""}, "Invalid cluster", "cluster", "Cluster is empty", ""},
+		{there, map[string]any{"namespace": "Flux"}, "Invalid namespace", "namespace", `"Flux" is not a DNS label`, ""},
+		{there, map[string]any{"service_account": "a/b"}, "Invalid service_account", "service_account", `"a/b" is not a DNS subdomain`, ""},
+		{there, map[string]any{"audiences": []any{"a", ""}}, "Invalid audiences", "audiences", "An audience is empty.", ""},
+		{there, map[string]any{"duration": "5m"}, "Invalid duration", "duration", `"5m" is less than ten minutes`, ""},
+		{there, map[string]any{"duration": "an hour"}, "Invalid duration", "duration", `"an hour" is not a duration`, ""},
+	} {
+		_, said := w.OpenEphemeral(t.Context(), at(c.cluster), clusterToken, wanted(c.further))
+		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) ||
+			c.never != "" && strings.Contains(said.String(), c.never) {
+			t.Errorf("with %v it is said %s; want %s at %s: %s", c.further, said, c.summary, c.at, c.detail)
+		}
+	}
+	// All mistakes are found at once, and while something is not known yet.
+	_, said = w.OpenEphemeral(t.Context(), at(there), clusterToken, map[string]any{
+		"cluster": providertest.Unknown{}, "namespace": "Flux", "service_account": "a/b", "duration": "5m",
+	})
+	if !said.Has("Invalid namespace") || !said.Has("Invalid service_account") || !said.Has("Invalid duration") {
+		t.Errorf("of three mistakes it is said %s", said)
+	}
+}
+
+// The example does what it says with both tools: the token signs in, and no plan and no state has it. `make matrix` has it.
+func TestATokenIsInNoState(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	server := kubetest.Start(t, kubetest.Options{})
+	server.Apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: flux-system}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: fleet-reader, namespace: flux-system}
+`)
+	kubeconfig := filepath.Join(t.TempDir(), "edge-1.kubeconfig")
+	writeFile(t, kubeconfig, server.Kubeconfig())
+	read := "file(" + strconv.Quote(filepath.ToSlash(kubeconfig)) + ")"
+	example := requiredProviders + kubeconfigPattern.ReplaceAllLiteralString(
+		readFile(t, filepath.Join("..", "..", "examples", "ephemeral-resources", clusterToken, "ephemeral-resource.tf")), read)
+	for name, tool := range tools(t) {
+		w := newWorkdir(t, tool, map[string]string{"main.tf": example})
+		w.run("plan", "-input=false", "-out=plan.out")
+		w.run("apply", "-input=false", "plan.out")
+		var message string
+		if err := json.Unmarshal([]byte(w.run("output", "-json", "edge_1")), &message); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(message, "lack the right to list nodes") { // which the account has not, and the kubeconfig has
+			t.Errorf("%s: the cluster was asked by another one: %s", name, message)
+		}
+		for file, text := range map[string]string{"the state": readFile(t, filepath.Join(w.path, "terraform.tfstate")), "the plan": w.run("show", "-json", "plan.out")} {
+			if strings.Contains(text, "eyJ") { // as all tokens of Kubernetes begin
+				t.Errorf("%s: %s has the token", name, file)
+			}
+		}
+
+		// A cluster that this apply makes is no error at plan.
+		created := strings.Replace(example, "edge-1 = { kubeconfig = "+read+" }", "edge-1 = { kubeconfig = terraform_data.cluster.output }", 1) +
+			"\nresource \"terraform_data\" \"cluster\" {\n  input = " + read + "\n}\n"
+		if created == example {
+			t.Fatal("the example reaches the cluster otherwise")
+		}
+		w = newWorkdir(t, tool, map[string]string{"main.tf": created})
+		w.run("apply", "-input=false", "-auto-approve")
+		if text, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate")); err != nil || strings.Contains(string(text), "eyJ") {
+			t.Errorf("%s: the state has the token: %v", name, err)
+		}
+	}
+}

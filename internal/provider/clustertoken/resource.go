@@ -1,0 +1,191 @@
+// Package clustertoken is the ephemeral resource flotilla_cluster_token: a token of a service account of a cluster, in no
+// plan and no state.
+package clustertoken
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+var (
+	_ ephemeral.EphemeralResourceWithConfigure      = &served{}
+	_ ephemeral.EphemeralResourceWithValidateConfig = &served{}
+)
+
+const (
+	defaultDuration = time.Hour
+	// shortest is what API servers give at least.
+	shortest = 10 * time.Minute
+)
+
+// New returns the ephemeral resource.
+func New() ephemeral.EphemeralResource { return &served{} }
+
+type served struct{ connection *connection.Connection }
+
+type model struct {
+	Cluster        types.String `tfsdk:"cluster"`
+	Namespace      types.String `tfsdk:"namespace"`
+	ServiceAccount types.String `tfsdk:"service_account"`
+	Audiences      types.List   `tfsdk:"audiences"`
+	Duration       types.String `tfsdk:"duration"`
+	Token          types.String `tfsdk:"token"`
+	ExpiresAt      types.String `tfsdk:"expires_at"`
+}
+
+// Metadata names it.
+func (s *served) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_cluster_token"
+}
+
+// Schema is the definition.
+func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan and each apply requests another one, " +
+			"through the provider's `clusters`, whose credentials need the permission to `create` `serviceaccounts/token`. It is for what works on one cluster with no more " +
+			"rights than the account has, such as a provider block of its own.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Name of the cluster, or of a hub: an entry of the provider's `clusters`.",
+			},
+			"namespace": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Namespace of the service account.",
+			},
+			"service_account": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Name of the service account, such as that of an agent. It has to be there already.",
+			},
+			"audiences": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "For whom the token is. Default: the API server of the cluster.",
+			},
+			"duration": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "How long it is valid, a duration of ten minutes or more, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`.",
+			},
+			"token": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: "The token. It is not known before the cluster is.",
+			},
+			"expires_at": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "When it ends, as the API server says, in RFC 3339.",
+			},
+		},
+	}
+}
+
+// Configure takes over the provider's connection.
+func (s *served) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ *ephemeral.ConfigureResponse) {
+	s.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// ValidateConfig checks what needs no cluster.
+func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
+	m := &model{}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
+		m.wanted(&resp.Diagnostics)
+	}
+}
+
+// Open requests the token.
+func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
+	m := &model{}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {
+		return
+	}
+	wanted, name := m.wanted(&resp.Diagnostics), m.Cluster.ValueString()
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	clusters := &s.connection.Clusters
+	waits, missing := clusters.Access(name)
+	switch {
+	case missing:
+		clusters.AddMissing(path.Root("cluster"), name, &resp.Diagnostics)
+		return
+	case waits:
+		m.Token, m.ExpiresAt = types.StringUnknown(), types.StringUnknown()
+	default:
+		token, err := s.request(ctx, name, wanted)
+		if err != nil {
+			addError(name, err, &resp.Diagnostics)
+			return
+		}
+		m.Token, m.ExpiresAt = types.StringValue(token.Text), tfvalue.Time(token.Expires)
+	}
+	resp.Diagnostics.Append(resp.Result.Set(ctx, m)...)
+}
+
+// wanted is what is to be requested. Of what is not known yet, only the rest is checked.
+func (m *model) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
+	report := func(attribute, problem string) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(problem))
+	}
+	wanted := kube.TokenRequest{Namespace: m.Namespace.ValueString(), ServiceAccount: m.ServiceAccount.ValueString(), Duration: defaultDuration}
+	if m.Cluster.ValueString() == "" && !m.Cluster.IsUnknown() {
+		report("cluster", "cluster is empty: it is the name of an entry of the provider's clusters")
+	}
+	if problem := fleet.CheckLabelName(wanted.Namespace); problem != "" && !m.Namespace.IsUnknown() {
+		report("namespace", fmt.Sprintf("%q %s", wanted.Namespace, problem))
+	}
+	if problem := fleet.CheckSubdomainName(wanted.ServiceAccount); problem != "" && !m.ServiceAccount.IsUnknown() {
+		report("service_account", fmt.Sprintf("%q %s", wanted.ServiceAccount, problem))
+	}
+	for _, audience := range m.Audiences.Elements() {
+		text, isText := audience.(types.String)
+		if isText && !text.IsUnknown() && text.ValueString() == "" {
+			report("audiences", "an audience is empty")
+			break
+		}
+		wanted.Audiences = append(wanted.Audiences, text.ValueString())
+	}
+	if m.Duration.IsNull() || m.Duration.IsUnknown() {
+		return wanted
+	}
+	duration, problem := fleet.ParseDuration(m.Duration.ValueString(), math.MaxInt64)
+	if problem == "" && duration < shortest {
+		problem = fmt.Sprintf("%q is less than ten minutes, the shortest that API servers give", m.Duration.ValueString())
+	}
+	if problem != "" {
+		report("duration", problem)
+	}
+	wanted.Duration = duration
+	return wanted
+}
+
+func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequest) (kube.Token, error) {
+	answer := kube.Ask(ctx, map[string]kube.Cluster{name: s.connection.Clusters.Known[name]}, kube.Options{UserAgent: connection.UserAgent(s.connection.Release)},
+		func(ctx context.Context, _ string, client *kube.Client) (kube.Token, error) {
+			return client.RequestToken(ctx, wanted)
+		})[name]
+	return answer.Value, answer.Err
+}
+
+// addError reports why a cluster gives no token.
+func addError(name string, err error, diagnostics *diag.Diagnostics) {
+	text := fmt.Sprintf("Cluster %q: %s.", name, err)
+	switch kube.ReasonOf(err) {
+	case kube.ReasonRefused:
+		diagnostics.AddAttributeError(path.Root("service_account"), "Cluster gives no token", text)
+	case kube.ReasonForbidden:
+		diagnostics.AddAttributeError(path.Root("cluster"), "Credentials of the cluster lack permissions", text)
+	default:
+		diagnostics.AddAttributeError(path.Root("cluster"), "Cluster cannot be reached", text)
+	}
+}

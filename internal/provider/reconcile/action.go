@@ -1,0 +1,193 @@
+// Package reconcile is the action flotilla_reconcile: it asks agents to look at a branch now.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/action"
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var (
+	_ action.ActionWithConfigure      = &served{}
+	_ action.ActionWithModifyPlan     = &served{}
+	_ action.ActionWithValidateConfig = &served{}
+)
+
+// New returns the action.
+func New() action.Action { return &served{} }
+
+type served struct{ connection *connection.Connection }
+
+type model struct {
+	Clusters   types.List    `tfsdk:"clusters"`
+	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
+	Reconciler types.String  `tfsdk:"reconciler"`
+}
+
+// Definition is the schema, from which a test writes the page of the documentation.
+func Definition() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in seconds, and not only when an agent's interval has passed. " +
+			"It waits for no agent. The clusters are asked at the same time, through the provider's `clusters`, each for ten seconds at most. One that cannot be asked is a warning that names it: " +
+			"it looks when its interval has passed. Where none could be asked, that is an error.",
+		Attributes: map[string]schema.Attribute{
+			"clusters": schema.ListAttribute{
+				Required: true, ElementType: types.StringType,
+				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they are hubs.",
+			},
+			"gitops_repo": schema.DynamicAttribute{
+				Required:            true,
+				MarkdownDescription: "The branch: `{url, branch}`, such as `flotilla_environment.dev.gitops_repo`. Whatever reads it on a cluster is asked, whoever put it there.",
+			},
+			"reconciler": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked.",
+			},
+		},
+	}
+}
+
+// asking are the names of the reconcilers that can be asked.
+func asking() []string {
+	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Look == nil })
+}
+
+// Metadata names it.
+func (s *served) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_reconcile"
+}
+
+// Schema is the definition.
+func (s *served) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
+	resp.Schema = Definition()
+}
+
+// Configure takes over the provider's connection.
+func (s *served) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
+	s.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// ValidateConfig checks what needs no cluster.
+func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
+	m := &model{}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
+		m.check(&resp.Diagnostics)
+	}
+}
+
+// ModifyPlan finds clusters that the provider does not have.
+func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, resp *action.ModifyPlanResponse) {
+	m := &model{}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() && s.connection != nil {
+		s.names(m, &resp.Diagnostics)
+	}
+}
+
+// Invoke asks.
+func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
+	m := &model{}
+	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {
+		return
+	}
+	by, at := m.check(&resp.Diagnostics)
+	ready, away := s.names(m, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	all := len(ready) + len(away)
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	var progress sync.Mutex
+	answers := kube.Ask(ctx, ready, kube.Options{UserAgent: connection.UserAgent(s.connection.Release)},
+		func(ctx context.Context, name string, client *kube.Client) (struct{}, error) {
+			asked, err := onboarding.AskToLook(ctx, client, by, at, now)
+			if len(asked) > 0 {
+				progress.Lock()
+				defer progress.Unlock()
+				resp.SendProgress(action.InvokeProgressEvent{Message: fmt.Sprintf("%s: asked %s", name, strings.Join(asked, ", "))})
+			}
+			return struct{}{}, err
+		})
+	for name, answer := range answers {
+		if answer.Err != nil {
+			away[name] = answer.Err.Error()
+		}
+	}
+	report(away, all, &resp.Diagnostics)
+}
+
+// check returns who is asked, and for what, and reports all mistakes. Of what is not known yet, only the rest is checked.
+func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at reconciler.Location) {
+	by = reconciler.Named(reconciler.DefaultAgent)
+	if name := m.Reconciler.ValueString(); !m.Reconciler.IsNull() && !m.Reconciler.IsUnknown() {
+		by = reconciler.Named(name)
+		switch {
+		case by != nil && by.NoLook != "":
+			diagnostics.AddAttributeError(path.Root("reconciler"), "Agent cannot be asked", by.NoLook+".")
+		case by == nil || by.Look == nil:
+			tfvalue.CheckOneOf("reconciler", m.Reconciler, diagnostics, asking()...)
+		}
+	}
+	at, _, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))
+	tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
+	return by, at
+}
+
+// names returns the clusters that can be asked, and those that cannot, with the reason, and reports those that the provider
+// does not have.
+func (s *served) names(m *model, diagnostics *diag.Diagnostics) (ready map[string]kube.Cluster, away map[string]string) {
+	ready, away = map[string]kube.Cluster{}, map[string]string{}
+	clusters := &s.connection.Clusters
+	for _, element := range m.Clusters.Elements() {
+		text, isText := element.(types.String)
+		if !isText || text.IsUnknown() {
+			continue
+		}
+		name := text.ValueString()
+		switch waits, missing := clusters.Access(name); {
+		case waits:
+			away[name] = "it is not known yet how it is reached"
+		case missing:
+			clusters.AddMissing(path.Root("clusters"), name, diagnostics)
+		default:
+			ready[name] = clusters.Known[name]
+		}
+	}
+	return ready, away
+}
+
+// report says which of so many clusters were not asked, and why.
+func report(away map[string]string, of int, diagnostics *diag.Diagnostics) {
+	if len(away) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(away))
+	lines := make([]string, len(names))
+	for i, name := range names {
+		lines[i] = name + ": " + away[name]
+	}
+	text := fmt.Sprintf("Of %s, %d could not be asked. What was written is on the branch: an agent that was not asked looks when its interval has passed.\n%s",
+		wording.Count(of, "cluster", "clusters"), len(names), wording.Lines(lines, wording.Named))
+	if len(away) == of {
+		diagnostics.AddAttributeError(path.Root("clusters"), "Agents were not asked", text)
+		return
+	}
+	diagnostics.AddAttributeWarning(path.Root("clusters"), "Agents were not asked", text)
+}

@@ -1,0 +1,172 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reconcile"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const reconcileAction = "flotilla_reconcile"
+
+// followers are what reads a branch of a repository, in a namespace of its own.
+func followers(t *testing.T, server *kubetest.Server, namespace, url string) {
+	t.Helper()
+	server.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flotilla, namespace: %[1]s}
+spec: {interval: 1h, url: %[2]q, ref: {branch: dev}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: flotilla-cluster, namespace: %[1]s}
+spec: {project: default, destination: {name: in-cluster}, source: {repoURL: %[2]q, targetRevision: dev, path: clusters/edge-1}}
+`, namespace, url))
+}
+
+// annotation is that of an object in a namespace; "" for none.
+func annotation(t *testing.T, server *kubetest.Server, apiVersion, kind, namespace, name, key string) string {
+	t.Helper()
+	return server.Get(t, apiVersion, kind, namespace, name).GetAnnotations()[key]
+}
+
+func TestAgentsAreAskedToLook(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	const namespace, url = "provider-reconcile", "https://git.example.com/reconcile/gitops"
+	followers(t, server, namespace, url)
+	w := providertest.New(startProvider)
+	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
+		"edge-1": theCluster(server), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
+	}}}
+	wanted := func(clusters []any, further map[string]any) map[string]any {
+		attributes := map[string]any{"clusters": clusters, "gitops_repo": map[string]any{"url": url + ".git", "branch": "dev"}}
+		for name, value := range further {
+			attributes[name] = value
+		}
+		return attributes
+	}
+	requested := func() string {
+		return annotation(t, server, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "flotilla", "reconcile.fluxcd.io/requestedAt")
+	}
+
+	// Two that cannot be asked do not keep the third from being asked, and are named.
+	progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"dead", "edge-1", "waiting"}, nil))
+	if said.Err() != nil || !said.Has("Agents were not asked") || strings.Contains(said.String(), "canary") ||
+		!strings.Contains(said.String(), "dead: the API server cannot be reached") || !strings.Contains(said.String(), "waiting: it is not known yet how it is reached") || strings.Contains(said.String(), "edge-1:") {
+		t.Errorf("of three clusters it is said %s", said)
+	}
+	if want := []string{"edge-1: asked GitRepository " + namespace + "/flotilla"}; !slices.Equal(progress, want) {
+		t.Errorf("the progress is %q, want %q", progress, want)
+	}
+	first := requested()
+	if first == "" {
+		t.Error("nothing was asked")
+	}
+
+	// Each time it is asked again.
+	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(said) > 0 || requested() == first {
+		t.Errorf("asked again it has %q after %q: %s", requested(), first, said)
+	}
+	for _, reconciler := range []string{"argocd", "argocd-hub"} {
+		progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": reconciler}))
+		if want := []string{"edge-1: asked Application " + namespace + "/flotilla-cluster"}; len(said) > 0 || !slices.Equal(progress, want) {
+			t.Errorf("%s: the progress is %q, and it is said %s", reconciler, progress, said)
+		}
+		if got := annotation(t, server, "argoproj.io/v1alpha1", "Application", namespace, "flotilla-cluster", "argocd.argoproj.io/refresh"); got != "normal" {
+			t.Errorf("%s: the annotation is %q", reconciler, got)
+		}
+	}
+
+	for _, c := range []struct {
+		clusters []any
+		further  map[string]any
+		summary  string
+		at       string
+		detail   string
+	}{
+		{[]any{"dead"}, nil, "Agents were not asked", "clusters", "dead: the API server cannot be reached"},
+		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "nobody"}}, "Agents were not asked", "clusters", `edge-1: nothing follows the branch: no GitRepository there reads branch "nobody" of gitops_repo`},
+		{[]any{"edge-2"}, nil, "Provider does not know this cluster", "clusters", `The provider's clusters has no entry "edge-2"; did you mean "edge-1"?`},
+		{[]any{"edge-1"}, map[string]any{"reconciler": "fleet"}, "Agent cannot be asked", "reconciler", "Rancher Fleet looks when its polling interval has passed"},
+		{[]any{"edge-1"}, map[string]any{"reconciler": "config-sync"}, "Agent cannot be asked", "reconciler", "Config Sync has nothing by which it is asked"},
+		{[]any{"edge-1"}, map[string]any{"reconciler": "fluxx"}, "Invalid reconciler", "reconciler", `"fluxx" is none of argocd, argocd-hub, flux`},
+		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
+	} {
+		_, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted(c.clusters, c.further))
+		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) || !strings.Contains(said.String(), "/troubleshooting#") {
+			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, said, c.summary, c.at, c.detail)
+		}
+	}
+	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !said.Has("Agent cannot be asked") {
+		t.Errorf("while the rest is not known it is said %s", said)
+	}
+}
+
+// The example does what it says: the cluster is asked after each change, and not without one. `make matrix` has it.
+func TestActionsAfterAnUpdate(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	tool := allTools(t)["terraform"]
+	if !isTerraform(t, tool, 14) {
+		t.Skip("Terraform before 1.14, and any other tool, has no actions")
+	}
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	folder := t.TempDir()
+	repository, kubeconfig := filepath.ToSlash(filepath.Join(folder, "gitops.git")), filepath.Join(folder, "edge-1.kubeconfig")
+	writeFile(t, kubeconfig, server.Kubeconfig())
+	example := readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf"))
+	example = kubeconfigPattern.ReplaceAllLiteralString(strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(repository)), "file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")")
+	followers(t, server, "provider-actions", "ssh://"+repository) // which is another spelling of the path
+	w := newWorkdir(t, tool, map[string]string{"main.tf": example, "required_providers.tf": requiredProviders})
+	seen := []string{""}
+	for _, step := range []struct {
+		level string
+		asks  bool
+	}{{"info", true}, {"info", false}, {"debug", true}} {
+		w.run("apply", "-auto-approve", "-input=false", "-var=log_level="+step.level)
+		requested := annotation(t, server, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-actions", "flotilla", "reconcile.fluxcd.io/requestedAt")
+		if last := seen[len(seen)-1]; (requested != last) != step.asks {
+			t.Errorf("with %s it has %q after %q", step.level, requested, last)
+		}
+		seen = append(seen, requested)
+	}
+}
+
+// What generates the other pages has no actions of a Terraform before 1.14: so this page is written here, and compared.
+func TestThePageOfTheActionIsThatOfItsSchema(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, filepath.Join("..", "..", "templates", "actions", "reconcile.md"))
+	definition := reconcile.Definition()
+	wants := []string{definition.MarkdownDescription, strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf")))}
+	for name, attribute := range definition.Attributes {
+		is := map[bool]string{true: "Required", false: "Optional"}[attribute.IsRequired()]
+		kind := map[bool]string{true: "List of String", false: "String"}[name == "clusters"]
+		if _, isDynamic := attribute.(schema.DynamicAttribute); isDynamic {
+			kind = "Dynamic"
+		}
+		_, section, _ := strings.Cut(page, "### "+is+"\n")
+		section, _, _ = strings.Cut(section, "\n###")
+		if want := fmt.Sprintf("- `%s` (%s) %s\n", name, kind, attribute.GetMarkdownDescription()); !strings.Contains(section, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, want := range wants {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
