@@ -231,7 +231,7 @@ func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
 		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
 	})
 	told := fmt.Sprintf("record %q was changed by commit %s, which none of allowed_signers has signed", "prod/.flotilla/.claims/web.json", git(t, url, "rev-parse", "prod"))
-	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" || !strings.Contains(said.String(), "What it lists is not believed: the "+told) {
+	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" || !strings.Contains(said.String(), "This claim does not believe its list: the "+told) {
 		t.Errorf("the plan says %q, %s", got, said)
 	}
 	w.Lose(claimAddress)

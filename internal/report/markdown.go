@@ -300,7 +300,7 @@ func (m *markdown) clusters() {
 
 func (m *markdown) unscheduled() {
 	all := m.page.Unscheduled
-	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rowsOf(all, func(u *schedule.Unscheduled) []string {
+	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "Lacks"}, rowsOf(all, func(u *schedule.Unscheduled) []string {
 		return []string{code(u.DeploymentTarget), code(u.Reason), code(u.NearestHost), code(u.FailedRequirement)}
 	}))
 }

@@ -179,7 +179,7 @@ func (s *search) check() error {
 	case len(s.unnamed) > 0:
 		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
 	case len(s.elsewhere) > 0:
-		return s.unreadable("Not a file", fmt.Sprintf("What they lead to is not read: %s.", wording.List(s.elsewhere, wording.Named)))
+		return s.unreadable("Not a file", fmt.Sprintf("The provider does not read what they lead to: %s.", wording.List(s.elsewhere, wording.Named)))
 	case len(s.found) > 0:
 		return nil
 	}

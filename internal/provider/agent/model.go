@@ -80,7 +80,7 @@ func loadAgent(ctx context.Context, private privatestate.State, diagnostics *dia
 	text, diags := private.GetKey(ctx, agentEntry)
 	diagnostics.Append(diags...)
 	if text != nil && json.Unmarshal(text, m) != nil {
-		diagnostics.AddWarning("Private state cannot be read", "What was applied to the cluster is read from the cluster instead.")
+		diagnostics.AddWarning("Private state cannot be read", "The provider reads what it has applied from the cluster instead.")
 		return &agentPrivate{}
 	}
 	return m

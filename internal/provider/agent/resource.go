@@ -51,7 +51,7 @@ var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 // definition is the cluster, what it follows, and what was applied.
 var definition = schema.Schema{
 	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
-		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
+		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that is changed or deleted there shows " +
 		"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A cluster that " +
 		"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
 	Attributes: map[string]schema.Attribute{
@@ -66,7 +66,7 @@ var definition = schema.Schema{
 		},
 		"gitops_repo": schema.DynamicAttribute{
 			Required:            true,
-			MarkdownDescription: "What it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
+			MarkdownDescription: "The location that it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
 		},
 		"reconciler": schema.StringAttribute{
 			Optional:            true,
@@ -126,7 +126,7 @@ var definition = schema.Schema{
 		},
 		"feedback": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
+			MarkdownDescription: "The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
 				"`forge` is " + forge.Listed("`") + " (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
 				"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
 				"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
@@ -144,14 +144,14 @@ var definition = schema.Schema{
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What a destroy does: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
+			MarkdownDescription: "The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
 				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
 				"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
 				"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
 		},
 		"on_unreachable": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What a destroy does with a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
+			MarkdownDescription: "The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
 				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
 				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
 		},
@@ -174,7 +174,7 @@ var definition = schema.Schema{
 		},
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What the plan changes, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
+			MarkdownDescription: "The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
 		},
 	},
 }

@@ -34,7 +34,7 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "What the manifests of workloads point to, pinned: branches and tags of Git as commits, tags and ranges of versions in registries and " +
+		MarkdownDescription: "Pins what the manifests of workloads point to: branches and tags of Git as commits, tags and ranges of versions in registries and " +
 			"chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a fleet whose manifests stay as they are until a plan " +
 			"changes them: see the guide [Pins](../guides/pins.md).\n\n" +
 			"Each repository is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
@@ -50,7 +50,7 @@ func definition() schema.Schema {
 			"update": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Workloads, and full names of deployment targets (`<workload>-<target>`), whose pins may change; `[]` for none. The others keep the pins that are " +
-					"deployed, as long as their manifests are the same. What is not deployed yet, and what has other manifests than before, is resolved in any case. " +
+					"deployed, as long as their manifests are the same. Pins that are not deployed yet, or have other manifests than before, are resolved in any case. " +
 					"Default: all may change. It needs `name` and `gitops_repo`.",
 			},
 			"keep_unreachable": schema.BoolAttribute{

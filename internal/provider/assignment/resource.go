@@ -48,8 +48,8 @@ var definition = schema.Schema{
 		},
 		"fleet": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
-			MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. What violates a constraint of " +
+			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
+				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
 				"it that is enforced is an error, before anything is written.",
 		},
 		"gitops_repo": schema.DynamicAttribute{
@@ -75,7 +75,7 @@ var definition = schema.Schema{
 		},
 		"protection": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another location, a replacement, a " +
+			MarkdownDescription: "The removals that are allowed, in whatever way a folder goes: by an update, a move to another location, a replacement, a " +
 				"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
 				"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
 				"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
@@ -84,7 +84,7 @@ var definition = schema.Schema{
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
+			MarkdownDescription: "The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
 				"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
 				"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
 		},
@@ -99,7 +99,7 @@ var definition = schema.Schema{
 			MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
 				"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
 				"approval, windows}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
-				"stages before are proven for its content, and halts while any host that has the content has failed. What it loses goes, " +
+				"stages before are proven for its content, and halts while any host that has the content has failed. Folders that it loses go, " +
 				"stage by stage, once all that is written of it is proven. A window is `{kind, schedule, duration, time_zone}`: those of the rollout and of the stage have to be open. `on_failure` is `halt` (default) or `roll_back`, for what has " +
 				"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
 				"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
@@ -112,7 +112,7 @@ var definition = schema.Schema{
 		},
 		"evidence": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
+			MarkdownDescription: "The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
 				"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
 				"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
 				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
@@ -134,7 +134,7 @@ var definition = schema.Schema{
 		},
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
+			MarkdownDescription: "The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
 				"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. In the state " +
 				"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
 		},
@@ -144,7 +144,7 @@ var definition = schema.Schema{
 		},
 		"candidate": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "What the fleet is made of, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
+			MarkdownDescription: "The sources of the fleet, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
 				"been written and has proven itself, it is `proven`.",
 		},
 		"proven": schema.DynamicAttribute{

@@ -208,7 +208,7 @@ func (o *operation) warn(kept claim.Decision) {
 		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
 			gitops.ClaimRecordPath(at.Location.Path, at.Name))
 		if o.private.Seen.Unsigned != "" {
-			detail += " What it lists is not believed: " + o.private.Seen.Unsigned + "."
+			detail += " This claim does not believe its list: " + o.private.Seen.Unsigned + "."
 		}
 		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}

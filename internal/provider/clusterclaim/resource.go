@@ -58,7 +58,7 @@ var definition = schema.Schema{
 		},
 		"fleet": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
-			MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
+			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
 				"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example.",
 		},
 		"gitops_repo": schema.DynamicAttribute{

@@ -33,7 +33,7 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "What clusters say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
+		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
 			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"sources": schema.DynamicAttribute{
@@ -43,7 +43,7 @@ func definition() schema.Schema {
 					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
 					"* `hub`: the name of one of the provider's `clusters`, with which others have registered clusters, or `{name, argocd, namespace, cluster_profiles}`. " +
 					"`argocd` (`true`) reads the Secrets of Argo CD's clusters in the `namespace` (`\"argocd\"`), and keeps name, URL and labels of each, never credentials or annotations. " +
-					"`cluster_profiles` (`true`) reads the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` in all namespaces. What the hub does not serve has no clusters; " +
+					"`cluster_profiles` (`true`) reads the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` in all namespaces. A kind that the hub does not serve has no clusters; " +
 					"a hub that does not answer, or does not let these be listed, is an error, since it is not known then which clusters there are.",
 			},
 			"requested": schema.BoolAttribute{
@@ -57,7 +57,7 @@ func definition() schema.Schema {
 			"labels_from": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
-					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. What is known and is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
+					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
 					"`without_labels` of the cluster says why.",
 			},
 			"label_defaults": schema.MapAttribute{
@@ -71,7 +71,7 @@ func definition() schema.Schema {
 			"summary":  summary.Attribute("All clusters in numbers."),
 			"clusters": schema.MapAttribute{
 				Computed: true, ElementType: clusters.Type(),
-				MarkdownDescription: "What is known of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. What has the same name is the same cluster, " +
+				MarkdownDescription: "The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
 					"and what it says itself goes before what a hub says.\n\n" +
 					"* `sources`: where it was found: `cluster`, `argocd`, `cluster_profiles`.\n" +
 					"* `verdict`: `ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. " +
@@ -241,7 +241,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	}
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
-			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in this run. What runs on one that is there already, and is selected by them, "+
+			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in this run. Workloads on one that is there already, and is selected by them, "+
 				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s", wording.Lines(labels.Waiting, wording.Named)))
 	}
 	m.set(at, known, labels, diagnostics)
@@ -289,7 +289,7 @@ func (s *settings) question(c *connection.Connection, requested bool, diagnostic
 		}
 	}
 	if !complete {
-		diagnostics.AddAttributeWarning(root, "Clusters are not known yet", "How to reach clusters is not known before the apply. What is found by them is left out of this plan.")
+		diagnostics.AddAttributeWarning(root, "Clusters are not known yet", "How to reach clusters is not known before the apply. This plan leaves out what they would find.")
 	}
 	return q, complete
 }

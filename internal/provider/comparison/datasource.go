@@ -49,7 +49,7 @@ func definition() schema.Schema {
 			"right": schema.DynamicAttribute{Required: true, MarkdownDescription: "The other side, likewise. It may be in another repository."},
 			"pairs": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "What is the same under two names: `{deployment_targets = {<left> = <right>}, hosts = {<left> = <right>}}`, by full names of deployment " +
+				MarkdownDescription: "Names of the same object on the two sides: `{deployment_targets = {<left> = <right>}, hosts = {<left> = <right>}}`, by full names of deployment " +
 					"targets, and names of cluster types or `clusters/<cluster>`. Other names are the same on both sides.",
 			},
 			"show_values": schema.BoolAttribute{
@@ -63,7 +63,7 @@ func definition() schema.Schema {
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),
 			"timeouts":           timeouts.ReadAttribute(),
 			"summary":            summary.Attribute("The comparison in numbers, and what was looked at."),
-			"notes":              schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "What the comparison lacks, in sentences; empty where it lacks nothing."},
+			"notes":              schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Gaps of the comparison, in sentences; empty where it lacks nothing."},
 			"complete":           schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `deployment_targets` is complete, or was cut at `limit`."},
 			"deployment_targets": targets.ListAttribute("Deployment targets that are not the same on both sides, in the order of their names."),
 			"markdown":           schemas.ComputedText("The comparison as Markdown, for a comment on a pull request."),

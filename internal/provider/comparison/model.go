@@ -38,8 +38,8 @@ var summary = table.Object[*comparison.Result]{
 	table.Number("only_left", "Deployment targets that only the left side has.", func(r *comparison.Result) int { return r.OnlyLeft }),
 	table.Number("only_right", "Deployment targets that only the right side has.", func(r *comparison.Result) int { return r.OnlyRight }),
 	table.Number("same", "Deployment targets that are the same.", func(r *comparison.Result) int { return r.Same }),
-	table.ObjectOrNull("left", "What was looked at on the left side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Left }),
-	table.ObjectOrNull("right", "What was looked at on the right side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Right }),
+	table.ObjectOrNull("left", "The place and the commit that were read on the left side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Left }),
+	table.ObjectOrNull("right", "The place and the commit that were read on the right side.", side, func(r *comparison.Result) *comparison.Seen { return &r.Right }),
 }
 
 var side = table.Object[*comparison.Seen]{
@@ -55,7 +55,7 @@ var targets = table.Object[*comparison.Target]{
 	table.Text("workload", "Name of the workload.", func(t *comparison.Target) string { return t.Workload }),
 	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.", func(t *comparison.Target) string { return t.Workspace }),
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(t *comparison.Target) string { return string(t.State) }),
-	table.Texts("differs", "What differs, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all hosts. `files` is only told of one assignment at two "+
+	table.Texts("differs", "The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all hosts. `files` is only told of one assignment at two "+
 		"commits, where nothing else tells why the files of a folder differ.", func(t *comparison.Target) []string {
 		words := make([]string, len(t.Differs))
 		for i, aspect := range t.Differs {
@@ -63,8 +63,8 @@ var targets = table.Object[*comparison.Target]{
 		}
 		return words
 	}),
-	table.ObjectOrNull("left", "What the left side has.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
-	table.ObjectOrNull("right", "What the right side has.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
+	table.ObjectOrNull("left", "The part of the left side.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
+	table.ObjectOrNull("right", "The part of the right side.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
 	table.Objects("keys", fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys), keys, func(t *comparison.Target) []*comparison.Key { return pointers(t.Keys) }),
 	table.Bool("keys_known", "Whether all values could be read: `keys` is empty where they could not.", func(t *comparison.Target) *bool {
 		known := !t.KeysUnknown
@@ -80,7 +80,7 @@ var part = table.Object[*comparison.Part]{
 }
 
 var versions = table.Object[*comparison.Version]{
-	table.ObjectOrNull("manifests", "What its manifests are, in the words of the deployment target; null where the records do not say.", repository.Manifests,
+	table.ObjectOrNull("manifests", "Its manifests, in the words of the deployment target; null where the records do not say.", repository.Manifests,
 		func(v *comparison.Version) *folder.Manifests { return v.Manifests }),
 	table.Texts("hosts", "The hosts that have these.", func(v *comparison.Version) []string { return v.Hosts }),
 }

@@ -39,7 +39,7 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
 	return schema.Schema{
-		MarkdownDescription: "What clusters report of what an assignment has written: which of them have it, which are ready, and why others are not. " +
+		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are not. " +
 			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
 			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
 			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
@@ -79,7 +79,7 @@ func definition() schema.Schema {
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": schema.MapAttribute{
 				Computed: true, ElementType: clusters.Type(),
-				MarkdownDescription: "What is known of each cluster of the fleet, by its name:\n\n" +
+				MarkdownDescription: "The report of each cluster of the fleet, by its name:\n\n" +
 					"* `cluster_type`: name of its type.\n" +
 					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
 					"* `commit`: commit of the branch that it has applied; null where that is not known.\n" +
@@ -98,7 +98,7 @@ func definition() schema.Schema {
 			},
 			"running": schema.ListAttribute{
 				Computed: true, ElementType: running.Type(),
-				MarkdownDescription: "What runs of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
+				MarkdownDescription: "The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
 					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
 					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.\n\n" +
 					"* `deployment_target`: its full name.\n" +
@@ -114,7 +114,7 @@ func definition() schema.Schema {
 			},
 			"drift": schema.ListAttribute{
 				Computed: true, ElementType: drift.Type(),
-				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. What an apply would change in a folder is in " +
+				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
 					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
 					"* `assignment`: key of the assignment; null for objects of none.\n" +
 					"* `wanted`: whether the fleet has it.\n" +
@@ -310,10 +310,10 @@ func warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	}
 	if answer.Repository != nil {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read",
-			tfvalue.Sentence(answer.Repository.Error())+" What depends on it is unknown.")
+			tfvalue.Sentence(answer.Repository.Error())+" Values that depend on it are unknown.")
 	}
 	if answer.Statuses != nil {
 		diagnostics.AddAttributeWarning(path.Root("feedback"), "Commit statuses cannot be read",
-			tfvalue.Sentence(answer.Statuses.Error())+" What depends on them is unknown.")
+			tfvalue.Sentence(answer.Statuses.Error())+" Values that depend on them are unknown.")
 	}
 }

@@ -38,7 +38,7 @@ func definition() schema.Schema {
 		MarkdownDescription: "Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
 			"data source: it is part of the advice. It stays one of the assignment.",
 	}
-	attributes["advice"] = advice.MapAttribute("What the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
+	attributes["advice"] = advice.MapAttribute("The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
 	return schema.Schema{
 		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each of them comes from.",
 		Attributes:          attributes,
@@ -64,7 +64,7 @@ var snapshots = table.Object[*hydrate.Snapshot]{
 var references = table.Object[fleet.SecretReference]{
 	table.Text("store", "The store, as the fleet calls it.", func(r fleet.SecretReference) string { return r.Store }),
 	table.Text("key", "Key of the secret in the store.", func(r fleet.SecretReference) string { return r.Key }),
-	table.TextOrNull("property", "What of the secret; null for all of it.", func(r fleet.SecretReference) string { return r.Property }),
+	table.TextOrNull("property", "The part of the secret; null for all of it.", func(r fleet.SecretReference) string { return r.Property }),
 	table.TextOrNull("version", "Version of the secret; null for the latest.", func(r fleet.SecretReference) string { return r.Version }),
 }
 

@@ -55,7 +55,7 @@ func definition() schema.Schema {
 			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
 	}
 	return schema.Schema{
-		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
+		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
 			"down where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
 		Attributes: attributes,

@@ -18,7 +18,7 @@ import (
 func ModelAttribute(further string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
-		MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+		MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 		Attributes: map[string]schema.Attribute{
 			"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
 			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},

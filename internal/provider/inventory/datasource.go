@@ -62,7 +62,7 @@ func definition() schema.Schema {
 			"workload":     only("Only assignments of this workload."),
 			"workspace": only("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
 				"until the host is written again."),
-			"evidences": repository.EvidencesAttribute("What clusters report, for the verdicts of the assignments"),
+			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),
 			"limit": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
 			},
@@ -136,7 +136,7 @@ var assignments = table.Object[assignment]{
 	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.", func(a assignment) string { return a.Workspace }),
 	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
 	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.", func(a assignment) string { return a.ConfigVersion }),
-	table.ObjectOrNull("manifests", "What its manifests are, in the words of the deployment target; null where the record does not say.", repository.Manifests,
+	table.ObjectOrNull("manifests", "Its manifests, in the words of the deployment target; null where the record does not say.", repository.Manifests,
 		func(a assignment) *folder.Manifests { return a.Manifests }),
 	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
 	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.", func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
@@ -144,7 +144,7 @@ var assignments = table.Object[assignment]{
 		"pull request that was squashed.", func(a assignment) string { return a.Commit }),
 	table.ObjectOrNull("source", "Where that change came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
 		func(a assignment) folder.Source { return a.Source }),
-	table.TextOrNull("verdict", "What clusters report of it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
+	table.TextOrNull("verdict", "The verdict of clusters on it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
 		"none of its owner, or no cluster of its host was asked.", func(a assignment) string { return string(a.Verdict) }),
 	table.TextOrNull("since", "Since when, RFC 3339; null where there is no verdict.", func(a assignment) string { return tfvalue.TimeText(a.Since) }),
 	table.TextOrNull("message", "Which cluster, and why; null where there is nothing to say.", func(a assignment) string { return wording.Visible(a.Message) }),
@@ -248,7 +248,7 @@ func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 			named[i] = record.String()
 		}
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records are not signed by a known key",
-			"What the inventory has from them can be of anybody who may push:\n"+wording.Lines(named, fleetvalue.MaxDiagnostics))
+			"Anybody who may push can have written what the inventory has from them:\n"+wording.Lines(named, fleetvalue.MaxDiagnostics))
 	}
 	twice := gitops.TwiceIn(found.Claims)
 	for _, cluster := range twice[:min(len(twice), fleetvalue.MaxDiagnostics)] {

@@ -39,21 +39,21 @@ func definition() schema.Schema {
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"checks": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: "What is measured: a list of up to " + fmt.Sprint(evidence.MaxChecks) + " objects with these keys. All checks have to pass.\n\n" +
+				MarkdownDescription: "The checks: a list of up to " + fmt.Sprint(evidence.MaxChecks) + " objects with these keys. All checks have to pass.\n\n" +
 					"* `name`: what the plan calls it, such as `errors`.\n" +
 					"* `of`: what each figure is of: a `\"cluster\"` with all that it has, a `\"host\"` with all that is on it, one `\"assignment\"` on all clusters " +
 					"of its host, or the `\"fleet\"`. For a `flotilla_rollout` it is a cluster or the fleet.\n" +
 					"* `prometheus`: `{url, query, labels, headers, timeout}`: one query for the whole fleet, evaluated at the time of the reading. `url` is what comes " +
 					"before `/api/v1`. Each series of the result says by its labels what it is of: `cluster`, `host` (`<cluster type>` or `clusters/<cluster>`), or " +
 					"`assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. `labels` are other names for these, as in " +
-					"`{cluster = \"k8s_cluster\"}`. Series of what the fleet does not have are passed over and counted. What the query has no series of is `unknown`, and waited for. A cluster without failures has no series of " +
+					"`{cluster = \"k8s_cluster\"}`. Series of what the fleet does not have are passed over and counted. A figure without a series is `unknown`, and waited for. A cluster without failures has no series of " +
 					"them, so write `(failed or 0 * all) / all`, as in the example, and not `failed / all`.\n" +
 					"* `web`: `{url, value, headers, timeout}`: a GET request for each, with `{cluster}`, `{host}`, `{assignment}` or `{deployment_target}` in the `url` for its name; of " +
 					"the fleet there is one request. `value` is the figure, a number or a bool (1 or 0), in [CEL](https://cel.dev) over `status` and `body`, which is a value " +
 					"where the answer is JSON, else a text. Default: `" + measure.DefaultValue + "`. Redirects are not followed.\n" +
 					"* `samples`: how many events a figure is of: a second query with the same labels, or a second expression over the same answer. With it, " +
 					"`rest` is weighted by samples.\n" +
-					"* `pass`, `fail`: CEL over `value` (a double), `samples` and `rest` (a double or null). What passes is ready, what fails has failed, and what does neither is " +
+					"* `pass`, `fail`: CEL over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is ready, one that fails has failed, and one that does neither is " +
 					"progressing: a rollout waits for it, until its `progress_deadline`. `fail` wins, and may be left out. A whole number is written as a double: `value == 1.0`.\n" +
 					"* `unit`: what is written after figures, such as `\"%\"`.\n\n" +
 					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
@@ -63,7 +63,7 @@ func definition() schema.Schema {
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
-			"results":  results.ListAttribute("What became of each check, in their order."),
+			"results":  results.ListAttribute("The result of each check, in their order."),
 			"evidence": schemas.ComputedText("All figures as JSON, for rollouts."),
 		},
 	}
@@ -83,14 +83,14 @@ const maxListed = 100
 
 var results = table.Object[*measure.Result]{
 	table.Text("name", "Its name.", func(r *measure.Result) string { return r.Name }),
-	table.Text("of", "What its figures are of.", func(r *measure.Result) string { return string(r.Of) }),
+	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Result) string { return string(r.Of) }),
 	table.TextOrNull("message", "Why there is no figure at all; null where there is one.", func(r *measure.Result) string { return r.Message }),
 	table.Number("expected", "How many clusters, hosts or assignments the fleet has; 1 for the fleet.", func(r *measure.Result) int { return r.Expected }),
 	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Result) int { return r.Measured() }),
 	table.Number("passed_over", "How many series are of nothing in the fleet, or do not say what they are of.", func(r *measure.Result) int { return r.Others + r.Unlabelled }),
 	table.Texts("figures", fmt.Sprintf("The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.", maxListed),
 		func(r *measure.Result) []string { return r.Lines(maxListed) }),
-	table.Texts("warnings", "What the server warned of, such as stores of Thanos that did not answer.", func(r *measure.Result) []string { return r.Warnings }),
+	table.Texts("warnings", "Warnings of the server, such as stores of Thanos that did not answer.", func(r *measure.Result) []string { return r.Warnings }),
 }
 
 // validate checks what needs no server.

@@ -39,16 +39,16 @@ func definition() schema.Schema {
 			"name": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
-					"records: what is deployed where, since which commit, and what clusters report of it, by owner. What is wanted it does not know.",
+					"records: what is deployed where, since which commit, and what clusters report of it, by owner. It does not know what is wanted.",
 			},
 			"fleet":       overviewFleetAttribute(),
 			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`."},
 			"evidence": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What clusters report: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
+				MarkdownDescription: "Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
 					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
 			},
-			"evidences": repository.EvidencesAttribute("What clusters report, on a page of all owners"),
+			"evidences": repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
 			"rolling_out": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply.",
@@ -70,7 +70,7 @@ func definition() schema.Schema {
 			},
 			"health": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "`{good, poor}`: bounds of the health score. What reaches `good` (75) is `good`, what is below `poor` (40) is `poor`, and what is " +
+				MarkdownDescription: "`{good, poor}`: bounds of the health score. A score that reaches `good` (75) is `good`, one below `poor` (40) is `poor`, and one that is " +
 					"between is `fair`.",
 			},
 			"links": schema.DynamicAttribute{

@@ -83,7 +83,7 @@ var Schema = schema.Schema{
 		},
 		"waiting_for": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "What the candidate waits for; null once it is let through.",
+			MarkdownDescription: "The reason why the candidate waits; null once it is let through.",
 		},
 		"opened_at": schema.StringAttribute{
 			Computed:            true,

@@ -55,7 +55,7 @@ func Definition() schema.Schema {
 			},
 			"gitops_repo": schema.DynamicAttribute{
 				Required:            true,
-				MarkdownDescription: "The branch: `{url, branch}`, such as `flotilla_environment.dev.gitops_repo`. Whatever reads it on a cluster is asked, whoever put it there.",
+				MarkdownDescription: "The branch: `{url, branch}`, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.",
 			},
 			"reconciler": schema.StringAttribute{
 				Optional:            true,
@@ -183,7 +183,7 @@ func report(away map[string]string, of int, diagnostics *diag.Diagnostics) {
 	for i, name := range names {
 		lines[i] = name + ": " + away[name]
 	}
-	text := fmt.Sprintf("Of %s, %d could not be asked. What was written is on the branch: an agent that was not asked looks when its interval has passed.\n%s",
+	text := fmt.Sprintf("Of %s, %d could not be asked. The commit is on the branch: an agent that was not asked looks when its interval has passed.\n%s",
 		wording.Count(of, "cluster", "clusters"), len(names), wording.Lines(lines, wording.Named))
 	if len(away) == of {
 		diagnostics.AddAttributeError(path.Root("clusters"), "Agents were not asked", text)

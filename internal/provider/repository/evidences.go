@@ -60,7 +60,7 @@ func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location
 			diagnostics.AddAttributeWarning(element, "Evidence of what is not there", fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
 			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
-				"The evidence is about %s. What the branch has of it is of environment %q.", e.About, owner.Owner.Environment))
+				"The evidence is about %s. The branch has this assignment in environment %q.", e.About, owner.Owner.Environment))
 		case len(e.Clusters) > 0 && e.Tip != "":
 			CheckTip(owner.Seen.Past[e.Tip], at.Branch, element, diagnostics)
 		}

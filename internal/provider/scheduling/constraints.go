@@ -46,7 +46,7 @@ type rule = *constraint.Result
 
 var results = table.Object[rule]{
 	table.Text("mode", "`enforce` or `inform`.", func(r rule) string { return r.Mode }),
-	table.Text("over", "What the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
+	table.Text("over", "The objects that the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
 		func(r rule) string { return string(r.Over) }),
 	table.Number("looked_at", "How many of these the rule looks at.", func(r rule) int { return r.Looked }),
 	table.Number("passed", "How many keep the rule.", func(r rule) int { return r.Passed }),
@@ -54,7 +54,7 @@ var results = table.Object[rule]{
 	table.Number("failed", "For how many the rule could not be evaluated.", func(r rule) int { return r.Failed }),
 	table.Number("pending", "For how many it cannot be decided yet.", func(r rule) int { return r.Undecided }),
 	table.TextOrNull("error", "Why the rule as a whole could not be evaluated; null where it was.", func(r rule) string { return r.Error }),
-	table.Objects("violations", "The first 100 that break the rule, or for which it could not be evaluated. What does not apply is null.", violations,
+	table.Objects("violations", "The first 100 that break the rule, or for which it could not be evaluated. Attributes that do not apply are null.", violations,
 		func(r rule) []constraint.Violation { return r.Violations[:min(maxListed, len(r.Violations))] }),
 }
 
@@ -65,7 +65,7 @@ var violations = table.Object[constraint.Violation]{
 	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.Violation) string { return v.Subject.Workspace }),
 	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.Violation) string { return v.Subject.Object }),
 	table.TextOrNull("file", "File of the rendered document.", func(v constraint.Violation) string { return v.Subject.File }),
-	table.Text("message", "What the rule says of it.", func(v constraint.Violation) string { return v.Message }),
+	table.Text("message", "The message of the rule.", func(v constraint.Violation) string { return v.Message }),
 }
 
 // evaluate evaluates the rules of a fleet that is scheduled.

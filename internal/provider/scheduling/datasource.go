@@ -35,8 +35,8 @@ func definition() schema.Schema {
 			"fleet":       scheduledFleetAttribute(),
 			"contents":    contentsAttribute(),
 			"constraints": constraintResultsAttribute(),
-			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
-				"assignments of a deployment target or on a cluster type have in common is in `deployment_targets` and `reconcilers`."),
+			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. `deployment_targets` " +
+				"and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common."),
 			"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
 			"reconcilers": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
@@ -44,7 +44,7 @@ func definition() schema.Schema {
 					"reconciler's template.",
 			},
 			"unscheduled": unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
-			"excluded":    excluded.ListAttribute("What policies of effect `exclude` took away."),
+			"excluded":    excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
 			"idle_hosts": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Hosts to which nothing is assigned.",
@@ -110,7 +110,7 @@ var excluded = table.Object[schedule.Excluded]{
 
 var idlePolicies = table.Object[schedule.IdlePolicy]{
 	table.Text("name", "Name of the policy.", func(p schedule.IdlePolicy) string { return p.Name }),
-	table.Text("reason", "What it lacks.", func(p schedule.IdlePolicy) string { return p.Reason }),
+	table.Text("reason", "The reason why it assigns nothing.", func(p schedule.IdlePolicy) string { return p.Reason }),
 }
 
 // read schedules the fleet.

@@ -30,7 +30,7 @@ var Constraint = newResource(Object{
 			},
 			"message": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "What to say where the rule is violated: what is wrong and what to do. Unset: the expression.",
+				MarkdownDescription: "The message where the rule is violated: what is wrong and what to do. Unset: the expression.",
 			},
 			"message_expression": schema.StringAttribute{
 				Optional: true,
@@ -41,7 +41,7 @@ var Constraint = newResource(Object{
 				"`inform`: a violation is only reported."),
 			"match": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "What the rule looks at: `{workspace, workload_selector, deployment_target_selector, cluster_type_selector, " +
+				MarkdownDescription: "The scope of the rule: `{workspace, workload_selector, deployment_target_selector, cluster_type_selector, " +
 					"cluster_selector, kinds}`. All that it says must hold; unset, the rule looks at everything. `kinds` are of rendered documents, " +
 					"such as `\"Deployment\"` or `\"apps/Deployment\"`." + schemas.SelectorDescription,
 			},

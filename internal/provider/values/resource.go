@@ -35,7 +35,7 @@ var definition = schema.Schema{
 		},
 		"fleet": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
-			MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
+			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
 				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in `values` no more.",
 		},
 		"wanted": schema.DynamicAttribute{
@@ -45,7 +45,7 @@ var definition = schema.Schema{
 		},
 		"released": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "What clusters have that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all clusters. It is used by the first " +
+			MarkdownDescription: "The values of clusters that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all clusters. It is used by the first " +
 				"apply, after a lost state, and with `-replace`; later only for new clusters that `by_cluster` names. Then a cluster that has the wanted value, by `proof`, keeps that. Any " +
 				"other is given what is released, and the wanted value comes to it stage by stage. A cluster whose facts prove neither is an error, unless `by_cluster` names it; without `proof` " +
 				"what is released is believed. Without `released`, a cluster that is known to be there and does not prove the wanted value is an error; those that nothing is known of are given " +
@@ -64,13 +64,13 @@ var definition = schema.Schema{
 		},
 		"evidence": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
-			MarkdownDescription: "What is known of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
+			MarkdownDescription: "The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
 				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
 				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values knows no hosts and no assignments.",
 		},
 		"on_failure": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "What happens to a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what they had before.",
+			MarkdownDescription: "The fate of a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what they had before.",
 		},
 		"failed_for": schema.StringAttribute{
 			Optional:            true,
@@ -91,7 +91,7 @@ var definition = schema.Schema{
 		},
 		"approvals": schema.DynamicAttribute{
 			Optional:            true,
-			MarkdownDescription: "What is approved, as `<name>@<content>`, which `rolling_out` prints.",
+			MarkdownDescription: "The approvals, as `<name>@<content>`, which `rolling_out` prints.",
 		},
 		"expedite": schema.DynamicAttribute{
 			Optional:            true,
@@ -109,7 +109,7 @@ var definition = schema.Schema{
 		},
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What the plan changes, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last apply changed; the next plan " +
+			MarkdownDescription: "The changes of the plan, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last apply changed; the next plan " +
 				"begins without it.",
 		},
 		"rolling_out": schema.StringAttribute{
