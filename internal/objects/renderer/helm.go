@@ -29,7 +29,8 @@ import (
 // defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
 const defaultKubernetes = "v1.37.0"
 
-// manifest is what a chart renders, before it is read as an object.
+// manifest is what a chart renders, before it is read as an object. Its text is trimmed; Helm ends it with a newline, which
+// is part of a block of text at its end.
 type manifest struct {
 	file, hook, text string
 }
@@ -59,7 +60,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 	if !request.Helm.SkipCRDs {
 		for _, crd := range release.rendered.CRDObjects() {
 			for _, text := range releaseutil.SplitManifests(string(crd.File.Data)) {
-				if err := into.add([]byte(text), crd.Filename, "", objects.FromChart); err != nil {
+				if err := into.add([]byte(text+"\n"), crd.Filename, "", objects.FromChart); err != nil {
 					return err
 				}
 			}
@@ -69,7 +70,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 		}
 	}
 	for _, m := range manifests {
-		if err := into.add([]byte(m.text), m.file, m.hook, objects.FromChart); err != nil {
+		if err := into.add([]byte(m.text+"\n"), m.file, m.hook, objects.FromChart); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,210 @@
+package renderer_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
+)
+
+// charts has charts and kustomizations that others wrote.
+const charts = "../../../../shared/charts"
+
+// tool is a program that make builds; the test is skipped where it was not built.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not built, `make test` builds it: the oracle cannot be asked", name)
+	}
+	return path
+}
+
+// others returns the folder of charts and kustomizations that others wrote.
+func others(t *testing.T, kind string) string {
+	t.Helper()
+	folder := filepath.Join(charts, kind)
+	if _, err := os.Stat(folder); err != nil {
+		t.Skipf("shared/charts/%s is absent: what others wrote cannot be rendered", kind)
+	}
+	return folder
+}
+
+// printed is what a program prints.
+func printed(t *testing.T, program string, arguments ...string) (string, error) {
+	t.Helper()
+	home := t.TempDir()
+	command := exec.CommandContext(t.Context(), program, arguments...)
+	command.Env = append(os.Environ(), "HOME="+home, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "HELM_PLUGINS="+home)
+	var complaint bytes.Buffer
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	return string(output), nil
+}
+
+var separator = regexp.MustCompile(`(?m)^---[ \t]*(#.*)?$`)
+
+// normal sorts the objects of a stream of YAML, and the fields in each.
+func normal(t *testing.T, stream string) []string {
+	t.Helper()
+	var all []string
+	for _, document := range separator.Split(stream, -1) {
+		var object any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if object == nil {
+			continue
+		}
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sameAs checks that a result is what a program printed.
+func sameAs(t *testing.T, result *objects.Result, want string) int {
+	t.Helper()
+	var texts []string
+	for _, o := range result.Objects {
+		texts = append(texts, string(o.YAML))
+	}
+	rendered, oracle := normal(t, strings.Join(texts, "---\n")), normal(t, want)
+	for _, object := range rendered {
+		if !slices.Contains(oracle, object) {
+			t.Errorf("the oracle has no\n%s", object)
+		}
+	}
+	for _, object := range oracle {
+		if !slices.Contains(rendered, object) {
+			t.Errorf("there is no\n%s", object)
+		}
+	}
+	if len(rendered) != len(oracle) {
+		t.Errorf("there are %d objects, the oracle has %d", len(rendered), len(oracle))
+	}
+	return len(rendered)
+}
+
+// TestChartsAreRenderedAsByHelm renders every chart with its own values and with each file of values that it ships, and
+// compares the objects with those of `helm template`.
+func TestChartsAreRenderedAsByHelm(t *testing.T) {
+	folder, helm := others(t, "helm"), tool(t, "helm4")
+	found, err := filepath.Glob(filepath.Join(folder, "*", "Chart.yaml"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d charts, %v", len(found), err)
+	}
+	for _, file := range found {
+		chart := filepath.Dir(file)
+		name := filepath.Base(chart)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			archives := objectstest.NewArchives(t)
+			shipped := archives.Add(shop, objectstest.Folder(t, chart, ""))
+			for _, values := range valueFiles(t, chart) {
+				request := objects.Request{Artifact: shipped, Namespace: "tills", KubernetesVersion: "1.34", APIVersions: []string{"monitoring.coreos.com/v1"},
+					Helm: &objects.Helm{ReleaseName: "eu", Namespace: "tills"}}
+				arguments := []string{"template", "eu", chart, "--namespace", "tills", "--include-crds", "--kube-version", "1.34", "--api-versions", "monitoring.coreos.com/v1"}
+				if values != "" {
+					request.Helm.ValueFiles = []string{values}
+					arguments = append(arguments, "--values", filepath.Join(chart, values))
+				}
+				result, err := renderer.InProcess(archives).Render(t.Context(), &request)
+				want, oracleErr := printed(t, helm, arguments...)
+				switch {
+				case err != nil && oracleErr != nil: // both refuse these values
+				case err != nil && strings.Contains(err.Error(), "something else each time"):
+					again, againErr := printed(t, helm, arguments...)
+					if againErr != nil || slices.Equal(normal(t, want), normal(t, again)) {
+						t.Errorf("with %q it says that %v, and helm template prints the same twice", values, err)
+					}
+				case err != nil || oracleErr != nil:
+					t.Errorf("with %q: %v; helm template: %v", values, err, oracleErr)
+				default:
+					t.Logf("with %q: %d objects", values, sameAs(t, result, want))
+				}
+			}
+		})
+	}
+}
+
+// valueFiles are "", for a chart's own values, and every other file of values that it ships.
+func valueFiles(t *testing.T, chart string) []string {
+	t.Helper()
+	files := []string{""}
+	for _, pattern := range []string{"ci/*.yaml", "values-*.yaml"} {
+		found, err := filepath.Glob(filepath.Join(chart, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			name, err := filepath.Rel(chart, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, filepath.ToSlash(name))
+		}
+	}
+	return files
+}
+
+// TestKustomizationsAreBuiltAsByKustomize builds every folder with a kustomization, and compares the objects with those
+// of `kustomize build`.
+func TestKustomizationsAreBuiltAsByKustomize(t *testing.T) {
+	folder, kustomize := others(t, "kustomize"), tool(t, "kustomize")
+	archives := objectstest.NewArchives(t)
+	all := archives.Add(shop, objectstest.Folder(t, folder, ""))
+	built := 0
+	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		at := filepath.Dir(file)
+		name, err := filepath.Rel(folder, at)
+		if err != nil {
+			return err
+		}
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			result, err := renderer.InProcess(archives).Render(t.Context(),
+				&objects.Request{Artifact: all, Path: filepath.ToSlash(name), Namespace: "default", Kustomize: &objects.Kustomize{}})
+			want, oracleErr := printed(t, kustomize, "build", at)
+			switch {
+			case err != nil && oracleErr != nil: // a file is missing
+			case err != nil || oracleErr != nil:
+				t.Error(errors.Join(err, oracleErr))
+			default:
+				t.Logf("%d objects", sameAs(t, result, want))
+				built++
+			}
+		})
+		return nil
+	})
+	if err != nil || built == 0 {
+		t.Errorf("%d kustomizations were built, %v", built, err)
+	}
+}
