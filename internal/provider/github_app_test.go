@@ -32,6 +32,7 @@ type gitHub struct {
 	mu   sync.Mutex
 	made []string // tokens
 	told []string // statuses
+	open []any    // pull requests
 }
 
 func startGitHub(t *testing.T) *gitHub {
@@ -112,6 +113,21 @@ func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
 			statuses = append(statuses, map[string]any{"id": i + 1, "context": name, "state": state})
 		}
 		say(http.StatusOK, map[string]any{"state": "success", "statuses": append([]any{}, statuses...)})
+	case path == "/repos/owner/gitops/pulls" && r.Method == http.MethodPost:
+		var sent struct{ Base, Head, Title, Body string }
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		side := func(branch string) any {
+			return map[string]any{"ref": branch, "repo": map[string]any{"id": 1}}
+		}
+		g.open = append(g.open, map[string]any{
+			"number": len(g.open) + 1, "html_url": g.url + "/pull/1", "state": "open", "mergeable": true,
+			"title": sent.Title, "body": sent.Body, "base": side(sent.Base), "head": side(sent.Head),
+		})
+		say(http.StatusCreated, g.open[len(g.open)-1])
+	case strings.HasPrefix(path, "/repos/owner/gitops/pulls/") && len(g.open) > 0:
+		say(http.StatusOK, g.open[0])
+	case path == "/repos/owner/gitops/pulls":
+		say(http.StatusOK, append([]any{}, g.open...))
 	default:
 		say(http.StatusOK, map[string]any{"sha": aCommit})
 	}
@@ -163,6 +179,29 @@ func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
 			}
 			if state := fmt.Sprintf("%+v", w.State); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") {
 				t.Error("the state has a credential")
+			}
+		})
+	}
+}
+
+// The App opens pull requests, too; here Terraform and OpenTofu themselves apply.
+func TestAGitHubAppOpensAPullRequest(t *testing.T) {
+	byAcceptance(t)
+	t.Parallel()
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGitHub(t)
+			access := "provider \"flotilla\" {\n  git = { github_app = { id = \"7\", installation_id = \"8\", private_key = file(\"app.pem\") } }\n}\n"
+			proposed := small{extra: `delivery = { mode = "pull_request", forge = "github" }`}.config(repository{url: g.url, provider: access})
+			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": proposed})
+			writeFile(t, filepath.Join(w.path, "app.pem"), g.pem())
+			w.run("apply", "-auto-approve", "-input=false")
+			if len(g.open) != 1 {
+				t.Fatalf("%d pull requests are open, want one", len(g.open))
+			}
+			if state := w.run("show", "-json"); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") || !strings.Contains(state, g.url+"/pull/1") {
+				t.Errorf("the state has a credential, or no pull request:\n%s", state)
 			}
 		})
 	}
