@@ -65,6 +65,7 @@ type registered struct {
 // textValue is one of several texts, with its path.
 type textValue struct {
 	path  *Path
+	key   string // "" in a list
 	value any
 }
 
@@ -77,11 +78,11 @@ func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
 		p.unknownObjects()
 	case []any:
 		for i, text := range elements {
-			texts = append(texts, textValue{path.Index(i), text})
+			texts = append(texts, textValue{path.Index(i), "", text})
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(elements)) {
-			texts = append(texts, textValue{path.Key(key), elements[key]})
+			texts = append(texts, textValue{path.Key(key), key, elements[key]})
 		}
 	default:
 		p.Report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))

@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"fmt"
+	"strconv"
+
 	"go.yaml.in/yaml/v2"
 )
 
@@ -35,4 +38,59 @@ func (d *decoder) documents(path *Path, text string) []document {
 		}
 	}
 	return documents
+}
+
+// Text is one text of several, as people have them in files: its documents, and those that cannot be read.
+type Text struct {
+	Name      string // its key, where the texts are a map, such as the name of a file; else its number
+	Documents []Document
+	// Problems are sentences, each about one document that is not YAML or is beyond the bounds.
+	Problems []string
+}
+
+// Document is one YAML document of a text. Its line, from 1, is that of its beginning.
+type Document struct {
+	Line  int
+	Value any
+}
+
+// ReadTexts reads a list or map of texts of YAML documents, sorted by key. A document that cannot be read is a problem of
+// its text; findings are about elements that are no texts, at their paths below `documents`. known is false while any
+// element is unknown.
+func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
+	p := &controlPlane{decoder: newDecoder()}
+	known = documents != Unknown{}
+	for i, element := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		name := strconv.Itoa(i)
+		if _, isMap := documents.(map[string]any); isMap {
+			name = element.key
+		}
+		switch value := element.value.(type) {
+		case Unknown:
+			known = false
+		case string:
+			texts = append(texts, readText(name, value))
+		default:
+			p.Report(element.path, "must be the text of YAML documents, not %s", kindOf(value))
+		}
+	}
+	return texts, known, p.Findings
+}
+
+func readText(name, content string) Text {
+	text := Text{Name: name}
+	parts := SplitYAML(content)
+	if len(parts) > maxDocuments {
+		text.Problems = []string{fmt.Sprintf("has %d YAML documents, but one text may have %d at most", len(parts), maxDocuments)}
+		return text
+	}
+	for i, part := range parts {
+		value, err := readYAML(part.Text, yaml.UnmarshalStrict)
+		if err != nil {
+			text.Problems = append(text.Problems, fmt.Sprintf("document %d cannot be read%s", i+1, yamlProblem(err, part.Line)))
+		} else if value != nil {
+			text.Documents = append(text.Documents, Document{part.Line, value})
+		}
+	}
+	return text
 }

@@ -88,6 +88,7 @@ func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.Epheme
 // Functions lists the constructors of all functions.
 func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
+		functions.NewAdopt,
 		functions.NewAgentManifests,
 		functions.NewControlPlane,
 		functions.NewFleet,

@@ -61,7 +61,7 @@ var argoLook = Look{Kind: "Application", Annotation: "argocd.argoproj.io/refresh
 
 var argoKinds = []Kind{
 	{
-		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
+		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Pointers: applicationPointers, Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
 		Removal: applicationRemoval, Status: (*Listing).application, Running: (*Listing).applicationRunning, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
 		Applies: "argocd.argoproj.io/tracking-id", Final: applicationFinal,

@@ -36,12 +36,12 @@ var configSync = Reconciler{
 	},
 	Kinds: []Kind{
 		{
-			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Pointers: syncPointers, Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Parameter: "root_sync", Settings: rootSyncSettings, For: (Git | OCI) & Plain, Removal: syncRemoval,
 			Status: (*Listing).sync, Running: (*Listing).syncRunning, Root: (*Listing).syncRoot,
 		},
 		{
-			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Pointers: syncPointers, Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Removal: syncRemoval, Status: (*Listing).sync, Running: (*Listing).syncRunning,
 		},
 		{

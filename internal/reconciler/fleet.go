@@ -25,13 +25,13 @@ var fleet = Reconciler{
 	},
 	Kinds: []Kind{
 		{
-			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
+			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos", Pointers: gitRepoPointers,
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
 			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount", Removal: fleetRemoval,
 			Status: (*Listing).gitRepo, Running: (*Listing).gitRepoRunning, Root: (*Listing).gitRepoRoot,
 		},
 		{
-			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
+			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops", Pointers: helmOpPointers,
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
 			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: []string{"dependsOn", "helm.valuesFrom"},
 			Status: (*Listing).gitRepo, Running: (*Listing).helmOpRunning,

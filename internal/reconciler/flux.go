@@ -28,7 +28,7 @@ var flux = Reconciler{
 	Look: &Look{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
+		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml", Contexts: []string{"kustomization/{cluster}/*"},
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},
 			{Name: "kustomize-controller", Without: "nothing is reconciled", Check: checkConcurrency},
@@ -43,7 +43,7 @@ var flux = Reconciler{
 	},
 	Kinds: []Kind{
 		{
-			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations",
+			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations", Pointers: kustomizationPointers,
 			Role:      Follows | Consumer,
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
@@ -51,7 +51,7 @@ var flux = Reconciler{
 			Final: kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
 		},
 		{
-			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
+			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases", Pointers: helmReleasePointers,
 			Role: Consumer,
 			Sources: []Reference{
 				{Field: "spec.chartRef", Kinds: []string{"OCIRepository", "HelmChart", "ExternalArtifact"}},
@@ -69,18 +69,18 @@ var flux = Reconciler{
 			Has:     []string{"status.observedSourceArtifactRevision"},
 		},
 		{
-			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
+			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
 			Changing: []string{"ignore", "include", "recurseSubmodules", "sparseCheckout"},
 		},
 		{
-			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
+			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Changing: []string{"ignore"},
 		},
 		{
-			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Role: Source, Gives: artifact, Silent: (*Object).isOCI,
+			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,
 			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},

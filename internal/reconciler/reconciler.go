@@ -93,6 +93,8 @@ type Kind struct {
 	// are the fields of the spec, and what each reaches.
 	Parameter string
 	Settings  []Setting
+	// Pointers are the fields of the spec that have what a deployment target says, too.
+	Pointers []Pointer
 	// For are the manifests for which Flotilla renders an object of the kind.
 	For Manifests
 	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended are
@@ -194,6 +196,9 @@ type Agent struct {
 	KnownHosts string
 	// Names are those that its own installer gives objects and Secrets of the agent itself.
 	Names []string
+	// Synced is a file that its own installer writes into a folder of that name, in the folder that the cluster follows; ""
+	// where it writes none.
+	Synced string
 	// Registers is the label, as a selector, of the Secret by which a hub knows a cluster; "" where it is no hub's.
 	Registers string
 	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.

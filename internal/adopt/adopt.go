@@ -1,0 +1,157 @@
+// Package adopt reads the objects of reconcilers that a fleet has already, and gives the objects of Flotilla that make the
+// same: workloads with deployment targets, cluster types, clusters, target policies and the template that writes them. What
+// it does not take it lists, with the reason. It is pure.
+package adopt
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Result is what was made of the documents.
+type Result struct {
+	Fleet  map[string]any // the keys of provider::flotilla::fleet
+	Listed []Listed
+}
+
+// Listed is something of the documents that is not in the fleet, or that the fleet cannot say.
+type Listed struct {
+	File   string // the key of the document's text, or its number
+	Object string // "<kind> <namespace>/<name>"; "" for a whole document
+	Reason string // a clause
+	Taken  bool   // the object is in the fleet nevertheless, as it is
+}
+
+// options are what the documents do not say.
+type options struct {
+	repository manifests // where the documents are from; repo is "" where that is not given
+	hosts      []string  // the segments of the pattern of folders; nil where it is not given
+}
+
+// templateName is the name of each of the templates that write what was adopted.
+const templateName = "adopted"
+
+//go:embed template.yaml
+var template string
+
+// configTemplate writes the configuration, but only where there is any.
+const configTemplate = `{{- if .ConfigData -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: "{{ .ConfigName }}"
+  namespace: "{{ .Namespace }}"
+  labels:
+    app.kubernetes.io/managed-by: flotilla
+data:
+{{ stringify .ConfigData | indent 2 }}
+{{- end }}
+`
+
+// Adopt reads the arguments of provider::flotilla::adopt: the name of an environment, a list or map of texts of YAML
+// documents, and options, {repository = {url, branch}, hosts}, which may be nil. The result is nil, and known is false, while
+// any of them is not known.
+func Adopt(environment, documents, given any) (result *Result, known bool, findings fleet.Findings) {
+	reader := &fleet.Reader{}
+	var root *fleet.Path
+	name, isText := environment.(string)
+	if _, isUnknown := environment.(fleet.Unknown); isUnknown {
+		reader.Unknown = true
+	} else if !isText {
+		reader.Report(root.Attribute("environment"), "must be the name of an environment")
+	} else if problem := fleet.CheckLabelName(name); problem != "" {
+		reader.Report(root.Attribute("environment"), "%q %s", name, problem)
+	}
+	settings := readOptions(reader, given)
+	texts, textsKnown, found := fleet.ReadTexts(documents)
+	findings = append(reader.Findings, found...)
+	if known = textsKnown && !reader.Unknown; !known || len(findings) > 0 {
+		return nil, known, findings
+	}
+	a := &adoption{environment: name, options: settings}
+	a.read(texts)
+	a.all = slices.Clone(a.objects)
+	a.place()
+	a.sift()
+	a.build()
+	slices.SortStableFunc(a.listed, func(a, b Listed) int {
+		return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object)
+	})
+	return &Result{a.fleet(), a.listed}, true, nil
+}
+
+func readOptions(reader *fleet.Reader, given any) (read options) {
+	if given == nil {
+		return read
+	}
+	var root *fleet.Path
+	o := reader.Object(root.Attribute("options"), given)
+	if o == nil {
+		return read
+	}
+	if repository := o.Object("repository"); repository != nil {
+		read.repository = manifests{Storage: "git", Repo: repository.Required("url"), Branch: repository.Text("branch")}
+		repository.Finish()
+	}
+	hosts := o.Text("hosts")
+	o.Finish()
+	if hosts == "" {
+		return read
+	}
+	read.hosts = strings.Split(strings.Trim(hosts, "/"), "/")
+	labels := map[string]bool{}
+	for _, segment := range read.hosts {
+		label, isLabel := patternLabel(segment)
+		switch {
+		case !isLabel && strings.ContainsAny(segment, "{}*"):
+			o.Report("hosts", "has %q, which is neither the name of a folder nor a label in braces, such as {region}", segment)
+		case isLabel && labels[label]:
+			o.Report("hosts", "has {%s} twice", label)
+		case isLabel && label != clusterType && fleet.CheckLabelKey(label) != "":
+			o.Report("hosts", "has %q, which is no key of a label", label)
+		case isLabel:
+			labels[label] = true
+		}
+	}
+	if !labels[clusterType] {
+		o.Report("hosts", "must have {%s}, such as in \"clusters/{%s}\"", clusterType, clusterType)
+	}
+	return read
+}
+
+// clusterType is what stands for the name of a cluster type in a pattern of folders, and the label that has it.
+const (
+	clusterType      = "cluster_type"
+	clusterTypeLabel = "cluster-type"
+)
+
+// patternLabel returns the label of a segment "{label}".
+func patternLabel(segment string) (label string, is bool) {
+	inside, opened := strings.CutPrefix(segment, "{")
+	inside, closed := strings.CutSuffix(inside, "}")
+	return inside, opened && closed && inside != "" && !strings.ContainsAny(inside, "{}")
+}
+
+// adoption is what was read so far.
+type adoption struct {
+	environment string
+	options     options
+	listed      []Listed
+
+	files     []string  // the names of all texts
+	objects   []*object // those that are to be taken
+	all       []*object // those that were read
+	sources   map[reference][]*object
+	following []follower
+	overlays  map[string]overlay  // kustomizations, by folder
+	usedBy    map[string][]string // the folders of kustomizations, by what they name
+	hosts     map[string]*host
+	workloads []*workload
+}
+
+func (a *adoption) list(o *object, taken bool, reason string) {
+	a.listed = append(a.listed, Listed{File: o.file, Object: o.String(), Reason: reason, Taken: taken})
+}

@@ -1,0 +1,155 @@
+package adopt
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// host is a cluster type of the result.
+type host struct {
+	name      string
+	labels    map[string]string
+	isCluster bool // it is one cluster, which objects name as the destination
+}
+
+// place finds the host of each object: the folder that its cluster follows, or the cluster that it names.
+func (a *adoption) place() {
+	a.hosts = map[string]*host{}
+	roots := a.roots()
+	for _, o := range a.objects {
+		folder, labels, found := "", map[string]string(nil), false
+		if a.options.hosts != nil {
+			folder, labels, found = a.matchPattern(o.file)
+			o.outside = !found
+		} else {
+			var root string
+			if root, found = rootOf(roots, o.file); found {
+				folder = roots[root]
+			}
+			// Flux applies nothing that none of its folders has.
+			o.outside = !found && len(roots) > 0 && o.isFlux()
+		}
+		name := cmp.Or(folder, a.environment)
+		if to, isCluster := o.destination(); isCluster {
+			o.host = a.host(to, nil)
+			o.host.isCluster = true
+		} else {
+			o.host = a.host(name, labels)
+		}
+	}
+}
+
+func (o *object) isFlux() bool {
+	return reconciler.OfGroup(o.kind.Group) == reconciler.Named(reconciler.DefaultAgent)
+}
+
+// destination is the cluster that an object on a hub names, unless that is the hub itself.
+func (o *object) destination() (name string, is bool) {
+	if o.kind.Destination == "" {
+		return "", false
+	}
+	name = textAt(o.fields, o.kind.Destination)
+	if name == "" {
+		server := textAt(o.fields, strings.TrimSuffix(o.kind.Destination, "name")+"server")
+		_, name, _ = strings.Cut(server, "://")
+	}
+	host, _, _ := strings.Cut(name, ":")
+	return name, name != "" && name != "in-cluster" && host != "kubernetes.default.svc" && host != "kubernetes.default"
+}
+
+// host returns the host of a name, which becomes the name of a cluster type.
+func (a *adoption) host(name string, labels map[string]string) *host {
+	if name = labelName(name); name == "clusters" {
+		name = "clusters-1" // the folder of all clusters
+	}
+	if a.hosts[name] == nil {
+		a.hosts[name] = &host{name: name, labels: labels}
+	}
+	return a.hosts[name]
+}
+
+// matchPattern matches the folder of a file with the pattern of the options.
+func (a *adoption) matchPattern(file string) (name string, labels map[string]string, matches bool) {
+	segments := strings.Split(path.Dir(file), "/")
+	if len(segments) < len(a.options.hosts) {
+		return "", nil, false
+	}
+	labels = map[string]string{}
+	for i, segment := range a.options.hosts {
+		switch label, isLabel := patternLabel(segment); {
+		case isLabel && label == clusterType:
+			name = segments[i]
+		case isLabel && fleet.CheckLabelValue(segments[i]) == "":
+			labels[label] = segments[i]
+		case !isLabel && segment != segments[i]:
+			return "", nil, false
+		}
+	}
+	return name, labels, name != "" && name != "."
+}
+
+// roots are the folders that clusters follow, with their names: those that Flux' own Kustomization names, those in which
+// its installer has written, or else the folders below one that is called clusters.
+func (a *adoption) roots() map[string]string {
+	found := map[string]bool{}
+	for _, o := range a.objects {
+		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil && isBelow(o.file, root) {
+			found[root] = true
+		}
+	}
+	agent := reconciler.Named(reconciler.DefaultAgent).Agent
+	for _, file := range a.files {
+		if folder := path.Dir(file); path.Base(file) == agent.Synced && slices.Contains(agent.Names, path.Base(folder)) {
+			found[path.Dir(folder)] = true
+		}
+	}
+	delete(found, ".") // the whole repository is one host
+	if len(found) == 0 {
+		for _, o := range a.objects {
+			segments := strings.Split(path.Dir(o.file), "/")
+			if i := slices.Index(segments, "clusters"); i >= 0 && i+1 < len(segments) {
+				found[path.Join(segments[:i+2]...)] = true
+			}
+		}
+	}
+	return namesOf(slices.Sorted(maps.Keys(found)))
+}
+
+// namesOf names folders by their last segments, by as few as tell them apart.
+func namesOf(folders []string) map[string]string {
+	names := map[string]string{}
+	for segments := 1; ; segments++ {
+		seen := map[string]int{}
+		longer := false
+		for _, folder := range folders {
+			steps := strings.Split(strings.TrimLeft(folder, "./"), "/")
+			longer = longer || len(steps) > segments
+			names[folder] = strings.Join(steps[max(0, len(steps)-segments):], "-")
+			seen[labelName(names[folder])]++
+		}
+		if len(seen) == len(folders) || !longer {
+			return names
+		}
+	}
+}
+
+// rootOf returns the innermost of some folders that a file is in.
+func rootOf(roots map[string]string, file string) (root string, found bool) {
+	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if _, found = roots[folder]; found {
+			return folder, true
+		}
+	}
+	return "", false
+}
+
+// isBelow says whether a file or folder is in a folder, or is it.
+func isBelow(file, folder string) bool {
+	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
+}

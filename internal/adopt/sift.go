@@ -1,0 +1,279 @@
+package adopt
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// sift keeps the objects that are applied as they are, and lists the others: what is the content of another object stays
+// that, what a kustomization changes is not known as it will be, and the agent's own is not a workload.
+func (a *adoption) sift() {
+	var kept []*object
+	firsts := map[string]*object{} // by host and key
+	for _, o := range a.objects {
+		owner := a.ownerOf(o)
+		namespace, problem := "", ""
+		if owner == nil && !o.own && !o.outside {
+			namespace, problem = a.kustomized(o.file)
+		}
+		switch {
+		case o.own:
+			a.list(o, false, "is the agent's own: it goes on to follow its folder")
+			continue
+		case owner != nil:
+			a.list(o, false, fmt.Sprintf("comes with %s, which brings its folder", owner))
+			continue
+		case o.outside:
+			a.list(o, false, "is in no folder of a host: it comes with what brings its folder, or stays where it is")
+			continue
+		case problem != "":
+			a.list(o, false, problem)
+			continue
+		}
+		if namespace != "" {
+			o.namespace = namespace
+			metadata := maps.Clone(o.fields["metadata"].(map[string]any))
+			metadata["namespace"] = namespace
+			o.fields = maps.Clone(o.fields)
+			o.fields["metadata"] = metadata
+		}
+		if placeholder := findPlaceholder(o.fields); placeholder != "" {
+			a.list(o, false, fmt.Sprintf("has the text %q, which the template of adopted objects replaces", placeholder))
+			continue
+		}
+		first := firsts[o.host.name+" "+o.key()]
+		switch {
+		case first == nil:
+			firsts[o.host.name+" "+o.key()] = o
+			kept = append(kept, o)
+		case reflect.DeepEqual(first.fields, o.fields):
+			a.list(o, false, "is also in "+first.file+", with the same content")
+		default:
+			a.list(o, false, fmt.Sprintf("is also in %s, with other content, which is taken: if both are for different clusters, give the option hosts", first.file))
+		}
+	}
+	a.objects = kept
+}
+
+// ownerOf returns the object whose folder has a file, and so brings what is in it; nil where none has.
+func (a *adoption) ownerOf(o *object) *object {
+	followers := a.followers()
+	for at, seen := a.follower(followers, o.file, o), map[*object]bool{o: true}; at != nil; at = a.follower(followers, at.file, at) {
+		if seen[at] {
+			return nil // the folders bring each other
+		}
+		seen[at] = true
+	}
+	return a.follower(followers, o.file, o)
+}
+
+// follower is an object that brings the folders of the documents' repository.
+type follower struct {
+	*object
+	folders []string
+}
+
+func (a *adoption) followers() []follower {
+	if a.following != nil {
+		return a.following
+	}
+	a.following = []follower{}
+	for _, o := range a.objects {
+		if !o.kind.Is(reconciler.Follows) || o.own || o.outside {
+			continue
+		}
+		if folders := a.foldersOf(o); len(folders) > 0 {
+			a.following = append(a.following, follower{o, folders})
+		}
+	}
+	return a.following
+}
+
+// foldersOf are the folders of the documents that an object brings; none where they are of another repository.
+func (a *adoption) foldersOf(o *object) (folders []string) {
+	if !a.isHere(o) {
+		return nil
+	}
+	for _, field := range a.pathFields(o) {
+		folder := path.Clean(strings.TrimLeft(field, "/"))
+		// What is in the folder that has the object itself is beside it.
+		if folder != "." && !isBelow(o.file, folder) && slices.ContainsFunc(a.files, func(file string) bool { return isBelow(file, folder) }) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+func (a *adoption) pathFields(o *object) (paths []string) {
+	for _, pointer := range o.kind.Pointers {
+		if pointer.Is != reconciler.Path {
+			continue
+		}
+		if list, isList := at(o.spec(), strings.TrimSuffix(pointer.Field, ".0")).([]any); isList {
+			for _, one := range list {
+				if text, isText := one.(string); isText {
+					paths = append(paths, text)
+				}
+			}
+		} else if text := textAt(o.spec(), pointer.Field); text != "" {
+			paths = append(paths, text)
+		}
+	}
+	return paths
+}
+
+// isHere says whether the content of an object is in the repository that the documents are from.
+func (a *adoption) isHere(o *object) bool {
+	content := o
+	for _, reference := range sourcesOf(o) {
+		if reference.kind.For != reconciler.Git {
+			return false
+		}
+		if content = a.find(reference, o.host); content == nil {
+			return true // the agent's own source, which its installer has made
+		}
+	}
+	repo := ""
+	for _, pointer := range content.kind.Pointers {
+		if text := textAt(content.spec(), pointer.Field); pointer.Is == reconciler.Repo && repo == "" {
+			repo = text
+		}
+	}
+	here := a.here()
+	return repo != "" && (here == "" || sameRepo(here, repo))
+}
+
+// here is the URL of the documents' repository: that of the options, or else of the agent's own source; "" where neither
+// says it.
+func (a *adoption) here() string {
+	if a.options.repository.Repo != "" {
+		return a.options.repository.Repo
+	}
+	for _, o := range a.objects {
+		if o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
+			return textAt(o.spec(), "url")
+		}
+	}
+	return ""
+}
+
+func sameRepo(a, b string) bool {
+	plain := func(url string) string {
+		if _, rest, hasScheme := strings.Cut(url, "://"); hasScheme {
+			url = rest
+		}
+		_, afterUser, hasUser := strings.Cut(url, "@")
+		if hasUser {
+			url = afterUser
+		}
+		return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"), ":", "/"))
+	}
+	return plain(a) == plain(b)
+}
+
+// follower returns the object that brings a file: by its folder, the innermost first, or by a kustomization in another folder.
+func (a *adoption) follower(followers []follower, file string, except *object) *object {
+	seen := map[string]bool{}
+	var of func(file string) *object
+	of = func(file string) *object {
+		if seen[file] {
+			return nil
+		}
+		seen[file] = true
+		var found *object
+		longest := -1
+		for _, one := range followers {
+			for _, folder := range one.folders {
+				if one.object != except && isBelow(file, folder) && len(folder) > longest {
+					found, longest = one.object, len(folder)
+				}
+			}
+		}
+		for at := file; found == nil && at != "." && at != "/"; at = path.Dir(at) {
+			for _, folder := range a.usedBy[at] {
+				if !isBelow(at, folder) && found == nil {
+					found = of(folder + "/kustomization.yaml")
+				}
+			}
+		}
+		return found
+	}
+	return of(file)
+}
+
+// kustomized returns the namespace that kustomizations give the objects of a file, and why it is not known how they are
+// applied.
+func (a *adoption) kustomized(file string) (namespace, problem string) {
+	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
+		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizations[0]))
+	}
+	seen := map[string]bool{}
+	for at := file; ; {
+		by := slices.Compact(slices.Sorted(slices.Values(a.usedBy[at])))
+		if len(by) > 1 {
+			return "", fmt.Sprintf("is in the kustomizations of %s: it is not known how it is applied", strings.Join(by, ", "))
+		}
+		if len(by) == 0 || seen[by[0]] {
+			return namespace, ""
+		}
+		at = by[0]
+		seen[at] = true
+		named := a.overlays[at]
+		if changes := a.changesOf(named, 0); changes != "" {
+			return "", fmt.Sprintf("may be changed by %s of %s: it is not known how it is applied", changes, path.Join(at, kustomizations[0]))
+		}
+		if named.namespace != "" {
+			namespace = named.namespace
+		}
+	}
+}
+
+func (a *adoption) hasOverlay(folder string) bool {
+	_, has := a.overlays[folder]
+	return has
+}
+
+// maxComponents is how many components may have each other.
+const maxComponents = 20
+
+// changesOf is the field by which a kustomization, or a component of it, may change what it has; "" where none does.
+func (a *adoption) changesOf(named overlay, depth int) string {
+	if named.changes != "" {
+		return named.changes
+	}
+	for _, component := range named.components {
+		if inner, isHere := a.overlays[component]; !isHere || depth > maxComponents || a.changesOf(inner, depth+1) != "" {
+			return "components"
+		}
+	}
+	return ""
+}
+
+// findPlaceholder returns a text of an object that the template would replace, or "".
+func findPlaceholder(value any) string {
+	switch value := value.(type) {
+	case string:
+		if name, isPlaceholder := strings.CutPrefix(value, "$("); isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
+			return value
+		}
+	case []any:
+		for _, element := range value {
+			if found := findPlaceholder(element); found != "" {
+				return found
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if found := findPlaceholder(value[key]); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}

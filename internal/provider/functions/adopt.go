@@ -1,0 +1,97 @@
+package functions
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// NewAdopt returns the function.
+func NewAdopt() function.Function {
+	return frame.Function{Name: "adopt", Definition: adoptDefinition, Run: runAdopt}.New()
+}
+
+var adoptDefinition = function.Definition{
+	Summary: "Makes a fleet of the objects of reconcilers that are there",
+	MarkdownDescription: "Reads the YAML that clusters follow today: Argo CD's Applications and ApplicationSets, Flux' sources, Kustomizations and HelmReleases, Rancher Fleet's " +
+		"GitRepos, HelmOps and Bundles, and Config Sync's RootSyncs and RepoSyncs. It returns `{fleet, listed}`. The guide [Adopting a fleet](../guides/adopting.md) takes a fleet through it.\n\n" +
+		"* `fleet` is what `fleet` takes: `environment`, `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies` and `templates`. Flotilla writes the same objects of it, with " +
+		"the same names, `metadata` and `spec`, and three labels of its own: `flotilla.dev/owner`, `flotilla.dev/host` and `flotilla.dev/deployment-target`.\n" +
+		"* `listed` is a list of `{file, object, reason, taken}`: everything that is not in the fleet, and why. Where `taken` is true, the object is in the fleet as it is, and " +
+		"`reason` says what a deployment target cannot say of it.\n\n" +
+		"An object is a workload, with the sources that it alone has. Hosts on which it is the same have one deployment target in common. `manifests` and `namespace` have the repository, the " +
+		"path, the branch, the chart and the namespace of the object, and decide them from then on; all else is in `parameters.objects`, in which `$(repo)`, `$(path)`, `$(chart)`, `$(version)`, " +
+		"`$(branch)`, `$(revision)`, `$(ref)` and `$(namespace)` stand for them. Target policies select cluster types by the fewest labels.\n\n" +
+		"A cluster type is a folder that a cluster of Flux follows, a folder below one called `clusters`, or the cluster that an Application names as its destination; objects of none " +
+		"are on a cluster type with the name of the environment. What comes with a folder that an adopted object brings stays the content of that object.",
+	Parameters: []function.Parameter{
+		function.StringParameter{
+			Name: "environment", AllowUnknownValues: true,
+			MarkdownDescription: "Name of the environment, which all deployment targets get.",
+		},
+		function.DynamicParameter{
+			Name: "documents", AllowUnknownValues: true,
+			MarkdownDescription: "Map of texts, each of YAML or JSON documents, by the paths of the files, as `flotilla_repository_files` has them; or a list of texts. Files whose names end " +
+				"in neither `.yaml`, `.yml` nor `.json` are passed over.",
+		},
+	},
+	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+	VariadicParameter: function.DynamicParameter{
+		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
+		MarkdownDescription: "`{repository, hosts}`; may be left out. `repository` is `{url, branch}`, where the documents are from: the repository of objects whose own is not among the " +
+			"documents. `hosts` is the pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others " +
+			"in braces are labels of it.",
+	},
+	Return: function.DynamicReturn{},
+}
+
+// runAdopt adopts the documents. The result is unknown while any of them is.
+func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var environment, documents attr.Value
+	var further []types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &environment, &documents, &further); resp.Error != nil {
+		return
+	}
+	var options any
+	switch len(further) {
+	case 0:
+	case 1:
+		options = tfvalue.Plain(further[0])
+	default:
+		resp.Error = function.NewArgumentFuncError(3, "there may be only one object of options")
+		return
+	}
+	adopted, known, findings := adopt.Adopt(tfvalue.Plain(environment), tfvalue.Plain(documents), options)
+	if len(findings) > 0 {
+		argument := int64(1)
+		switch {
+		case strings.HasPrefix(findings[0].Path, "environment"):
+			argument = 0
+		case strings.HasPrefix(findings[0].Path, "options"):
+			argument = 2
+		}
+		resp.Error = function.NewArgumentFuncError(argument, "\n"+findings.Error())
+		return
+	}
+	if !known {
+		resp.Error = resp.Result.Set(ctx, types.DynamicUnknown())
+		return
+	}
+	listed := make([]any, len(adopted.Listed))
+	for i, one := range adopted.Listed {
+		listed[i] = map[string]any{"file": one.File, "object": one.Object, "reason": one.Reason, "taken": one.Taken}
+	}
+	value, err := tfvalue.Infer(map[string]any{"fleet": adopted.Fleet, "listed": listed})
+	if err != nil {
+		resp.Error = function.NewFuncError(err.Error())
+		return
+	}
+	resp.Error = resp.Result.Set(ctx, types.DynamicValue(value))
+}

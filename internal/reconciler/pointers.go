@@ -1,0 +1,37 @@
+package reconciler
+
+// Pointer is a field of a spec that has what a deployment target says, so that the one can be read from the other.
+type Pointer struct {
+	Field string // its path; a step "0" is the only element of a list
+	Is    Said
+}
+
+// Said is what a deployment target says: an attribute of its manifests, or its namespace.
+type Said string
+
+// What fields can have.
+const (
+	Repo      Said = "repo"
+	Path      Said = "path"
+	Chart     Said = "chart"
+	Version   Said = "version"
+	Branch    Said = "branch"
+	Revision  Said = "revision" // what is taken of a repository: a commit, a tag, a branch or a version
+	Ref       Said = "ref"      // the same as an object: {branch}, {tag}, {commit}, {semver} or {digest}
+	Namespace Said = "namespace"
+)
+
+var (
+	kustomizationPointers = []Pointer{{"path", Path}, {"targetNamespace", Namespace}}
+	// The chart of a GitRepository or a Bucket is a path.
+	helmReleasePointers = []Pointer{{"chart.spec.chart", Chart}, {"chart.spec.version", Version}, {"targetNamespace", Namespace}}
+	sourcePointers      = []Pointer{{"url", Repo}, {"ref", Ref}}
+	applicationPointers = []Pointer{
+		{"source.repoURL", Repo}, {"source.path", Path}, {"source.chart", Chart}, {"source.targetRevision", Revision}, {"destination.namespace", Namespace},
+	}
+	gitRepoPointers = []Pointer{{"repo", Repo}, {"branch", Branch}, {"revision", Revision}, {"paths.0", Path}, {"targetNamespace", Namespace}}
+	helmOpPointers  = []Pointer{{"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version}, {"defaultNamespace", Namespace}}
+	syncPointers    = []Pointer{
+		{"git.repo", Repo}, {"git.branch", Branch}, {"git.revision", Revision}, {"git.dir", Path}, {"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version},
+	}
+)
