@@ -67,7 +67,7 @@ func Adopt(environment, documents, given any) (result *Result, known bool, findi
 	}
 	settings := readOptions(reader, given)
 	texts, textsKnown, found := fleet.ReadTexts(documents)
-	findings = append(reader.Findings, found...)
+	findings = slices.Concat(reader.Findings, found)
 	if known = textsKnown && !reader.Unknown; !known || len(findings) > 0 {
 		return nil, known, findings
 	}

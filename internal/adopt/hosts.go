@@ -23,7 +23,9 @@ func (a *adoption) place() {
 	a.hosts = map[string]*host{}
 	roots := a.roots()
 	for _, o := range a.objects {
-		folder, labels, found := "", map[string]string(nil), false
+		var folder string
+		var labels map[string]string
+		var found bool
 		if a.options.hosts != nil {
 			folder, labels, found = a.matchPattern(o.file)
 			o.outside = !found

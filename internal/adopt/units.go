@@ -351,10 +351,10 @@ func copied(value any) any {
 
 // set replaces the value of a field that is there.
 func set(value any, field string, by any) {
-	above, step := "", field
+	step := field
 	if i := strings.LastIndex(field, "."); i >= 0 {
-		above, step = field[:i], field[i+1:]
-		value = at(value, above)
+		step = field[i+1:]
+		value = at(value, field[:i])
 	}
 	switch within := value.(type) {
 	case map[string]any:

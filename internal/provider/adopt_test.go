@@ -96,12 +96,12 @@ resource "terraform_data" "name" {
 }
 
 output "adopted" {
-  value = provider::flotilla::adopt("prod", { "a.yaml" = yamlencode({
+  value = provider::flotilla::adopt("prod", { "a.yaml" = jsonencode({
     apiVersion = "argoproj.io/v1alpha1", kind = "Application", metadata = { name = terraform_data.name.output, namespace = "argocd" }
     spec = { project = "default", source = { repoURL = "https://git.example.com/shop", path = "." }, destination = { name = "berlin" } }
   }) }).fleet.workloads[0].name
 }
-` + requiredProviders,
+`,
 		Check: resource.TestCheckOutput("adopted", "shop"),
 	}}})
 }
