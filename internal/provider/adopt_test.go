@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,19 +90,27 @@ func TestAdoptRefusesBadArguments(t *testing.T) {
 // TestAdoptWaitsForWhatIsNotKnown plans with documents that are known at apply.
 func TestAdoptWaitsForWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t) // the stand-in knows no local that waits for a resource
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: `
 resource "terraform_data" "name" {
   input = "shop"
 }
 
-output "adopted" {
-  value = provider::flotilla::adopt("prod", { "a.yaml" = jsonencode({
+locals {
+  adopted = provider::flotilla::adopt("prod", { "a.yaml" = jsonencode({
     apiVersion = "argoproj.io/v1alpha1", kind = "Application", metadata = { name = terraform_data.name.output, namespace = "argocd" }
     spec = { project = "default", source = { repoURL = "https://git.example.com/shop", path = "." }, destination = { name = "berlin" } }
-  }) }).fleet.workloads[0].name
+  }) })
+  fleet = provider::flotilla::fleet(local.adopted.fleet)
+}
+
+resource "flotilla_assignment" "prod" {
+  name        = "prod"
+  fleet       = local.fleet
+  gitops_repo = { url = ` + strconv.Quote(filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))) + `, branch = "prod" }
 }
 `,
-		Check: resource.TestCheckOutput("adopted", "shop"),
+		Check: resource.TestCheckResourceAttrSet("flotilla_assignment.prod", "commit"),
 	}}})
 }
