@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
@@ -18,6 +19,7 @@ import (
 var version = "dev"
 
 func main() {
+	renderer.RunIfWorker()
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform finds this process")
 	printVersion := flag.Bool("version", false, "print the version, and what this program is built for")
 	flag.Parse()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -208,9 +209,22 @@ func (c *check) subjectOf(i int) Subject {
 func (c *check) objects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
 	var files []render.File
+	var final []document
 	waits, err := "what is rendered", error(nil)
 	if c.subjects.Files != nil {
 		files, waits, err = c.subjects.Files(i)
+	}
+	var mayPass func(kind string) bool
+	if !slices.ContainsFunc(runs, func(run *run) bool { return run.kinds == nil }) {
+		mayPass = func(kind string) bool {
+			return !slices.ContainsFunc(runs, func(run *run) bool { return run.kindNames[kind] })
+		}
+	}
+	if c.subjects.Final != nil && waits == "" && err == nil {
+		var rendered []objects.Object
+		if rendered, waits, err = c.subjects.Final(i); err == nil {
+			final, err = finalDocuments(rendered, mayPass)
+		}
 	}
 	for _, run := range runs {
 		switch {
@@ -223,13 +237,8 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	if err != nil || waits != "" {
 		return
 	}
-	var mayPass func(kind string) bool
-	if !slices.ContainsFunc(runs, func(run *run) bool { return run.kinds == nil }) {
-		mayPass = func(kind string) bool {
-			return !slices.ContainsFunc(runs, func(run *run) bool { return run.kindNames[kind] })
-		}
-	}
 	found, unreadable := documents(files, mayPass)
+	found = append(found, final...)
 	for _, run := range runs {
 		ordinal := 0
 		for k := range found {
@@ -237,10 +246,10 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 			if !run.isAbout(document) {
 				continue
 			}
-			w.variables.object = document.value
+			w.variables.object, w.variables.madeBy = document.value, string(document.madeBy)
 			w.evaluate(run, position{i, ordinal}, func() Subject {
 				of := subject()
-				of.File, of.Object = document.file, document.String()
+				of.File, of.Object, of.MadeBy = document.file, document.String(), string(document.madeBy)
 				return of
 			})
 			ordinal++

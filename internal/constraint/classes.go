@@ -230,7 +230,8 @@ func newVocabulary() *vocabulary {
 		{"assignment", v.assignment.kind, "a deployment target on a host"},
 		{"config", free, "the values of the assignment's snapshot"},
 		{"secrets", cel.MapType(cel.StringType, v.secret.kind), "the references to secrets of the assignment's snapshot, by key"},
-		{"object", free, "a Kubernetes object of the assignment's folder"},
+		{"object", free, "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{"made_by", cel.StringType, "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
 	}
 	return v
 }

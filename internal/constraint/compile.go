@@ -57,7 +57,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 // overOf says what a rule with these variables is evaluated over.
 func overOf(names map[string]bool) Over {
 	switch {
-	case names["object"]:
+	case names["object"], names["made_by"]:
 		return OverObjects
 	case names["assignment"], names["config"], names["secrets"], names["host"] && (names["target"] || names["workspace"]):
 		return OverAssignments

@@ -22,6 +22,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -115,6 +116,9 @@ type Subjects struct {
 	// waitsFor says what is not known yet where the files are not: then the objects of the assignment are pending. An
 	// error counts as a failure of each rule that matches the assignment.
 	Files func(assignment int) (files []render.File, waitsFor string, err error)
+	// Final are the final objects that the manifests of an assignment come to, beside those in its files. It is called as Files
+	// is; nil: none are known.
+	Final func(assignment int) (final []objects.Object, waitsFor string, err error)
 }
 
 // Subject is one object or assignment, or another thing, that a rule was evaluated on. Fields that do not apply are empty.
@@ -123,13 +127,16 @@ type Subject struct {
 	Host             string // name, as in a folder: "large", "clusters/c1"
 	DeploymentTarget string // full name
 	Assignment       string // key: "large/web-east"
-	File             string // of an object
+	File             string // of an object; "" for final objects, which are in none
+	MadeBy           string // of an object: [objects.Origin]
 	Object           string // "<kind> <namespace>/<name>", or "<kind> <name>"
 }
 
 // String names the subject in messages: `assignment "large/web-east", Namespace web (namespace.yaml)`.
 func (s Subject) String() string {
 	switch {
+	case s.Assignment != "" && s.Object != "" && s.File == "":
+		return fmt.Sprintf("assignment %q, %s (by its %s)", s.Assignment, s.Object, s.MadeBy)
 	case s.Assignment != "" && s.Object != "":
 		return fmt.Sprintf("assignment %q, %s (%s)", s.Assignment, s.Object, s.File)
 	case s.Assignment != "" && s.File != "":

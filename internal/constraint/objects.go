@@ -1,16 +1,19 @@
 package constraint
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 // document is a Kubernetes object of an assignment's folder.
 type document struct {
-	file                  string
+	file                  string // "" for final objects
+	madeBy                objects.Origin
 	apiVersion, kind      string
 	namespace, objectName string
 	value                 map[string]any
@@ -52,12 +55,12 @@ func documents(files []render.File, mayPass func(kind string) bool) (found []doc
 				return certain && !strings.HasSuffix(kind, "List") && mayPass(kind)
 			})
 			for _, value := range values {
-				found = appendDocument(found, file.Name, value, 0)
+				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
 			}
 		case ".json":
 			var value any
 			if value, err = fleet.ParseJSON(string(file.Content)); err == nil {
-				found = appendDocument(found, file.Name, value, 0)
+				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
 			}
 		}
 		if err != nil && unreadable == "" {
@@ -67,10 +70,28 @@ func documents(files []render.File, mayPass func(kind string) bool) (found []doc
 	return found, unreadable
 }
 
+// finalDocuments are final objects, without those whose kind mayPass accepts.
+func finalDocuments(final []objects.Object, mayPass func(kind string) bool) (found []document, err error) {
+	for i := range final {
+		if mayPass != nil && mayPass(final[i].Kind) {
+			continue
+		}
+		value, err := fleet.ParseYAML(string(final[i].YAML))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s cannot be read: %w", final[i].Kind, final[i].Name, err)
+		}
+		before := len(found)
+		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 && final[i].Namespace != "" {
+			found[before].namespace = final[i].Namespace // of those that get theirs when they are applied
+		}
+	}
+	return found, nil
+}
+
 // maxListDepth bounds lists in lists.
 const maxListDepth = 8
 
-func appendDocument(found []document, file string, value any, depth int) []document {
+func appendDocument(found []document, file string, madeBy objects.Origin, value any, depth int) []document {
 	fields, _ := value.(map[string]any)
 	apiVersion, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
@@ -79,11 +100,11 @@ func appendDocument(found []document, file string, value any, depth int) []docum
 	}
 	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(kind, "List") && depth < maxListDepth {
 		for _, item := range items {
-			found = appendDocument(found, file, item, depth+1)
+			found = appendDocument(found, file, madeBy, item, depth+1)
 		}
 		return found
 	}
-	d := document{file: file, apiVersion: apiVersion, kind: kind, value: fields}
+	d := document{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
 	metadata, _ := fields["metadata"].(map[string]any)
 	d.namespace, _ = metadata["namespace"].(string)
 	d.objectName, _ = metadata["name"].(string)

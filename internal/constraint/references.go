@@ -32,7 +32,7 @@ func (l *language) refer(r *rule, e *compiled) {
 		}
 	}
 	r.needs.Config = r.needs.Config || r.names["config"] || r.names["secrets"]
-	r.needs.Objects = r.needs.Objects || r.names["object"]
+	r.needs.Objects = r.needs.Objects || r.names["object"] || r.names["made_by"]
 }
 
 func isOf(kind *types.Type, c *class) bool {

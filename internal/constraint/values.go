@@ -57,7 +57,7 @@ func newValues(l *language, subjects Subjects) *values {
 		if host.Cluster != nil {
 			names = []string{host.Cluster.Name}
 		}
-		v.hosts[i] = v.object(v.vocabulary.host, hostSubject{host, objects(v, v.vocabulary.taint, host.Taints), names, targetNames[i]})
+		v.hosts[i] = v.object(v.vocabulary.host, hostSubject{host, objectsOf(v, v.vocabulary.taint, host.Taints), names, targetNames[i]})
 	}
 	hostValues := make([][]ref.Val, len(scheduled.Targets))
 	for i := range scheduled.Assignments {
@@ -104,7 +104,7 @@ func (v *values) object(c *class, subject any) ref.Val {
 	return o
 }
 
-func objects[T any](v *values, c *class, subjects []T) []ref.Val {
+func objectsOf[T any](v *values, c *class, subjects []T) []ref.Val {
 	all := make([]ref.Val, len(subjects))
 	for i := range subjects {
 		all[i] = v.object(c, &subjects[i])
@@ -113,7 +113,7 @@ func objects[T any](v *values, c *class, subjects []T) []ref.Val {
 }
 
 func (v *values) workspace(workspace *fleet.Workspace, targets []string) ref.Val {
-	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objects(v, v.vocabulary.limit, workspace.LimitRange), targets})
+	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
 // snapshot of an assignment; nil where no values are at hand.
@@ -173,6 +173,7 @@ type variables struct {
 	assignment              ref.Val // nil until it is read
 	config, secrets         any     // likewise
 	object                  map[string]any
+	madeBy                  string // of object
 
 	of       *schedule.Assignment
 	snapshot *hydrate.Snapshot
@@ -206,6 +207,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.secrets, true
 	case "object":
 		return v.object, true
+	case "made_by":
+		return v.madeBy, true
 	}
 	return nil, false
 }

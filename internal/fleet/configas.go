@@ -68,14 +68,7 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 // targetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
 func (o *Object) targetForms(target *DeploymentTarget) {
-	unknown := o.unknown
-	o.unknown = false
-	forms := o.configAs("config_as")
-	target.ManifestsPending = target.ManifestsPending || o.unknown
-	o.unknown = unknown
-	if target.Manifests.ConfigAs = forms; target.ManifestsPending {
-		target.Manifests = Manifests{}
-	}
+	o.besideManifests(target, func() { target.Manifests.ConfigAs = o.configAs("config_as") })
 }
 
 // longestKeys is the length of the keys of "values:<key>". Charts have no such keys; YAML has a longest key, and what is below many

@@ -84,6 +84,12 @@ type ClusterType struct {
 	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
 	// Decryption is how its agent decrypts SOPS files; nil: it does not.
 	Decryption *Decryption `json:"decryption,omitempty"`
+	// Render is how far manifests are rendered where the deployment target does not say: see [RenderingOf]; empty: not at all.
+	Render string `json:"render,omitempty"`
+	// KubernetesVersion and APIVersions are what charts are told of its clusters: "1.34" or "v1.34.2", empty for that of
+	// Helm's library; and, beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted.
+	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
+	APIVersions       []string `json:"api_versions,omitempty"`
 }
 
 // Cluster is one physical cluster of one cluster type.
@@ -121,9 +127,10 @@ type Manifests struct {
 	folder.Manifests
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs is an attribute of the deployment target. It is here since it decides only what is in a folder, as the
-	// manifests do.
+	// ConfigAs and Render are attributes of the deployment target. They are here since they decide only what is in a
+	// folder, as the manifests do.
 	ConfigAs ConfigAs `json:"config_as,omitempty"` // empty: the default
+	Render   string   `json:"render,omitempty"`    // one of [Renderings]; empty: that of the cluster type
 }
 
 // TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.

@@ -52,6 +52,13 @@ func (d *decoder) clusterType(o *Object) belonging {
 		SecretService:    o.text("secret_service"),
 		SecretStores:     o.secretStores("secret_stores"),
 		Decryption:       o.decryption("decryption"),
+
+		Render:            o.oneOf("render", "", Renderings...),
+		KubernetesVersion: o.checked("kubernetes_version", checkKubernetesVersion),
+		APIVersions:       o.apiVersions("api_versions"),
+	}
+	if clusterType.Render == RenderPointers {
+		clusterType.Render = "" // the default
 	}
 	if of := reconciler.Named(clusterType.Reconciler); clusterType.Decryption != nil && of != nil && of.NoSOPS != "" {
 		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
@@ -164,6 +171,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	belongs = d.belongs(o)
 	o.targetManifests(target, (*Object).manifests)
 	o.targetForms(target)
+	o.targetRendering(target)
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}

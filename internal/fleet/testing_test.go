@@ -106,6 +106,9 @@ cluster_types:
     vault: {name: vault-east, kind: SecretStore}
     cloud: {provider: azure, parameters: {keyvaultName: east}}
   decryption: {secret: sops-age, service_account: kustomize-controller}
+  render: preview
+  kubernetes_version: v1.34.2
+  api_versions: [monitoring.coreos.com/v1/ServiceMonitor, example.com/v1beta1]
 - name: large
   environment: prod
 clusters:
@@ -134,6 +137,7 @@ workloads:
         type: kustomize
         parameters: {anything: {goes: 1.50}}
       config_as: [configmap, 'values:platform']
+      render: preview
       config_schema: '{"type": "object"}'
     later:
       environment: prod

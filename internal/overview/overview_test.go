@@ -53,7 +53,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 	result := compute(t, assignments, seed)
 	in := overview.Input{Owner: owner, Result: result, Bounds: health.DefaultBounds(), RegionLabel: "region"}
-	in.Rendering = result.Render(pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "u", Branch: "dev"}}, nil)
+	in.Rendering = result.Render(t.Context(), pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "u", Branch: "dev"}}, nil)
 	in.Seen = &overview.Seen{
 		Written: gitops.Written{Tip: id(2), Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees{}},
 		Past:    map[string]gitops.Commit{}, History: gitops.History{Complete: true},

@@ -64,14 +64,14 @@ func TestFoldersCarryTheNameOfTheirOwner(t *testing.T) {
 		t.Fatal(findings)
 	}
 	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev"}
-	first := result.Render(pipeline.Destination{Owner: "first", Repo: repo}, nil)
-	second := result.Render(pipeline.Destination{Owner: "second", Repo: repo}, nil)
+	first := result.Render(t.Context(), pipeline.Destination{Owner: "first", Repo: repo}, nil)
+	second := result.Render(t.Context(), pipeline.Destination{Owner: "second", Repo: repo}, nil)
 	for i := range first.Trees {
 		if first.Trees[i] == "" || first.Trees[i] == second.Trees[i] {
 			t.Errorf("trees %q and %q, want one for each owner", first.Trees[i], second.Trees[i])
 		}
 	}
-	unknown := result.Render(pipeline.Destination{Repo: repo}, nil)
+	unknown := result.Render(t.Context(), pipeline.Destination{Repo: repo}, nil)
 	for i := range unknown.Trees {
 		if unknown.Trees[i] != "" {
 			t.Errorf("tree %q, but the owner is not known", unknown.Trees[i])

@@ -10,11 +10,14 @@ import (
 	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // Cache keeps the results of the last fleets, since a refresh, a plan and data sources compute the same ones. The zero
 // value is ready for use. It is safe for concurrent use, and computes each fleet once.
 type Cache struct {
+	Renderer objects.Renderer // that of the results
+
 	mu      sync.Mutex
 	entries []*cached // the latest first
 }
@@ -32,7 +35,11 @@ type cached struct {
 // Compute is [Compute], but computes equal values only once.
 func (c *Cache) Compute(value fleet.Value) (*Result, []Finding) {
 	entry := c.entry(keyOf(value))
-	entry.once.Do(func() { entry.result, entry.findings = Compute(value) })
+	entry.once.Do(func() {
+		if entry.result, entry.findings = Compute(value); entry.result != nil {
+			entry.result.Renderer = c.Renderer
+		}
+	})
 	return entry.result, entry.findings
 }
 

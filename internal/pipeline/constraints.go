@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -28,6 +29,7 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
 		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(i, to) },
+		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
 		const kept = 4 // for the resource flotilla_assignment, and for data sources

@@ -26,10 +26,10 @@ func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
 		if len(findings) > 0 {
 			t.Fatal(findings)
 		}
-		trees := result.Render(pipeline.Destination{Owner: "other"}, nil).Wanted()
+		trees := result.Render(t.Context(), pipeline.Destination{Owner: "other"}, nil).Wanted()
 		check := func(deployed rollout.Trees, want int) {
 			t.Helper()
-			if got := result.Render(pipeline.Destination{Owner: "other"}, deployed).Findings; len(got) != want {
+			if got := result.Render(t.Context(), pipeline.Destination{Owner: "other"}, deployed).Findings; len(got) != want {
 				t.Errorf("deployed first %t: findings %v, want %d", deployedFirst, got, want)
 			}
 		}

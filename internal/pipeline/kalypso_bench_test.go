@@ -35,7 +35,7 @@ func BenchmarkKalypsoTemplates(b *testing.B) {
 				if len(findings) > 0 {
 					b.Fatal(findings)
 				}
-				rendering := result.Render(pipeline.Destination{Owner: "platform"}, nil)
+				rendering := result.Render(b.Context(), pipeline.Destination{Owner: "platform"}, nil)
 				if len(rendering.Findings) > 0 || len(rendering.Record(0).Objects) == 0 {
 					b.Fatal(rendering.Findings)
 				}

@@ -1,6 +1,6 @@
 // Package pipeline runs all steps from a fleet to its folders: it schedules, hydrates and renders, and returns every
-// folder with its files, its tree id and its record, and all errors and warnings. It is pure, and is what the
-// benchmarks measure.
+// folder with its files, its tree id and its record, and all errors and warnings. It is pure, but for what renders final
+// objects, which it is given, and is what the benchmarks measure.
 package pipeline
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -33,6 +34,8 @@ type Result struct {
 	Schedule  *schedule.Result
 	Snapshots *hydrate.Result
 	Templates *render.Templates
+	// Renderer renders final objects; while it is nil, they are not known yet.
+	Renderer objects.Renderer
 
 	warnings []Finding
 	index    map[string]int // assignments by key
@@ -71,6 +74,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		snapshot := r.Snapshots.Snapshots[i]
 		return snapshot.References(), snapshot.DecidedBy
 	})...)
+	wrong = append(wrong, r.Templates.ArrangeFinals(r.Schedule.Assignments)...)
 	for _, finding := range wrong {
 		errors.add("Invalid rendering", finding.String())
 	}

@@ -43,7 +43,7 @@ func TestTheSameFleetComesToTheSame(t *testing.T) {
 		if len(findings) > 0 {
 			t.Fatal(findings)
 		}
-		rendering := result.Render(destination, nil)
+		rendering := result.Render(t.Context(), destination, nil)
 		if len(rendering.Findings) > 0 {
 			t.Fatal(rendering.Findings)
 		}
@@ -60,7 +60,7 @@ func TestTheSameFleetComesToTheSame(t *testing.T) {
 func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 	whole := value(t)
 	result, _ := pipeline.Compute(whole)
-	known := result.Render(destination, nil).Wanted()
+	known := result.Render(t.Context(), destination, nil).Wanted()
 
 	partly := whole
 	partly.Config, partly.Manifests = maps.Clone(whole.Config), maps.Clone(whole.Manifests)
@@ -73,7 +73,7 @@ func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	rendering := open.Render(destination, nil)
+	rendering := open.Render(t.Context(), destination, nil)
 	waiting := 0
 	for i, assignment := range open.Schedule.Assignments {
 		waits := rendering.WaitsFor(i)
@@ -111,7 +111,7 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 			t.Fatal("one fleet was computed twice")
 		}
 	}
-	first, second := results[0].Render(destination, nil), results[0].Render(destination, nil)
+	first, second := results[0].Render(t.Context(), destination, nil), results[0].Render(t.Context(), destination, nil)
 	if &first.Trees[0] != &second.Trees[0] {
 		t.Error("one fleet was rendered twice for one destination")
 	}

@@ -18,7 +18,7 @@ func TestARememberedRenderingIsTheOneThatWasRendered(t *testing.T) {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	rendered := result.Render(destination, nil)
+	rendered := result.Render(t.Context(), destination, nil)
 	remembered := result.FromTrees(destination, rendered.Wanted())
 	if remembered == nil || !reflect.DeepEqual(remembered.Wanted(), rendered.Wanted()) || !slices.Equal(remembered.Trees, rendered.Trees) {
 		t.Fatal("other trees are remembered")

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -37,6 +38,7 @@ type Rendering struct {
 	// failed are errors by assignment; problems are what checks have found, of those that are checked.
 	failed, problems [][]string
 	checked          []bool
+	unrendered       []string // errors of final objects, by assignment
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
 	Findings []Finding
@@ -54,7 +56,9 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 
 // Render renders every folder, on all processors. deployed has the trees that need no check, because they are in the
 // repository already: each caller gets the findings of the others. The last few destinations are rendered only once.
-func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
+//
+// What `render` asks for is also rendered into final objects, by artifacts that may have to be fetched first, until the context ends.
+func (r *Result) Render(ctx context.Context, to Destination, deployed rollout.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, known := range r.rendered {
@@ -63,6 +67,9 @@ func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 		}
 	}
 	rendering := r.render(to, deployed)
+	if rendering.preview(ctx); ctx.Err() != nil {
+		return rendering.checkedBut(deployed)
+	}
 	const kept = 4
 	r.rendered = slices.Insert(r.rendered, 0, rendering)
 	r.rendered = r.rendered[:min(kept, len(r.rendered))]
@@ -106,6 +113,7 @@ func (r *Rendering) checkedBut(deployed rollout.Trees) *Rendering {
 			}
 		}
 	}
+	found.addUnrendered(r)
 	own := *r
 	own.Findings = found.list()
 	return &own

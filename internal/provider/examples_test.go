@@ -64,9 +64,11 @@ func TestExamplesApply(t *testing.T) {
 					text = newSources(t).config(text)
 				}
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
-					charts, has := chartsAt(t)
-					has("1.2.1", "1.2.2", "2.0.3")
-					text = strings.ReplaceAll(text, "https://charts.example.com", charts)
+					charts := newPublished(t)
+					for _, version := range []string{"1.2.1", "1.2.2", "2.0.3"} {
+						charts.publish(t, version, tillFiles)
+					}
+					text = strings.ReplaceAll(text, "https://charts.example.com", charts.url)
 				}
 				if strings.Contains(text, "for_each") { // which the test library cannot read from a state
 					applyInWorkdirs(t, map[string]string{"main.tf": text})

@@ -12,10 +12,12 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
 func TestMain(m *testing.M) {
+	renderer.RunIfWorker()
 	// As `make test` sets it: the address that configurations without a terraform block mean.
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
 	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD", "FLOTILLA_GITHUB_APP_ID", "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "FLOTILLA_GITHUB_APP_PRIVATE_KEY"} {
@@ -31,8 +33,14 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	cache, err := os.MkdirTemp("", "flotilla-cache-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("FLOTILLA_CACHE_DIR", cache)
 	code := kubetest.Main(func() int { return giteatest.Main(m) })
 	removeMirror()
+	_ = os.RemoveAll(cache)
 	os.Exit(code)
 }
 

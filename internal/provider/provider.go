@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -16,6 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
@@ -126,7 +129,20 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
+	if c.Complete {
+		c.Fleets.Renderer = newRenderer(c.Artifacts)
+	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = c, c, c, c
+}
+
+// newRenderer renders final objects of what a client fetches. Both are kept in the user's folder for caches, where there is
+// one.
+func newRenderer(client *origin.Client) objects.Renderer {
+	var options []renderer.Option
+	if folder, err := origin.CacheFolder(); err == nil {
+		options = append(options, renderer.WithFolder(filepath.Join(folder, "objects")))
+	}
+	return renderer.New(origin.NewStore(client, ""), options...)
 }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.

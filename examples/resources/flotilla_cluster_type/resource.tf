@@ -5,4 +5,8 @@ resource "flotilla_cluster_type" "drone" {
   taints      = [{ key = "edge", value = "true" }]
   reconciler  = "argocd"
   parameters  = { application = { revisionHistoryLimit = 3 } }
+
+  render             = "pointers" # the default
+  kubernetes_version = "1.34"     # what charts are rendered for
+  api_versions       = ["monitoring.coreos.com/v1/ServiceMonitor"]
 }

@@ -132,7 +132,7 @@ func (o *operation) want(ctx context.Context) bool {
 	}
 	to := pipeline.Destination{Repo: repository.ForTemplates(o.intent.Owner.Location, o.locationKnown), Owner: label}
 	if o.rendering = o.private.rendering(o.result, to, o.connection); o.rendering == nil {
-		o.rendering = o.result.Render(to, o.current)
+		o.rendering = o.result.Render(ctx, to, o.current)
 	}
 	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
 	return !o.diagnostics.HasError() && o.decideRollout(ctx)

@@ -37,7 +37,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
-	rendering := result.Render(pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
+	rendering := result.Render(t.Context(), pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
 	m := &assignmentPrivate{Saved: delivery.Saved{Trees: rendering.Wanted(), Records: map[string]string{}}}
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))

@@ -30,7 +30,7 @@ type Connection struct {
 	// Measure asks servers for figures; nil while a credential for them is unknown.
 	Measure *measure.Client
 	Release string
-	fleets  pipeline.Cache
+	Fleets  pipeline.Cache
 	Agents  agent.Cache
 	// createdObjects are the objects of the agents that this process has created, by cluster and object.
 	CreatedObjects sync.Map
@@ -58,7 +58,7 @@ func UserAgent(release string) string { return "terraform-provider-flotilla/" + 
 func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Result {
 	compute := pipeline.Compute
 	if c != nil {
-		compute = c.fleets.Compute
+		compute = c.Fleets.Compute
 	}
 	result, found := compute(value)
 	fleetvalue.AddErrors(diagnostics, found)

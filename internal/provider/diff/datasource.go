@@ -112,7 +112,7 @@ func folders(
 		label = owner.Name
 	}
 	intent := delivery.Desired{Owner: owner, Adopt: true}
-	rendering := result.Render(pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
+	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := c.Delivery.Plan(ctx, intent)

@@ -41,7 +41,7 @@ var fleetDefinition = function.Definition{
 		"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
 		"Unknown keys are errors, wherever they are. Each of `config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown " +
 		"puts only its container, its deployment target or its constraint under `pending`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
-		"`parameters`, `secret_stores` and `decryption` of a cluster type. A fleet that another version " +
+		"`parameters`, `secret_stores`, `decryption`, `render`, `kubernetes_version` and `api_versions` of a cluster type. A fleet that another version " +
 		"of the provider made is an error if its `format` differs.\n\n" +
 		"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
 		"resource has any change pending.",

@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -14,11 +17,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -44,8 +49,13 @@ func definition() schema.Schema {
 		Computed: true, ElementType: types.StringType,
 		MarkdownDescription: "Content by path, `<host>/<deployment target>/<file>`.",
 	}
+	attributes["objects"] = objectsTable.ListAttribute("The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
+		"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.")
+	attributes["images"] = schema.ListAttribute{
+		Computed: true, ElementType: types.StringType, MarkdownDescription: "The images of the containers of those objects, each once, sorted.",
+	}
 	return schema.Schema{
-		MarkdownDescription: "The files that `flotilla_assignment` writes: to read, to test, or for other tools. They are in the state: narrow " +
+		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects that they come to: to read, to test, or for other tools. They are in the state: narrow " +
 			"them down where the fleet is large.",
 		Attributes: attributes,
 	}
@@ -57,10 +67,34 @@ type model struct {
 	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
 	Name       types.String  `tfsdk:"name"`
 	Files      types.Map     `tfsdk:"files"`
+	Objects    types.List    `tfsdk:"objects"`
+	Images     types.List    `tfsdk:"images"`
+}
+
+// object is a final object of an assignment.
+type object struct {
+	*objects.Object
+	assignment, text string
+}
+
+var objectsTable = table.Object[object]{
+	table.Text("assignment", "Key of the assignment, `<host>/<deployment target>`.", func(o object) string { return o.assignment }),
+	table.Text("api_version", "`apps/v1`.", func(o object) string {
+		if o.Group == "" {
+			return o.Version
+		}
+		return o.Group + "/" + o.Version
+	}),
+	table.Text("kind", "`Deployment`.", func(o object) string { return o.Kind }),
+	table.TextOrNull("namespace", "The namespace that it is applied to; null where it has none.", func(o object) string { return o.Namespace }),
+	table.Text("name", "Its name.", func(o object) string { return o.Name }),
+	table.Text("made_by", "What made it: `chart`, `kustomization` or `manifest`.", func(o object) string { return string(o.From) }),
+	table.TextOrNull("hook", "When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.", func(o object) string { return o.Hook }),
+	table.Text("yaml", "The object, with its fields sorted. Of a Secret it has the keys, and `(hidden)` in place of each value and annotation.", func(o object) string { return o.text }),
 }
 
 // read renders the fleet, and checks the files.
-func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	var repo *render.Repo
 	if !m.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))
@@ -76,11 +110,13 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 	}
 	texts := map[string]attr.Value{}
 	var problems []string
+	final, images, unrendered := []object{}, map[string]bool{}, pipeline.Unrendered{}
 	for i, assignment := range result.Schedule.Assignments {
 		if !m.Includes(assignment) {
 			continue
 		}
-		files, wrong, err := result.CheckedFiles(i, pipeline.Destination{Owner: cmp.Or(m.Name.ValueString(), result.Fleet.Environment), Repo: repo})
+		to := pipeline.Destination{Owner: cmp.Or(m.Name.ValueString(), result.Fleet.Environment), Repo: repo}
+		files, wrong, err := result.CheckedFiles(i, to)
 		if errors.Is(err, render.ErrUnknown) {
 			diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository is needed",
 				"A template reads .Repo: set gitops_repo to what flotilla_assignment has.")
@@ -94,9 +130,31 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 		for _, file := range files {
 			texts[assignment.Key()+"/"+file.Name] = types.StringValue(string(file.Content))
 		}
+		made, waitsFor, err := result.Final(ctx, i, to)
+		if waitsFor != "" {
+			err = fmt.Errorf("it waits for %s", waitsFor)
+		}
+		if err != nil {
+			unrendered.Add(err.Error(), assignment.Target.Name)
+			continue
+		}
+		for k := range made {
+			text, runs, err := made[k].Shown()
+			if err != nil {
+				problems = append(problems, err.Error())
+			}
+			final = append(final, object{&made[k], assignment.Key(), text})
+			for _, image := range runs {
+				images[image] = true
+			}
+		}
 	}
+	fleetvalue.AddLimited(diagnostics, unrendered.Messages(), func(message string) {
+		diagnostics.AddAttributeError(fleetvalue.Path, "Manifests cannot be rendered", tfvalue.Sentence(message))
+	})
 	fleetvalue.AddLimited(diagnostics, problems, func(problem string) {
 		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(problem))
 	})
 	m.Files = types.MapValueMust(types.StringType, texts)
+	m.Objects, m.Images = objectsTable.List(final), tfvalue.Texts(slices.Sorted(maps.Keys(images)))
 }

@@ -187,7 +187,7 @@ func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, d
 		return
 	}
 	q.in.Seen = seen
-	q.in.Rendering = q.in.Result.Render(q.destination(), seen.Written.Trees)
+	q.in.Rendering = q.in.Result.Render(ctx, q.destination(), seen.Written.Trees)
 	fleetvalue.AddErrors(diagnostics, q.in.Rendering.Findings)
 }
 

@@ -65,6 +65,7 @@ var violations = table.Object[constraint.Violation]{
 	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.Violation) string { return v.Subject.Workspace }),
 	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.Violation) string { return v.Subject.Object }),
 	table.TextOrNull("file", "File of the rendered document.", func(v constraint.Violation) string { return v.Subject.File }),
+	table.TextOrNull("made_by", "The maker of the object: `flotilla`, or of final objects, which are in no file, `chart`, `kustomization` or `manifest`.", func(v constraint.Violation) string { return v.Subject.MadeBy }),
 	table.Text("message", "The message of the rule.", func(v constraint.Violation) string { return v.Message }),
 }
 

@@ -49,7 +49,17 @@ var ClusterType = newResource(Object{
 				MarkdownDescription: "How its agent decrypts files that SOPS has encrypted, which Flux can: `{secret, service_account}`. `secret` is the Secret with the keys in the agent's namespace, " +
 					"and `service_account` one that may use the keys of a cloud; `{}` where the agent has its keys already.",
 			},
-			"description": schemas.DescriptionAttribute(),
+			"render": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "How far the manifests of its deployment targets are rendered: `pointers` (default) not at all, the reconciler's objects point to them; `preview` at plan, " +
+					"for constraints and `flotilla_manifests`: see the guide [Rendering](../guides/rendering.md). A deployment target that has `render` decides for itself.",
+			},
+			"kubernetes_version": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for.",
+			},
+			"api_versions": schemas.NamesAttribute("API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."),
+			"description":  schemas.DescriptionAttribute(),
 		},
 	},
 })

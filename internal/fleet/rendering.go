@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"cmp"
+	"regexp"
+)
+
+// How far what manifests point to is rendered.
+const (
+	RenderPointers = "pointers" // not at all: the reconciler's objects point to it
+	RenderPreview  = "preview"  // at plan, to be seen and for rules; folders have what points to it
+)
+
+// Renderings are what the attribute "render" can be.
+var Renderings = []string{RenderPointers, RenderPreview}
+
+// RenderingOf returns how far the manifests of a deployment target are rendered for hosts of a cluster type: one of
+// [Renderings]. What the deployment target says wins.
+func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
+	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
+}
+
+var (
+	kubernetesVersion = regexp.MustCompile(`^v?[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$`)
+	apiVersion        = regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?(/[A-Z][A-Za-z0-9]*)?$`)
+)
+
+func checkKubernetesVersion(text string) string {
+	if !kubernetesVersion.MatchString(text) {
+		return `is not a version of Kubernetes: write "1.34" or "v1.34.2"`
+	}
+	return ""
+}
+
+// apiVersions reads which API versions a cluster type has, sorted.
+func (o *Object) apiVersions(attribute string) []string {
+	versions := o.sortedTexts(attribute)
+	for _, version := range versions {
+		if version != unknownText && !apiVersion.MatchString(version) {
+			o.Report(attribute, `%q is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`, version)
+		}
+	}
+	return versions
+}
+
+// targetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
+// manifests unknown.
+func (o *Object) targetRendering(target *DeploymentTarget) {
+	o.besideManifests(target, func() { target.Manifests.Render = o.oneOf("render", "", Renderings...) })
+}
+
+// besideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.
+func (o *Object) besideManifests(target *DeploymentTarget, read func()) {
+	unknown := o.unknown
+	o.unknown = false
+	read()
+	target.ManifestsPending = target.ManifestsPending || o.unknown
+	o.unknown = unknown
+	if target.ManifestsPending {
+		target.Manifests = Manifests{}
+	}
+}

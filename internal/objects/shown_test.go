@@ -1,0 +1,35 @@
+package objects_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+)
+
+func TestASecretIsShownWithoutItsValues(t *testing.T) {
+	t.Parallel()
+	secret := objects.Object{Kind: "Secret", Name: "a", YAML: []byte(
+		"apiVersion: v1\ndata: {password: Y2FuYXJ5}\nkind: Secret\nmetadata:\n  annotations: {last: canary}\n  name: a\nstringData: {token: canary}\n")}
+	text, images, err := secret.Shown()
+	if err != nil || len(images) > 0 || strings.Contains(text, "canary") || strings.Contains(text, "Y2FuYXJ5") {
+		t.Errorf("it is shown as\n%s%v %v", text, images, err)
+	}
+	for _, want := range []string{"password: (hidden)", "token: (hidden)", "last: (hidden)", "name: a"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it is shown as\n%s without %q", text, want)
+		}
+	}
+}
+
+func TestTheImagesAreThoseOfAllContainers(t *testing.T) {
+	t.Parallel()
+	job := objects.Object{Group: "batch", Kind: "CronJob", YAML: []byte(`kind: CronJob
+spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{image: "init:1"}], containers: [{image: "b:1"}, {image: "a@sha256:01"}, {image: "b:1"}, {name: none}]}}}}}
+`)}
+	text, images, err := job.Shown()
+	if err != nil || text != string(job.YAML) || !slices.Equal(images, []string{"a@sha256:01", "b:1", "init:1"}) {
+		t.Errorf("the images are %q, %v", images, err)
+	}
+}

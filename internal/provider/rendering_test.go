@@ -1,0 +1,352 @@
+package provider_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// published is a chart repository that has the versions of the chart "till" that were published, with their archives.
+type published struct {
+	url string
+
+	mutex    sync.Mutex
+	index    string
+	archives map[string][]byte // by path
+	fetched  int
+	isDown   bool
+}
+
+func newPublished(t *testing.T) *published {
+	t.Helper()
+	p := &published{index: "entries:\n  till:\n", archives: map[string][]byte{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		archive, has := p.archives[r.URL.Path]
+		switch {
+		case p.isDown:
+			http.Error(w, "down", http.StatusBadGateway)
+		case r.URL.Path == "/index.yaml":
+			_, _ = fmt.Fprint(w, p.index)
+		case has:
+			p.fetched++
+			_, _ = w.Write(archive)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+// publish publishes a version with files beside Chart.yaml, and returns the pin.
+func (p *published) publish(t *testing.T, version string, files map[string]string) folder.Pin {
+	t.Helper()
+	all := map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: till\nversion: " + version + "\n",
+		"README.md":  t.Name(), // so that no other test has the same artifact
+	}
+	maps.Copy(all, files)
+	var buffer bytes.Buffer
+	compressed := gzip.NewWriter(&buffer)
+	writer := tar.NewWriter(compressed)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "till/" + name, Size: int64(len(all[name])), Mode: 0o644})
+		if err == nil {
+			_, err = writer.Write([]byte(all[name]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = writer.Close(), compressed.Close()
+	digest := fmt.Sprintf("%x", sha256.Sum256(buffer.Bytes()))
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.index += fmt.Sprintf("    - {version: %[1]s, digest: %[2]s, urls: [till-%[1]s.tgz]}\n", version, digest)
+	p.archives["/till-"+version+".tgz"] = buffer.Bytes()
+	return folder.Pin{Version: version, Digest: "sha256:" + digest}
+}
+
+// tillFiles are files of the chart with a Deployment, a Secret and a hook.
+var tillFiles = map[string]string{
+	"values.yaml": "replicas: 1\ntag: v1\n",
+	"templates/all.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: till, annotations: {kubernetes: {{ .Capabilities.KubeVersion.Version }}, monitored: {{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor" | quote }}}}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: till}}
+  template:
+    metadata: {labels: {app: till}}
+    spec: {containers: [{name: till, image: "registry.example.com/till:{{ .Values.tag }}"}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: till}
+stringData: {password: canary-secret}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {helm.sh/hook: pre-upgrade}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, image: "registry.example.com/migrate:v1"}]}}}
+`,
+}
+
+// rendered is a fleet of one cluster type, on which one deployment target is rendered. further are attributes of the deployment
+// target, and of the cluster type.
+func rendered(pin folder.Pin, manifests, further, clusterType map[string]any) map[string]any {
+	target := merged(map[string]any{"environment": "dev", "manifests": manifests}, further)
+	fleet := map[string]any{
+		"cluster_types": []any{merged(map[string]any{"name": "store"}, clusterType)},
+		"workloads": []any{map[string]any{
+			"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": target},
+		}},
+		"target_policies":   []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"replicas": 3}}},
+	}
+	if pin != (folder.Pin{}) {
+		text := func(name string) string { text, _ := manifests[name].(string); return text }
+		pins, err := artifact.Resolved{"till-live": {
+			Manifests: folder.Manifests{Storage: "helm", Repo: text("repo"), Chart: text("chart"), Version: text("version")}, Pin: pin,
+		}}.Encode()
+		if err != nil {
+			panic(err)
+		}
+		fleet["artifacts"] = pins
+	}
+	return fleet
+}
+
+func tillManifests(p *published) map[string]any {
+	return map[string]any{"storage": "helm", "repo": p.url, "chart": "till", "version": "1.x"}
+}
+
+// finalObjects are the objects that flotilla_manifests has of a fleet, by "<kind> <namespace>/<name> by <made_by> <hook>", and the images.
+func finalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, said string) {
+	t.Helper()
+	read, diagnostics := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+	yaml = map[string]string{}
+	for _, one := range asList(read["objects"]) {
+		o := one.(map[string]any)
+		if o["assignment"] != "store/till-live" {
+			t.Errorf("an object is of %v", o["assignment"])
+		}
+		yaml[fmt.Sprintf("%v %v %v/%v by %v %v", o["api_version"], o["kind"], o["namespace"], o["name"], o["made_by"], o["hook"])] = o["yaml"].(string)
+	}
+	return yaml, asList(read["images"]), fmt.Sprint(diagnostics)
+}
+
+func asList(value any) []any {
+	list, _ := value.([]any)
+	return list
+}
+
+func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", tillFiles)
+	how := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
+	for name, fleet := range map[string]map[string]any{
+		"of Flux": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
+		"of Argo CD, as the deployment target says": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": "pointers"})),
+	} {
+		got, images, said := finalObjects(t, fleet)
+		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
+		for _, want := range []string{"replicas: 3\n", "kubernetes: v1.33\n", "monitored: \"true\"\n", "image: registry.example.com/till:v1\n"} {
+			if !strings.Contains(deployment, want) {
+				t.Errorf("%s: the Deployment lacks %q: %q; said is %s", name, want, got, said)
+			}
+		}
+		secret := got["v1 Secret dev-store-till-live/till by chart <nil>"]
+		if !strings.Contains(secret, "password: (hidden)") || strings.Contains(fmt.Sprint(got), "canary-secret") {
+			t.Errorf("%s: the objects are %q", name, got)
+		}
+		if got["batch/v1 Job dev-store-till-live/migrate by chart pre-upgrade"] == "" || len(got) != 3 {
+			t.Errorf("%s: the objects are %q", name, got)
+		}
+		if fmt.Sprint(images) != "[registry.example.com/migrate:v1 registry.example.com/till:v1]" {
+			t.Errorf("%s: the images are %v", name, images)
+		}
+	}
+	if got, images, said := finalObjects(t, rendered(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)); len(got)+len(images) > 0 {
+		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, said)
+	}
+	if charts.fetched != 1 {
+		t.Errorf("the chart was fetched %d times", charts.fetched)
+	}
+}
+
+func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	server := httptest.NewServer(&cgi.Handler{
+		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
+	})
+	t.Cleanup(server.Close)
+	repository := filepath.Join(root, "team")
+	if err := os.Mkdir(repository, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		return strings.TrimSpace(gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...))
+	}
+	run("init", "-q", "-b", "main")
+	for name, content := range map[string]string{
+		"plain/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n",
+		"built/kustomization.yaml": "namePrefix: a-\nresources: [all.yaml]\n",
+		"built/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n",
+	} {
+		path := filepath.Join(repository, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("add", ".")
+	run("commit", "-qm", "one")
+	commit := run("rev-parse", "HEAD")
+	for _, test := range []struct{ reconciler, path, name, with string }{
+		{"flux", "plain", "v1 ConfigMap dev-store-till-live/greeting by kustomization <nil>", "region: east"},
+		{"flux", "built", "v1 ConfigMap dev-store-till-live/a-greeting by kustomization <nil>", ""},
+		{"argocd", "plain", "v1 ConfigMap dev-store-till-live/greeting by manifest <nil>", "region: ${REGION}"},
+		{"argocd", "built", "v1 ConfigMap dev-store-till-live/a-greeting by kustomization <nil>", ""},
+	} {
+		further := map[string]any{"render": "preview"}
+		if test.reconciler == "flux" {
+			further["config_as"] = []any{"substitute"}
+		}
+		fleet := rendered(folder.Pin{}, map[string]any{"repo": server.URL + "/team/.git", "commit": commit, "path": test.path}, further, map[string]any{"reconciler": test.reconciler})
+		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
+		got, _, said := finalObjects(t, fleet)
+		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {
+			t.Errorf("%s, %s: the objects are %q; said is %s", test.reconciler, test.path, got, said)
+		}
+	}
+}
+
+// With a preview the folders are what they are without; the plan after it changes nothing.
+func TestAPreviewChangesNoFolder(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", tillFiles)
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, nil)), nil))
+	preview := assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})), nil)
+	if plan := apply(t, w, preview); !plan.Empty() {
+		t.Errorf("with a preview it is %v", plan.Change(assignment).After)
+	}
+	if charts.fetched != 1 {
+		t.Errorf("the chart was fetched %d times", charts.fetched)
+	}
+}
+
+func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	publish := func(version, template string) folder.Pin {
+		return charts.publish(t, version, map[string]string{"templates/all.yaml": template})
+	}
+	gone := publish("1.9.9", "")
+	delete(charts.archives, "/till-1.9.9.tgz")
+	preview := map[string]any{"render": "preview"}
+	unpinned := func(manifests map[string]any) map[string]any { return rendered(folder.Pin{}, manifests, preview, nil) }
+	pinned := func(pin folder.Pin) map[string]any { return rendered(pin, tillManifests(charts), preview, nil) }
+	for name, test := range map[string]struct {
+		fleet map[string]any
+		want  []string
+	}{
+		"a chart that fails": {pinned(publish("1.0.1", "\n{{ fail \"give me a name\" }}")), []string{
+			"Manifests cannot be rendered", `"till-live": chart till 1.0.1 of ` + charts.url, "templates/all.yaml:2", "give me a name",
+		}},
+		"a chart that is another each time": {pinned(publish("1.0.2", "a: {{ randAlphaNum 8 }}")), []string{"Manifests cannot be rendered", "chart till 1.0.2", "templates/all.yaml", "randAlphaNum"}},
+		"a chart that is not there":         {pinned(gone), []string{"Manifests cannot be rendered", `"till-live"`, charts.url}},
+		"a branch":                          {unpinned(map[string]any{"repo": "https://git.example.com/app", "branch": "main"}), []string{"Invalid rendering", `workloads["till"].deployment_targets["live"].manifests: are not pinned`, "flotilla_artifacts", "or give the full id of a commit"}},
+		"a range":                           {unpinned(tillManifests(charts)), []string{"Invalid rendering", "are not pinned", "flotilla_artifacts"}},
+		"another reconciler": {rendered(publish("1.0.3", ""), tillManifests(charts), preview, map[string]any{"reconciler": "fleet"}), []string{
+			"Invalid rendering", `cluster_types["store"].reconciler: is "fleet", and deployment target "till-live" has render = "preview": final objects are rendered for Flux and Argo CD alone`,
+		}},
+		"a field": {rendered(publish("1.0.4", ""), merged(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
+			"postRenderStrategy": "nohooks",
+		}}}), preview, nil), []string{"Manifests cannot be rendered", "spec.postRenderStrategy can only be"}},
+		"a word": {rendered(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, w := bare(t), providertest.New(startProvider)
+			_, said := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+			text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+			for _, want := range test.want {
+				if said.Err() == nil || !strings.Contains(text, want) {
+					t.Errorf("said is %s, want %q", text, want)
+				}
+			}
+			if _, err := os.Stat(url); err == nil {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestRulesHoldForFinalObjects(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", tillFiles)
+	plan := func(rules ...any) string {
+		fleet := merged(rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil), ruled(rules...))
+		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	}
+	if said := plan(
+		rule("registries", "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example.com/'))", "match", map[string]any{"kinds": []any{"Deployment", "Job"}}),
+		rule("who", "made_by == (object.kind in ['Deployment', 'Secret', 'Job'] ? 'chart' : 'flotilla')"),
+	); strings.Contains(said, "Constraint") {
+		t.Errorf("rules that hold: said is %s", said)
+	}
+	said := plan(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}, "message_expression", "'too few, by its ' + made_by"))
+	for _, want := range []string{"Constraint is violated", `"few" is violated by 1 of 1`, `"store/till-live", Deployment dev-store-till-live/till (by its chart)`, "too few, by its chart"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said is %s, want %q", said, want)
+		}
+	}
+}
+
+// While what the manifests are pinned to is not known, there is nothing to render.
+func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "{{ fail \"never\" }}"})
+	fleet := rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, nil)
+	fleet["artifacts"] = providertest.Unknown{Then: fleet["artifacts"]}
+	w := providertest.New(startProvider)
+	if _, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); said.Err() != nil {
+		t.Errorf("the plan says %s", said)
+	}
+	url := bare(t)
+	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(fleet), nil)); !strings.Contains(fmt.Sprint(said), "Manifests cannot be rendered") {
+		t.Errorf("the apply says %s", said)
+	}
+}

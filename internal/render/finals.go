@@ -1,0 +1,108 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// IsRendered says whether the manifests of an assignment are rendered into final objects. Of manifests that are not known
+// yet it is not known either, and false.
+func IsRendered(assignment *schedule.Assignment) bool {
+	target := assignment.Target.Target
+	return !target.ManifestsPending && fleet.RenderingOf(assignment.Host.ClusterType, target) != fleet.RenderPointers
+}
+
+// ArrangeFinals finds what cannot be rendered into final objects, before anything is.
+func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings fleet.Findings) {
+	seen := map[string]bool{}
+	add := func(path *fleet.Path, format string, arguments ...any) {
+		if at := path.String(); !seen[at] {
+			seen[at] = true
+			findings = append(findings, fleet.Finding{Path: at, Message: fmt.Sprintf(format, arguments...)})
+		}
+	}
+	for _, assignment := range assignments {
+		host := t.hosts[assignment.Host.ClusterType.Name]
+		if host == nil || !IsRendered(assignment) {
+			continue
+		}
+		how := fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target)
+		var root *fleet.Path
+		at := root.Attribute("cluster_types").Key(assignment.Host.ClusterType.Name).Attribute("reconciler")
+		switch {
+		case host.reconciler == nil:
+			add(at, "is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q", assignment.Target.Name, how)
+		case host.reconciler.NoObjects != "":
+			add(at, "is %q, and deployment target %q has render = %q: %s", host.reconciler.Name, assignment.Target.Name, how, host.reconciler.NoObjects)
+		}
+		if pinned, isPinned := artifactOf(&assignment.Target.Target.Manifests); !isPinned {
+			hint := ""
+			if pinned.Storage == "git" {
+				hint = ", or give the full id of a commit as commit"
+			}
+			add(targetPath(assignment.Target).Attribute("manifests"),
+				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s", how, hint)
+		}
+	}
+	return findings
+}
+
+// artifactOf is what manifests point to. isPinned is false where that may change.
+func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool) {
+	of := artifact.Artifact{Storage: manifests.Storage, Repo: manifests.Repo, Chart: manifests.Chart, Pin: manifests.Pin}
+	if of.Storage == "git" && of.Pin == (folder.Pin{}) && folder.IsCommit(manifests.Commit) {
+		of.Pin.Commit = manifests.Commit
+	}
+	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
+}
+
+// Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
+func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
+	host, target := t.hosts[subject.Assignment.Host.ClusterType.Name], subject.Assignment.Target
+	manifests := &target.Target.Manifests
+	request := &objects.Request{
+		KubernetesVersion: subject.Assignment.Host.ClusterType.KubernetesVersion, APIVersions: subject.Assignment.Host.ClusterType.APIVersions,
+	}
+	request.Artifact, _ = artifactOf(manifests)
+	if request.Artifact.Chart == "" {
+		request.Path = manifests.Path
+	}
+	rendered, err := host.reconcilerObjects(files)
+	if err != nil {
+		return nil, err
+	}
+	if problems := host.reconciler.RequestOf(rendered, request); len(problems) > 0 {
+		return nil, fmt.Errorf("what its reconciler would apply is not known: %s", strings.Join(problems, "; "))
+	}
+	return request, nil
+}
+
+// reconcilerObjects are the objects in the file of the host's reconciler.
+func (h *host) reconcilerObjects(files []File) (rendered []map[string]any, err error) {
+	for _, template := range h.templates {
+		if template.kind != "reconciler" {
+			continue
+		}
+		for _, file := range files {
+			if file.Name != template.file {
+				continue
+			}
+			documents, err := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+			if err != nil {
+				return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
+			}
+			for _, document := range documents {
+				if object, isObject := document.(map[string]any); isObject {
+					rendered = append(rendered, object)
+				}
+			}
+		}
+	}
+	return rendered, nil
+}
