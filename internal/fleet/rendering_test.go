@@ -12,7 +12,7 @@ func TestMistakesOfRendering(t *testing.T) {
 	for given, want := range map[string][]string{
 		"render: preview":                         nil,
 		"render: (known after apply)":             nil,
-		"render: preveiw":                         {of + `render: must be one of pointers, preview, not "preveiw"; did you mean "preview"?`},
+		"render: previews":                        {of + `render: must be one of pointers, preview, not "previews"; did you mean "preview"?`},
 		"kubernetes_version: '1.34'":              nil,
 		"kubernetes_version: v1.34.2":             nil,
 		"kubernetes_version: 1.34":                {of + `kubernetes_version: in quotes`},

@@ -171,6 +171,7 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	for name, fleet := range map[string]map[string]any{
 		"of Flux": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
 		"of Argo CD, as the deployment target says": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": "pointers"})),
+		"of Argo CD on a hub":                       rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(how, map[string]any{"reconciler": "argocd-hub"})),
 	} {
 		got, images, said := finalObjects(t, fleet)
 		deployment := got["apps/v1 Deployment dev-store-till-live/till by chart <nil>"]
@@ -195,6 +196,10 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	}
 	if charts.fetched != 1 {
 		t.Errorf("the chart was fetched %d times", charts.fetched)
+	}
+	charts.isDown = true // another provider has what the former ones kept
+	if got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), nil, how)); len(got) != 3 {
+		t.Errorf("while the repository is down, the objects are %q; said is %s", got, said)
 	}
 }
 
@@ -292,6 +297,9 @@ func TestWhatCannotBeRenderedIsAnErrorOfThePlan(t *testing.T) {
 		"a field": {rendered(publish("1.0.4", ""), merged(tillManifests(charts), map[string]any{"parameters": map[string]any{"helm_release": map[string]any{
 			"postRenderStrategy": "nohooks",
 		}}}), preview, nil), []string{"Manifests cannot be rendered", "spec.postRenderStrategy can only be"}},
+		"a value of the cluster": {rendered(publish("1.0.6", ""), tillManifests(charts), merged(preview, map[string]any{"config_as": []any{"configmap"}}), map[string]any{"parameters": map[string]any{
+			"helm_release": map[string]any{"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "a"}}},
+		}}), []string{"Manifests cannot be rendered", "spec.valuesFrom cannot be rendered: its values are on the cluster alone"}},
 		"a word": {rendered(publish("1.0.5", ""), tillManifests(charts), map[string]any{"render": "all"}, nil), []string{`render: must be one of pointers, preview`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 			}
 			violations, _ := field(read, "constraints", "hosts", "violations").([]any)
 			want := []any{map[string]any{
-				"assignment": nil, "host": "spare", "deployment_target": nil, "workspace": nil, "object": nil, "file": nil, "message": "spare is not for use",
+				"assignment": nil, "host": "spare", "deployment_target": nil, "workspace": nil, "object": nil, "file": nil, "made_by": nil, "message": "spare is not for use",
 			}}
 			if !reflect.DeepEqual(violations, want) || field(read, "constraints", "hosts", "mode") != fleet.Inform || field(read, "constraints", "hosts", "over") != "hosts" {
 				t.Errorf("hosts: %v", field(read, "constraints", "hosts"))
