@@ -2,6 +2,7 @@ package changes
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -341,6 +342,33 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 	return e.set(causes)
 }
 
+// unnamedHosts returns causes without the names of hosts that are new or removed; ok says whether there are any.
+func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
+	isHost := func(one cause) bool { return one.how != "" && (one.kind == byClusterType || one.kind == byCluster) }
+	if !slices.ContainsFunc(of.causes, isHost) {
+		return of, false
+	}
+	causes := slices.Clone(of.causes)
+	for i := range causes {
+		if isHost(causes[i]) {
+			causes[i].name = ""
+		}
+	}
+	return e.set(causes), true
+}
+
+// policiesOf is equal for folders whose assignments the same policies make, or made.
+func (e *explainer) policiesOf(folder *Folder) string {
+	of := e.current[folder.key()].assignment
+	if folder.Removed {
+		of = e.former[folder.key()].assignment
+	}
+	if of == nil {
+		return ""
+	}
+	return strings.Join(slices.Sorted(slices.Values(of.Policies)), "\x00")
+}
+
 // causeSet is a sorted list of causes. Equal lists are the same *causeSet.
 type causeSet struct{ causes []cause }
 
@@ -365,6 +393,9 @@ const maxCauses = 3
 // text is the end of a line: `, by config containers "east", "west"`; "" without causes.
 func (c *causeSet) text() string {
 	var b strings.Builder
+	if one, ok := c.alike(); ok {
+		return fmt.Sprintf(", by %d %s %s", len(c.causes), one.how, plural(one.kind))
+	}
 	for i, one := range c.causes {
 		if i == maxCauses {
 			b.WriteString(" and " + strconv.Itoa(len(c.causes)-i) + " more")
@@ -379,14 +410,14 @@ func (c *causeSet) text() string {
 		case i > 0 && c.causes[i-1].kind == one.kind:
 			kinds = ""
 		case i+1 < len(c.causes) && c.causes[i+1].kind == one.kind:
-			kinds = strings.Replace(string(one.kind)+"s", "policys", "policies", 1) + " "
+			kinds = plural(one.kind) + " "
 		}
 		switch one.kind {
-		case byRollback:
+		case byRollback, byProvider:
 			b.WriteString(kinds + word(one.name))
 		case byHand:
 			b.WriteString(word(one.name))
-		case byAssignments, byHydration, byRepo, byName, byProvider:
+		case byAssignments, byHydration, byRepo, byName:
 			b.WriteString(string(one.kind))
 		default:
 			b.WriteString(kinds + quoted(one.name))
@@ -397,3 +428,14 @@ func (c *causeSet) text() string {
 	}
 	return b.String()
 }
+
+// alike returns one of the causes where they are more than a line names, and all are new, or removed, objects of one kind.
+func (c *causeSet) alike() (one cause, ok bool) {
+	if len(c.causes) <= maxCauses || c.causes[0].how == "" {
+		return one, false
+	}
+	one = c.causes[0]
+	return one, !slices.ContainsFunc(c.causes, func(other cause) bool { return other.kind != one.kind || other.how != one.how })
+}
+
+func plural(of kind) string { return strings.Replace(string(of)+"s", "policys", "policies", 1) }

@@ -195,6 +195,41 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				`+ medium/hello-live, by cluster type "medium" (new)`,
 			},
 		},
+		"ten hosts that are new": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				for i := range 10 {
+					medium := f.ClusterTypes[0]
+					medium.Name = fmt.Sprintf("medium-%d", i)
+					f.ClusterTypes = append(f.ClusterTypes, medium)
+				}
+			},
+			[]string{
+				"10 hosts; assignments: 0 changed, 10 added, 0 removed",
+				"+ hello-live on medium-0, medium-1 and 8 more hosts: 10 assignments, by 10 new cluster types",
+			},
+		},
+		"two hosts that are new": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				for _, name := range []string{"medium", "tiny"} {
+					other := f.ClusterTypes[0]
+					other.Name = name
+					f.ClusterTypes = append(f.ClusterTypes, other)
+				}
+			},
+			[]string{
+				"2 hosts; assignments: 0 changed, 2 added, 0 removed",
+				`+ medium/hello-live, tiny/hello-live, by cluster types "medium" (new), "tiny" (new)`,
+			},
+		},
+		"an object as a value, of which one key changes": {
+			func(_ *fleet.Fleet, config fleet.Config) {
+				config["platform"] = `{"EMERGENCY":"0911","LIMITS":{"cpu":3}}`
+			},
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.LIMITS.cpu, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+			},
+		},
 		"a policy that excludes": {
 			func(f *fleet.Fleet, _ fleet.Config) {
 				f.TargetPolicies = append(f.TargetPolicies, fleet.TargetPolicy{
@@ -267,9 +302,9 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	f, config := sample()
 	version := mustRender(t, f, config).version
 	newer := *version
-	newer.Provider = "2"
+	newer.Provider = "1.3.0"
 	older := *version
-	older.Provider = "1"
+	older.Provider = "1.2.0"
 	interval := changes.Folder{
 		Host: "large", DeploymentTarget: "hello-live",
 		Before: file("reconciler.yaml", "spec:\n  interval: 1m\n"), After: file("reconciler.yaml", "spec:\n  interval: 2m\n"),
@@ -284,7 +319,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	}{
 		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
 		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
-		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by a new version of the provider"},
+		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by provider 1.2.0 -> 1.3.0"},
 		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
 		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
 		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},

@@ -155,7 +155,7 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	case string:
-		if after, ok := after.(string); ok && (before == after || c.configFile(before, after)) {
+		if after, ok := after.(string); ok && (before == after || c.configFile(before, after) || c.configValue(before, after)) {
 			return
 		}
 	default:
@@ -238,4 +238,36 @@ func (c *collector) configFile(before, after string) bool {
 	}
 	count, more := len(c.keys), c.more
 	return c.texts(c.at[1], before, after) && (len(c.keys) > count || c.more > more)
+}
+
+// configValue compares the object or list that a key of a ConfigMap of configuration has as text. It returns false where one of the
+// texts is none: of any other text nothing is shown.
+func (c *collector) configValue(before, after string) bool {
+	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
+		return false
+	}
+	one, other := structured(before), structured(after)
+	if one == nil || other == nil {
+		return false
+	}
+	count, more := len(c.keys), c.more
+	c.values(one, other)
+	return len(c.keys) > count || c.more > more
+}
+
+// structured is the object or list that a text has in YAML or JSON; nil for any other text. One line of plain text may look like
+// a key with its value.
+func structured(text string) any {
+	if !strings.HasSuffix(text, "\n") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return nil
+	}
+	documents, ok := readYAML(text)
+	if !ok || len(documents) != 1 {
+		return nil
+	}
+	switch documents[0].value.(type) {
+	case map[string]any, []any:
+		return documents[0].value
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 			change(&folders[i])
 		}
 		older, newer := *before.version, *before.version
-		older.Provider, newer.Provider = "1", "2"
+		older.Provider, newer.Provider = "1.2.0", "1.3.0"
 		return changes.Summarize(&older, &newer, folders, changes.Notes{})
 	}
 	edit := func(folder *changes.Folder, old, replacement string) {
@@ -79,7 +79,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 		},
 		"another version of the provider": {
 			everyFolder(func(folder *changes.Folder) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
-			[]string{", by a new version of the provider"},
+			[]string{", by provider 1.2.0 -> 1.3.0"},
 		},
 		"somebody's script": {
 			everyFolder(func(folder *changes.Folder) {

@@ -29,7 +29,7 @@ const (
 	byHydration   kind = "the hydration settings"
 	byRepo        kind = "gitops_repo"
 	byName        kind = "the new name of the owner"
-	byProvider    kind = "a new version of the provider"
+	byProvider    kind = "provider"
 	byHand        kind = "drift"
 
 	ofTarget kind = "deployment target" // which lines call by its workload
@@ -147,6 +147,8 @@ func compareVersions(before, after *Version) differences {
 	}
 	for of, object := range d {
 		switch of.kind {
+		case byProvider:
+			object.cause.name = before.Provider + " -> " + after.Provider
 		case ofTarget:
 			object.cause = cause{kind: byWorkload, name: workloads[of.name]}
 			if workload := d[objectName{byWorkload, object.cause.name}]; workload != nil && workload.fields == nil {

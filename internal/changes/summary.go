@@ -70,18 +70,25 @@ func (s *summary) first() string {
 	return text
 }
 
-// moves says which folders are added or removed: a line for each cause and former location, and where these are too many,
-// for each location.
+// moves says which folders are added or removed: a line for each cause and former location, where hosts that are new or removed are
+// one cause for the folders of the same policies; and where the lines are too many, for each location.
 func (s *summary) moves(sign string, folders []int, limit int) []string {
 	entries := make([]*entry, len(folders))
 	for i, folder := range folders {
 		entries[i] = &entry{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
 	}
 	type cell struct {
-		location string
-		causes   *causeSet
+		location, policies string
+		causes             *causeSet
 	}
-	entries = merged(s, entries, func(e *entry) cell { return cell{e.location, e.causes} })
+	entries = merged(s, entries, func(e *entry) cell {
+		unnamed, isHost := s.unnamedHosts(e.causes)
+		policies := ""
+		if isHost {
+			policies = s.policiesOf(&s.folders[e.folders[0]])
+		}
+		return cell{e.location, policies, unnamed}
+	})
 	if len(entries) > limit {
 		entries = merged(s, entries, func(e *entry) string { return e.location })
 	}

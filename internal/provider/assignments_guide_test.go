@@ -3,7 +3,7 @@ package provider_test
 // Each sentence of the guide on assignments that says what happens is asserted by a test. Those here are what no other
 // file asserts:
 //
-//   - What a plan says: here; changes_test.go (lines and causes), plan_size_test.go (500 hosts, a refresh alone),
+//   - What a plan says: here; changes_test.go (lines and causes), upgraded_test.go (an upgrade, ten new cluster types, keys inside an object), plan_size_test.go (500 hosts, a refresh alone),
 //     saved_plan_test.go and saved_destroy_test.go (pushes between plan and apply), assignment_test.go (drift).
 //   - Renames, other spellings, and moves: here; identity_test.go (names, spellings, branches, moves, replacements),
 //     handover_test.go (two in one apply, holders), replaced_test.go (tainted and deposed), on_destroy_test.go (keep).
