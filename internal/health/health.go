@@ -55,6 +55,15 @@ func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
 	t.by[at].add(one)
 }
 
+// Age is how long an assignment has had a status at a time, for [Tally.Add]. One that is behind on a cluster of which no commit is
+// known that it has ever applied (commit is "") earns no more than one that is unknown, at once.
+func Age(status verdict.Status, at time.Time, commit string) time.Duration {
+	if commit == "" && status.Verdict == verdict.Behind {
+		return BehindFor
+	}
+	return at.Sub(status.Since)
+}
+
 // points is what a verdict earns, times the seconds of BehindFor.
 func points(of verdict.Verdict, age time.Duration) int64 {
 	switch of {

@@ -112,11 +112,14 @@ func score(in *Input) []series {
 		return nil
 	}
 	var tally health.Tally
-	each(in, func(a *observe.AssignmentResult) {
-		if in.Wants[a.Key] {
-			tally.Add(a.Verdict, in.Result.Time.Sub(a.Since))
+	for i := range in.Result.Clusters {
+		c := &in.Result.Clusters[i]
+		for k := range c.Assignments {
+			if a := &c.Assignments[k]; in.Wants[a.Key] {
+				tally.Add(a.Verdict, health.Age(a.Status, in.Result.Time, cmp.Or(a.Commit, c.Commit)))
+			}
 		}
-	})
+	}
 	score, ok := tally.Score()
 	if !ok {
 		return nil

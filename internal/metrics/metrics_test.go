@@ -24,7 +24,7 @@ func on(host, target string, of verdict.Verdict, age time.Duration) observe.Assi
 
 // cluster is one with the worst verdict of its assignments.
 func cluster(name string, behind int, all ...observe.AssignmentResult) observe.ClusterResult {
-	c := observe.ClusterResult{Name: name, Behind: behind, Assignments: all, Status: verdict.Status{Verdict: verdict.Ready}}
+	c := observe.ClusterResult{Name: name, Commit: "1a2b3c4d", Behind: behind, Assignments: all, Status: verdict.Status{Verdict: verdict.Ready}}
 	for _, a := range all {
 		c.Status = verdict.Worst(c.Status, a.Status)
 	}

@@ -6,7 +6,6 @@ package overview
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -301,9 +300,4 @@ func (m *builder) count() {
 		}
 	}
 	m.out.Counts = c
-}
-
-// ageOf is how long a verdict had lasted when the clusters were asked.
-func ageOf(e *observe.Evidence, status verdict.Status) time.Duration {
-	return e.Time.Sub(status.Since)
 }

@@ -143,6 +143,9 @@ func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict
 	content := in.Evidence.Assignment(cluster, key)
 	now, then := in.Seen.Written.Trees[host][target], in.Seen.Past[in.Evidence.Tip].Trees[host][target]
 	if in.Evidence.Tip == in.Seen.Written.Tip || !content.Known || content.Verdict == verdict.Unknown || now == then {
+		if content.Verdict == verdict.Behind && content.Commit == "" && in.Evidence.Clusters[cluster].Commit == "" {
+			return content.Verdict, health.BehindFor
+		}
 		return content.Verdict, asked.Sub(content.Since)
 	}
 	has := content.Tree
@@ -258,6 +261,35 @@ func regionOf(f *fleet.Fleet, cluster *fleet.Cluster) string {
 func scoreOf(tally health.Tally) int {
 	score, _ := tally.Score()
 	return score
+}
+
+// A cluster that has just got its first folders is behind, and has not reported yet that it has applied any.
+func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
+	t.Parallel()
+	in := world(t, 200, 1)
+	in.Evidence.Tip = in.Seen.Written.Tip
+	for i := range in.Result.Fleet.Clusters {
+		of := &in.Result.Fleet.Clusters[i]
+		in.Evidence.Clusters[of.Name] = observe.Cluster{Type: of.ClusterType, Commit: in.Evidence.Tip, Status: verdict.Status{Verdict: verdict.Behind, Since: asked}}
+	}
+	grades := func() (found []health.Grade) {
+		for _, region := range overview.Build(in).Page.Regions {
+			if region.Health != nil {
+				found = append(found, in.Bounds.Grade(region.Health.Value))
+			}
+		}
+		return found
+	}
+	if all := grades(); !slices.Contains(all, health.Good) {
+		t.Errorf("of regions that are behind since just now it says %q", all)
+	}
+	for name, c := range in.Evidence.Clusters {
+		c.Commit = ""
+		in.Evidence.Clusters[name] = c
+	}
+	if all := grades(); len(all) == 0 || slices.ContainsFunc(all, func(g health.Grade) bool { return g != health.Poor }) {
+		t.Errorf("of regions that have applied nothing it says %q", all)
+	}
 }
 
 func TestAPageShowsNoCredentials(t *testing.T) {

@@ -82,7 +82,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 		found.add(status.Verdict)
 		found.addRun(s.Evidence.Runs(cluster, key.String()))
 		var one health.Tally
-		one.Add(status.Verdict, ageOf(s.Evidence, status))
+		one.Add(status.Verdict, health.Age(status, s.Evidence.Time, cmp.Or(s.Evidence.Assignment(cluster, key.String()).Commit, s.Evidence.Clusters[cluster].Commit)))
 		found.tally.Join(one)
 		s.note(cluster, status, one, counts)
 	}
