@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
-const onboardingGuide = "onboarding-clusters.md.tmpl"
+const onboardingGuide = "onboarding-reference.md.tmpl"
 
 // Each sentence of the guide on onboarding that says what happens is asserted by a test, but for what a cloud or an agent
 // does by itself:
