@@ -15,7 +15,7 @@ import (
 // there; without what it said the last time, the plan is an error, and nothing goes.
 func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 	t.Parallel()
-	example := guideExample(t, "what-runs-where.md.tmpl", "examples/observing/facts/main.tf")
+	example := guideExample(t, "what-runs-where-reference.md.tmpl", "examples/observing/facts/main.tf")
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 // The role that the guide has is what facts need, and no more.
 func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
 	t.Parallel()
-	_, role, _ := strings.Cut(guideText(t, "what-runs-where.md.tmpl"), "```yaml\napiVersion: rbac")
+	_, role, _ := strings.Cut(guideText(t, "what-runs-where-reference.md.tmpl"), "```yaml\napiVersion: rbac")
 	role, _, _ = strings.Cut("apiVersion: rbac"+role, "```")
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, role+`---

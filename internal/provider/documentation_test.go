@@ -86,7 +86,7 @@ func TestTheDocumentationNamesEveryGitHost(t *testing.T) {
 		if !strings.Contains(pages["docs/guides/delivery.md"], "\n| "+kind.Title) {
 			t.Errorf("the guide does not say on what %s was tried", kind.Title)
 		}
-		if !strings.Contains(pages["docs/guides/what-runs-where.md"], "`"+kind.Flux+"`") {
+		if !strings.Contains(pages["docs/guides/what-runs-where-reference.md"], "`"+kind.Flux+"`") {
 			t.Errorf("the guide on what runs where does not name Flux' type %s", kind.Flux)
 		}
 		for _, server := range kind.Servers {

@@ -123,7 +123,7 @@ func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 // How long a cluster is asked is what the documentation says.
 func TestTheDocumentationSaysHowLongAClusterIsAsked(t *testing.T) {
 	t.Parallel()
-	guide := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where.md.tmpl"))), " ")
+	guide := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where-reference.md.tmpl"))), " ")
 	if want := fmt.Sprintf("each for %d seconds at most", int(kube.DefaultDeadline.Seconds())); !strings.Contains(guide, want) {
 		t.Errorf("the guide does not say %q", want)
 	}

@@ -11,7 +11,7 @@ import (
 // The guide says what an account needs to list.
 func TestTheGuideNamesWhatIsListed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../templates/guides/what-runs-where.md.tmpl")
+	text, err := os.ReadFile("../../templates/guides/what-runs-where-reference.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
