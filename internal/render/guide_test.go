@@ -14,9 +14,13 @@ import (
 
 // The guide lists every parameter, and shows each in an example, which the provider's tests apply.
 func TestTheGuideShowsEveryParameter(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "what-is-rendered.md.tmpl"))
-	if err != nil {
-		t.Fatal(err)
+	var guide []byte
+	for _, name := range []string{"what-is-rendered.md.tmpl", "what-is-rendered-reference.md.tmpl"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		guide = append(guide, page...)
 	}
 	examples := ""
 	for _, match := range regexp.MustCompile(`\{\{ tffile "(.*)" \}\}`).FindAllStringSubmatch(string(guide), -1) {
