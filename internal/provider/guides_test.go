@@ -102,3 +102,23 @@ func TestGuidesShowHCLThatParses(t *testing.T) {
 		}
 	}
 }
+
+// A guide with a reference beside it is a page, and each of the two leads to the other.
+func TestGuidesWithAReferenceAreAPage(t *testing.T) {
+	t.Parallel()
+	const most = 80
+	for way, reference := range map[string]string{
+		"onboarding-clusters": "onboarding-reference", "what-is-rendered": "what-is-rendered-reference", "what-runs-where": "what-runs-where-reference",
+	} {
+		text, rest := guideText(t, way+".md.tmpl"), guideText(t, reference+".md.tmpl")
+		if lines := strings.Count(text, "\n"); lines > most {
+			t.Errorf("%s has %d lines, more than %d", way, lines, most)
+		}
+		if !strings.Contains(text, "("+reference+".md)") || !strings.Contains(rest, "("+way+".md)") {
+			t.Errorf("%s and %s do not lead to each other", way, reference)
+		}
+		if !strings.Contains(rest, "\n|---|") {
+			t.Errorf("%s has no tables", reference)
+		}
+	}
+}
