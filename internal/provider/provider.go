@@ -29,6 +29,7 @@ var (
 	_ provider.ProviderWithActions            = &flotilla{}
 	_ provider.ProviderWithEphemeralResources = &flotilla{}
 	_ provider.ProviderWithFunctions          = &flotilla{}
+	_ provider.ProviderWithListResources      = &flotilla{}
 	_ provider.ProviderWithValidateConfig     = &flotilla{}
 )
 
@@ -132,7 +133,8 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if c.Complete {
 		c.Fleets.Renderer = newRenderer(c.Artifacts)
 	}
-	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = c, c, c, c
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c
+	resp.ActionData, resp.ListResourceData = c, c
 }
 
 // newRenderer renders final objects of what a client fetches. Both are kept in the user's folder for caches, where there is

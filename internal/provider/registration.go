@@ -7,11 +7,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/artifacts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/branchlist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clustertoken"
@@ -83,6 +85,11 @@ func (p *flotilla) Actions(context.Context) []func() action.Action {
 // EphemeralResources lists the constructors of all ephemeral resources.
 func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{clustertoken.New}
+}
+
+// ListResources lists the constructors of what `terraform query` lists.
+func (p *flotilla) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{branchlist.Assignments, branchlist.Claims}
 }
 
 // Functions lists the constructors of all functions.

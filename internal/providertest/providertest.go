@@ -328,6 +328,59 @@ func (w *Workspace) Invoke(ctx context.Context, configuration Configuration, typ
 	return progress, said
 }
 
+// Query lists resources of a type, as `terraform query` does, and returns their identities, and with them what would be generated.
+func (w *Workspace) Query(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (identities, resources []map[string]any, said Diagnostics) {
+	p, said := w.begin(ctx, configuration, true)
+	if said.Err() != nil {
+		return nil, nil, said
+	}
+	address := "list." + typeName
+	schema, problems := schemaOf(p.schema.ListResourceSchemas, "list resource", typeName)
+	if problems != nil {
+		return nil, nil, problems
+	}
+	server, serves := p.server.(tfprotov6.ListResourceServer)
+	if !serves {
+		return nil, nil, broken(address, errors.New("the server lists nothing"))
+	}
+	config, problems := p.decode(ctx, schema.Block, attributes)
+	if len(problems) > 0 {
+		return nil, nil, append(said, problems.at(address)...)
+	}
+	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
+	if err != nil {
+		return nil, nil, broken(address, err)
+	}
+	validated, err := server.ValidateListResourceConfig(ctx, &tfprotov6.ValidateListResourceConfigRequest{TypeName: typeName, Config: &value})
+	if err != nil {
+		return nil, nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil {
+		return nil, nil, said
+	}
+	listed, err := server.ListResource(ctx, &tfprotov6.ListResourceRequest{TypeName: typeName, Config: &value, IncludeResource: true})
+	if err != nil {
+		return nil, nil, broken(address, err)
+	}
+	for result := range listed.Results {
+		if said = append(said, fromProtocol(address, result.Diagnostics)...); said.Err() != nil {
+			return nil, nil, said
+		}
+		identity, err := result.Identity.IdentityData.Unmarshal(p.answers.ids.IdentitySchemas[typeName].ValueType())
+		if err != nil {
+			return nil, nil, broken(address, err)
+		}
+		resource, err := result.Resource.Unmarshal(p.schema.ResourceSchemas[typeName].ValueType())
+		if err != nil {
+			return nil, nil, broken(address, err)
+		}
+		named, _ := fromValue(identity).(map[string]any)
+		generated, _ := fromValue(resource).(map[string]any)
+		identities, resources = append(identities, named), append(resources, generated)
+	}
+	return identities, resources, said
+}
+
 // read reads the data sources that a configuration uses. An apply takes what its plan has read. A destroy that does not refresh
 // reads none.
 func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {

@@ -16,10 +16,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -42,7 +42,7 @@ type model struct {
 	Reconciler types.String  `tfsdk:"reconciler"`
 }
 
-// Definition is the schema, from which a test writes the page of the documentation.
+// Definition is the schema, with which a test compares the page of the documentation.
 func Definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in seconds, and not only when an agent's interval has passed. " +
@@ -145,8 +145,7 @@ func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler,
 			tfvalue.CheckOneOf("reconciler", m.Reconciler, diagnostics, asking()...)
 		}
 	}
-	at, _, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))
-	tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
+	at, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	return by, at
 }
 

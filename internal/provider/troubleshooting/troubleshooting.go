@@ -48,6 +48,7 @@ func anchor(title string) string {
 type Server interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ActionServer
+	tfprotov6.ListResourceServer
 }
 
 // Explain passes calls on to a server of the plugin framework, which is a [Server], and adds the sections of the guide to the
@@ -180,6 +181,31 @@ func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActio
 				explained(completed.Diagnostics)
 			}
 			if !yield(event) {
+				return
+			}
+		}
+	}}, nil
+}
+
+func (s explaining) ValidateListResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest,
+) (*tfprotov6.ValidateListResourceConfigResponse, error) {
+	resp, err := s.Server.ValidateListResourceConfig(ctx, req)
+	if resp != nil {
+		explained(resp.Diagnostics)
+	}
+	return resp, err
+}
+
+func (s explaining) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
+	resp, err := s.Server.ListResource(ctx, req)
+	if err != nil || resp == nil || resp.Results == nil {
+		return resp, err
+	}
+	return &tfprotov6.ListResourceServerStream{Results: func(yield func(tfprotov6.ListResourceResult) bool) {
+		for result := range resp.Results {
+			explained(result.Diagnostics)
+			if !yield(result) {
 				return
 			}
 		}

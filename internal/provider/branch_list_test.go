@@ -1,0 +1,136 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/branchlist"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+func TestWhatABranchHasIsListed(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod", "path": "clusters"}}))
+	apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))))
+	w := providertest.New(startProvider)
+	query := func(name string, repo map[string]any) (string, providertest.Diagnostics) {
+		identities, resources, said := w.Query(t.Context(), providertest.Configuration{}, name, map[string]any{"gitops_repo": repo})
+		var lines []string
+		for i, identity := range identities {
+			repo, _ := resources[i]["gitops_repo"].(map[string]any)
+			lines = append(lines, fmt.Sprintf("%v at %v of %v %t, %v at %v of %v %t, %v %v", identity["name"], identity["path"], identity["branch"], identity["url"] == url,
+				resources[i]["name"], repo["path"], repo["branch"], repo["url"] == url, resources[i]["number"], resources[i]["fleet"]))
+		}
+		return strings.Join(lines, "; "), said
+	}
+	for _, c := range []struct{ name, path, want string }{
+		{"flotilla_assignment", "", "dev at clusters of prod true, dev at clusters of prod true, <nil> <nil>"},
+		{"flotilla_cluster_claim", "", "web at prod of prod true, web at prod of prod true, 2 <nil>"},
+		{"flotilla_assignment", "clusters", "dev at clusters of prod true, dev at clusters of prod true, <nil> <nil>"},
+		{"flotilla_cluster_claim", "clusters", ""},
+	} {
+		if got, said := query(c.name, map[string]any{"url": url, "branch": "prod", "path": c.path}); got != c.want || len(said) > 0 {
+			t.Errorf("%s at %q: listed is %q, want %q: %s", c.name, c.path, got, c.want, said)
+		}
+	}
+	for want, repo := range map[string]map[string]any{
+		"Invalid GitOps repository":    {"url": url, "branch": "prod", "path": "../x"},
+		"Repository cannot be reached": {"url": "http://127.0.0.1:1/gitops", "branch": "prod"},
+	} {
+		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` || !strings.Contains(said.String(), "/troubleshooting#") {
+			t.Errorf("of %v it is said %s, want %s", repo, said, want)
+		}
+	}
+
+	// A record of a claim that cannot be read is named: as a warning beside others, else as an error.
+	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
+	at := map[string]any{"url": url, "branch": "prod"}
+	const record = "prod/.flotilla/.claims/api.json"
+	if got, said := query("flotilla_cluster_claim", at); got == "" || said.Err() != nil || !said.Has("Records cannot be read") || !strings.Contains(said.String(), record) {
+		t.Errorf("beside a record that cannot be read %q is listed: %s", got, said)
+	}
+	if got, said := query("flotilla_assignment", at); got == "" || len(said) > 0 {
+		t.Errorf("beside a record of a claim that cannot be read %q is listed: %s", got, said)
+	}
+	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "web"), "{}") })
+	if got, said := query("flotilla_cluster_claim", at); got != "" || said.Err() == nil || !said.Has("Records cannot be read") || !strings.Contains(said.String(), record) {
+		t.Errorf("where no record can be read %q is listed: %s", got, said)
+	}
+}
+
+// The examples list what is on a branch, and what Terraform generates of it plans nothing when its write-only attributes are
+// given. `make matrix` has it.
+func TestQueriesListWhatABranchHas(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	tool := allTools(t)["terraform"]
+	if !isTerraform(t, tool, 14) {
+		t.Skip("Terraform before 1.14, and any other tool, has no queries")
+	}
+	repo := bareRepository(t)
+	main := small{path: "clusters", fleet: `clusters = [{ name = "pool-1", cluster_type = "spare", labels = { state = "ready" } }]`}.config(repo)
+	fleet, _, found := strings.Cut(main, "\nresource \"flotilla_assignment\"")
+	if !found {
+		t.Fatal("the configuration has no assignment")
+	}
+	const pool = `{ match_labels = { state = "ready" } }`
+	claim := fmt.Sprintf("\nresource \"flotilla_cluster_claim\" \"web\" {\n  name = \"web\"\n  number = 1\n  pool = %s\n  fleet = local.fleet\n"+
+		"  gitops_repo = { url = %q, branch = \"dev\", path = \"claims\" }\n}\n", pool, repo.url)
+	newWorkdir(t, tool, map[string]string{"main.tf": main + claim, "required_providers.tf": requiredProviders}).run("apply", "-auto-approve", "-input=false")
+	commits := repo.commits(t, "dev")
+
+	w := newWorkdir(t, tool, map[string]string{"main.tf": fleet, "required_providers.tf": requiredProviders})
+	for _, name := range []string{"flotilla_assignment", "flotilla_cluster_claim"} {
+		example := readFile(t, filepath.Join("..", "..", "examples", "list-resources", name, "list-resource.tfquery.hcl"))
+		writeFile(t, filepath.Join(w.path, name+".tfquery.hcl"), strings.ReplaceAll(example, "https://git.example.com/platform/gitops", repo.url))
+	}
+	w.run("query", "-generate-config-out=generated.tf")
+	generated := readFile(t, filepath.Join(w.path, "generated.tf"))
+	var lines []string
+	for line := range strings.Lines(generated) {
+		switch name, value, _ := strings.Cut(line, "="); {
+		case strings.TrimSpace(value) != "null":
+		case strings.TrimSpace(name) == "fleet":
+			line = "fleet = local.fleet\n"
+		case strings.TrimSpace(name) == "pool":
+			line = "pool = " + pool + "\n"
+		}
+		lines = append(lines, line)
+	}
+	writeFile(t, filepath.Join(w.path, "generated.tf"), strings.Join(lines, ""))
+	imported := 0
+	for _, change := range w.plan().ResourceChanges {
+		if change.Change.Importing != nil && change.Change.Actions.NoOp() {
+			imported++
+			continue
+		}
+		t.Errorf("the plan is to %v %s", change.Change.Actions, change.Address)
+	}
+	if imported != 2 {
+		t.Errorf("%d are imported as they are, of\n%s", imported, generated)
+	}
+	w.run("apply", "-auto-approve", "-input=false")
+	if got := repo.commits(t, "dev"); got != commits {
+		t.Errorf("%d commits after the import, want %d", got, commits)
+	}
+}
+
+// As that of the action.
+func TestThePagesOfListsAreThoseOfTheirSchemas(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"assignment", "cluster_claim"} {
+		page := readFile(t, filepath.Join("..", "..", "templates", "list-resources", name+".md"))
+		definition := branchlist.Definition(name)
+		for _, want := range []string{
+			definition.MarkdownDescription, fmt.Sprintf("- `gitops_repo` (Dynamic) %s\n", definition.Attributes["gitops_repo"].GetMarkdownDescription()),
+			strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "list-resources", "flotilla_"+name, "list-resource.tfquery.hcl"))),
+		} {
+			if !strings.Contains(page, want) || len(definition.Attributes) != 1 {
+				t.Errorf("the page of %s lacks %s", name, want)
+			}
+		}
+	}
+}

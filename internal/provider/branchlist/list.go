@@ -1,0 +1,174 @@
+// Package branchlist lists what a branch of a GitOps repository has, for `terraform query`: the assignments and the claims of all
+// owners, in whichever state they are.
+package branchlist
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	stdpath "path"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
+	"github.com/hashicorp/terraform-plugin-framework/list/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var (
+	_ list.ListResourceWithConfigure      = &served{}
+	_ list.ListResourceWithValidateConfig = &served{}
+)
+
+// whats are what is listed, by the names of the types.
+var whats = map[string]string{"assignment": "The assignments", claim: "The claims of clusters"}
+
+const claim = "cluster_claim"
+
+// Assignments lists flotilla_assignment.
+func Assignments() list.ListResource {
+	return &served{name: "assignment", of: func(all gitops.Inventory) []found {
+		var owners []found
+		for _, owner := range all.Owners {
+			owners = append(owners, found{path: owner.Path, name: owner.Name})
+		}
+		return owners
+	}}
+}
+
+// Claims lists flotilla_cluster_claim.
+func Claims() list.ListResource {
+	return &served{name: claim, of: func(all gitops.Inventory) []found {
+		var claims []found
+		for _, one := range all.Claims {
+			number := types.NumberValue(new(big.Float).SetInt64(int64(len(one.Clusters))))
+			claims = append(claims, found{path: one.Path, name: one.Name, further: map[string]attr.Value{"number": number}})
+		}
+		return claims
+	}}
+}
+
+// served lists one type of resources.
+type served struct {
+	name       string // without the provider's
+	of         func(gitops.Inventory) []found
+	connection *connection.Connection
+}
+
+// unreadable are the records that may be of what is listed. An assignment is found by its folder of records.
+func (s *served) unreadable(all gitops.Inventory) []string {
+	if s.name != claim {
+		return nil
+	}
+	folder := stdpath.Base(stdpath.Dir(gitops.ClaimRecordPath("", "any")))
+	return slices.DeleteFunc(slices.Clone(all.Unreadable), func(record string) bool { return stdpath.Base(stdpath.Dir(record)) != folder })
+}
+
+// found is one resource: its identity at the branch, and further attributes that are generated.
+type found struct {
+	path, name string
+	further    map[string]attr.Value
+}
+
+// Metadata names it.
+func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + s.name
+}
+
+// Definition is the configuration of a type, with which a test compares the pages of the documentation.
+func Definition(name string) schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: whats[name] + " that a branch of a GitOps repository has, of all owners, by their records, in whichever state they are.",
+		Attributes: map[string]schema.Attribute{
+			"gitops_repo": schema.DynamicAttribute{
+				Required: true,
+				MarkdownDescription: fmt.Sprintf("Where to look: `{url, branch, path}`. They are found at the path and up to %d folders below it; without a path, from the root.",
+					gitops.InventoryLevels),
+			},
+		},
+	}
+}
+
+// ListResourceConfigSchema is the definition.
+func (s *served) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
+	resp.Schema = Definition(s.name)
+}
+
+// Configure takes over the provider's connection.
+func (s *served) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	s.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// ValidateListResourceConfig checks what needs no server.
+func (s *served) ValidateListResourceConfig(ctx context.Context, req list.ValidateConfigRequest, resp *list.ValidateConfigResponse) {
+	var repo types.Dynamic
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("gitops_repo"), &repo)...)
+	repository.DecodeLocation(repo, &resp.Diagnostics)
+}
+
+// List reads the records.
+func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
+	var diagnostics diag.Diagnostics
+	var repo types.Dynamic
+	diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("gitops_repo"), &repo)...)
+	at, _ := repository.DecodeLocation(repo, &diagnostics)
+	if diagnostics.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
+		return
+	}
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	defer cancel()
+	all, err := s.connection.Delivery.Inventory(bounded, at, gitops.InventoryFilter{})
+	if err != nil {
+		repository.AddError(bounded, &diagnostics, err, false)
+		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
+		return
+	}
+	listed := s.of(all)
+	if unreadable := s.unreadable(all); len(unreadable) > 0 {
+		text := "What these records say is not listed:\n" + wording.Lines(unreadable, wording.Named)
+		if len(listed) == 0 {
+			diagnostics.AddAttributeError(path.Root("gitops_repo"), "Records cannot be read", text)
+			stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
+			return
+		}
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read", text)
+	}
+	stream.Results = func(push func(list.ListResult) bool) {
+		for i, one := range listed {
+			result := req.NewListResult(ctx)
+			if i == 0 {
+				result.Diagnostics.Append(diagnostics...) // which belong to no result
+			}
+			result.DisplayName = one.name
+			if one.path != "" {
+				result.DisplayName = one.path + ": " + one.name
+			}
+			texts := map[string]attr.Value{"url": types.StringValue(at.URL), "branch": types.StringValue(at.Branch), "path": types.StringValue(one.path)}
+			for name, value := range texts {
+				result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root(name), value)...)
+			}
+			result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root("name"), one.name)...)
+			if req.IncludeResource {
+				location := types.ObjectValueMust(map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}, texts)
+				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("name"), one.name)...)
+				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("gitops_repo"), types.DynamicValue(location))...)
+				for name, value := range one.further {
+					result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root(name), value)...)
+				}
+			}
+			if !push(result) {
+				return
+			}
+		}
+	}
+}
