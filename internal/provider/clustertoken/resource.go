@@ -80,7 +80,7 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			},
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
-				MarkdownDescription: "The token. It is not known before the cluster is.",
+				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a `depends_on` of what makes it.",
 			},
 			"expires_at": schema.StringAttribute{
 				Computed:            true,
