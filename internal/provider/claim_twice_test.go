@@ -51,9 +51,16 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 	if said := read(); !words(claimedTwice).MatchString(said) {
 		t.Errorf("the inventory says %s", said)
 	}
+	// Several clusters are one warning.
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1))
+	})
+	if said := read(); strings.Count(said, "Cluster belongs to two claims") != 1 || !strings.Contains(said, `Cluster "pool-1" belongs to`) || !words(claimedTwice).MatchString(said) {
+		t.Errorf("of two clusters the inventory says %s", said)
+	}
 	// Mended in the record, both are as they were; api takes out what was added to its record.
 	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-2"},`, "", 1))
+		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-1"},{"name": "pool-2"},`, "", 1))
 	})
 	for _, one := range []struct {
 		w             *providertest.Workspace

@@ -250,10 +250,13 @@ func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records are not signed by a known key",
 			"Anybody who may push can have written what the inventory has from them:\n"+wording.Lines(named, fleetvalue.MaxDiagnostics))
 	}
-	twice := gitops.TwiceIn(found.Claims)
-	for _, cluster := range twice[:min(len(twice), fleetvalue.MaxDiagnostics)] {
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Cluster belongs to two claims", tfvalue.Sentence(cluster.String())+
-			" Plans of these claims are refused until one of the records does not list it any more.")
+	if twice := gitops.TwiceIn(found.Claims); len(twice) > 0 {
+		named := make([]string, len(twice))
+		for i, cluster := range twice {
+			named[i] = tfvalue.Sentence(cluster.String())
+		}
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Cluster belongs to two claims", wording.Lines(named, fleetvalue.MaxDiagnostics)+
+			"\nPlans of these claims are refused until only one of the records lists the cluster.")
 	}
 	var owners []string
 	for _, owner := range found.Owners {
