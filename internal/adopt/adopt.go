@@ -74,6 +74,7 @@ func Adopt(environment, documents, given any) (result *Result, known bool, findi
 	a := &adoption{environment: name, options: settings}
 	a.read(texts)
 	a.all = slices.Clone(a.objects)
+	a.locate()
 	a.place()
 	a.sift()
 	a.build()
@@ -145,9 +146,10 @@ type adoption struct {
 	objects   []*object // those that are to be taken
 	all       []*object // those that were read
 	sources   map[reference][]*object
-	following []follower
-	overlays  map[string]overlay  // kustomizations, by folder
-	usedBy    map[string][]string // the folders of kustomizations, by what they name
+	following map[string][]*object // what brings a folder
+	folders   map[string]bool      // all files and folders
+	overlays  map[string]overlay   // kustomizations, by folder
+	usedBy    map[string][]string  // the folders of kustomizations, by what they name
 	hosts     map[string]*host
 	workloads []*workload
 }

@@ -63,36 +63,35 @@ func (a *adoption) sift() {
 
 // ownerOf returns the object whose folder has a file, and so brings what is in it; nil where none has.
 func (a *adoption) ownerOf(o *object) *object {
-	followers := a.followers()
-	for at, seen := a.follower(followers, o.file, o), map[*object]bool{o: true}; at != nil; at = a.follower(followers, at.file, at) {
+	if a.following == nil {
+		a.follow()
+	}
+	owner := a.follower(o.file, o)
+	for at, seen := owner, map[*object]bool{o: true}; at != nil; at = a.follower(at.file, at) {
 		if seen[at] {
 			return nil // the folders bring each other
 		}
 		seen[at] = true
 	}
-	return a.follower(followers, o.file, o)
+	return owner
 }
 
-// follower is an object that brings the folders of the documents' repository.
-type follower struct {
-	*object
-	folders []string
-}
-
-func (a *adoption) followers() []follower {
-	if a.following != nil {
-		return a.following
+// follow finds the objects that bring folders of the documents.
+func (a *adoption) follow() {
+	a.following, a.folders = map[string][]*object{}, map[string]bool{}
+	for _, file := range a.files {
+		for at := file; !a.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
+			a.folders[at] = true
+		}
 	}
-	a.following = []follower{}
 	for _, o := range a.objects {
 		if !o.kind.Is(reconciler.Follows) || o.own || o.outside {
 			continue
 		}
-		if folders := a.foldersOf(o); len(folders) > 0 {
-			a.following = append(a.following, follower{o, folders})
+		for _, folder := range a.foldersOf(o) {
+			a.following[folder] = append(a.following[folder], o)
 		}
 	}
-	return a.following
 }
 
 // foldersOf are the folders of the documents that an object brings; none where they are of another repository.
@@ -103,7 +102,7 @@ func (a *adoption) foldersOf(o *object) (folders []string) {
 	for _, field := range a.pathFields(o) {
 		folder := path.Clean(strings.TrimLeft(field, "/"))
 		// What is in the folder that has the object itself is beside it.
-		if folder != "." && !isBelow(o.file, folder) && slices.ContainsFunc(a.files, func(file string) bool { return isBelow(file, folder) }) {
+		if folder != "." && !isBelow(o.file, folder) && a.folders[folder] {
 			folders = append(folders, folder)
 		}
 	}
@@ -151,16 +150,15 @@ func (a *adoption) isHere(o *object) bool {
 
 // here is the URL of the documents' repository: that of the options, or else of the agent's own source; "" where neither
 // says it.
-func (a *adoption) here() string {
-	if a.options.repository.Repo != "" {
-		return a.options.repository.Repo
-	}
+func (a *adoption) here() string { return a.options.repository.Repo }
+
+// locate takes the repository of the agent's own source, where the options have none.
+func (a *adoption) locate() {
 	for _, o := range a.objects {
-		if o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
-			return textAt(o.spec(), "url")
+		if a.here() == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
+			a.options.repository.Repo = textAt(o.spec(), "url")
 		}
 	}
-	return ""
 }
 
 func sameRepo(a, b string) bool {
@@ -178,7 +176,7 @@ func sameRepo(a, b string) bool {
 }
 
 // follower returns the object that brings a file: by its folder, the innermost first, or by a kustomization in another folder.
-func (a *adoption) follower(followers []follower, file string, except *object) *object {
+func (a *adoption) follower(file string, except *object) *object {
 	seen := map[string]bool{}
 	var of func(file string) *object
 	of = func(file string) *object {
@@ -186,23 +184,23 @@ func (a *adoption) follower(followers []follower, file string, except *object) *
 			return nil
 		}
 		seen[file] = true
-		var found *object
-		longest := -1
-		for _, one := range followers {
-			for _, folder := range one.folders {
-				if one.object != except && isBelow(file, folder) && len(folder) > longest {
-					found, longest = one.object, len(folder)
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
+			for _, one := range a.following[at] {
+				if one != except {
+					return one
 				}
 			}
 		}
-		for at := file; found == nil && at != "." && at != "/"; at = path.Dir(at) {
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
 			for _, folder := range a.usedBy[at] {
-				if !isBelow(at, folder) && found == nil {
-					found = of(folder + "/kustomization.yaml")
+				if !isBelow(at, folder) {
+					if found := of(folder + "/kustomization.yaml"); found != nil {
+						return found
+					}
 				}
 			}
 		}
-		return found
+		return nil
 	}
 	return of(file)
 }

@@ -34,7 +34,27 @@ func adopted(t testing.TB, documents map[string]any, options map[string]any) (*a
 	return result, rendered(t, result.Fleet)
 }
 
-func rendered(t testing.TB, input map[string]any) (all []written) {
+// rendered renders what was adopted: of that, only reconciler.yaml is written.
+func rendered(t testing.TB, input map[string]any) []written {
+	t.Helper()
+	return renderedFiles(t, input, func(key, name string) {
+		if name != "reconciler.yaml" {
+			t.Errorf("%s/%s is written, which was not there", key, name)
+		}
+	})
+}
+
+// renderedWith renders any fleet.
+func renderedWith(t testing.TB, input map[string]any) []written {
+	t.Helper()
+	return renderedFiles(t, input, func(string, string) {})
+}
+
+func adoptAll(documents map[string]any) (*adopt.Result, bool, fleet.Findings) {
+	return adopt.Adopt("prod", documents, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
+}
+
+func renderedFiles(t testing.TB, input map[string]any, each func(key, name string)) (all []written) {
 	t.Helper()
 	decoded, findings := fleet.Decode(input)
 	if len(findings) > 0 {
@@ -68,9 +88,7 @@ func rendered(t testing.TB, input map[string]any) (all []written) {
 			t.Fatal(findings)
 		}
 		for _, file := range files {
-			if file.Name != "reconciler.yaml" {
-				t.Errorf("%s/%s is written, which was not there", assignment.Key(), file.Name)
-			}
+			each(assignment.Key(), file.Name)
 			for _, document := range fleet.SplitYAML(string(file.Content)) {
 				value, err := fleet.ParseYAML(document.Text)
 				if err != nil {

@@ -80,7 +80,7 @@ var flux = Reconciler{
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Changing: []string{"ignore"},
 		},
 		{
-			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,
+			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,
 			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},

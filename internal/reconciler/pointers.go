@@ -26,6 +26,7 @@ var (
 	// The chart of a GitRepository or a Bucket is a path.
 	helmReleasePointers = []Pointer{{"chart.spec.chart", Chart}, {"chart.spec.version", Version}, {"targetNamespace", Namespace}}
 	sourcePointers      = []Pointer{{"url", Repo}, {"ref", Ref}}
+	chartsPointers      = []Pointer{{"url", Repo}}
 	applicationPointers = []Pointer{
 		{"source.repoURL", Repo}, {"source.path", Path}, {"source.chart", Chart}, {"source.targetRevision", Revision}, {"destination.namespace", Namespace},
 	}
