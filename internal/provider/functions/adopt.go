@@ -30,7 +30,7 @@ var adoptDefinition = function.Definition{
 		"path, the branch, the chart and the namespace of the object, and decide them from then on; all else is in `parameters.objects`, in which `$(repo)`, `$(path)`, `$(chart)`, `$(version)`, " +
 		"`$(branch)`, `$(revision)`, `$(ref)` and `$(namespace)` stand for them. Target policies select cluster types by the fewest labels.\n\n" +
 		"A cluster type is a folder that a cluster of Flux follows, a folder below one called `clusters`, or the cluster that an Application names as its destination; objects of none " +
-		"are on a cluster type with the name of the environment. What comes with a folder that an adopted object brings stays the content of that object.",
+		"are on a cluster type with the name of the environment. A folder that an adopted object brings stays the content of that object.",
 	Parameters: []function.Parameter{
 		function.StringParameter{
 			Name: "environment", AllowUnknownValues: true,
