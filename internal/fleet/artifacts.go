@@ -5,7 +5,7 @@ package fleet
 func DecodeWorkloads(workloads any, environment string) (decoded []Workload, known bool, findings Findings) {
 	d := newDecoder()
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
-	root := &Object{reader: &d.Reader, fields: map[string]any{"workloads": workloads}}
+	root := &Object{reader: &d.Reader, table: &fleetTable, fields: map[string]any{"workloads": workloads}}
 	d.collection(root, "workloads", d.workload)
 	return d.Fleet.Workloads, IsKnown(workloads), d.Findings
 }

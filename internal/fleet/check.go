@@ -14,7 +14,7 @@ func CheckObject(name string, value any) Findings {
 		if of.name != name {
 			continue
 		}
-		if o := d.Object(nil, value); o != nil {
+		if o, _ := d.objectBy(CollectionTable(name), nil, value); o != nil {
 			of.decode(o)
 		}
 		return d.Findings
@@ -31,7 +31,7 @@ func (d *decoder) environmentWithRepo(o *Object) belonging {
 // DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
 func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
-	if o := r.Object(nil, value); o != nil {
+	if o, _ := r.objectBy(&locationTable, nil, value); o != nil {
 		repo = o.gitopsRepo()
 	} else {
 		r.Unknown = true
@@ -41,14 +41,14 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 
 // DecodeSelector reads a selector. known is false while any part of it is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	o := &Object{reader: &Reader{}, fields: map[string]any{"selector": value}}
+	o := &Object{reader: &Reader{}, table: &preferenceTable, fields: map[string]any{"selector": value}}
 	selector = o.Selector("selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
 // DecodeLabels reads a map of labels. known is false while any part of it is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
-	o := &Object{reader: &Reader{}, fields: map[string]any{"labels": value}}
+	o := &Object{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
 	labels = o.labels("labels")
 	return labels, !o.unknown, o.reader.Findings
 }
@@ -59,11 +59,12 @@ func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 		return (&Fleet{}).HydrationOrDefault(), true, nil
 	}
 	r := &Reader{}
-	o := r.Object((*Path)(nil).Attribute("options"), value)
+	o, isUnknown := r.objectBy(&hydrationTable, (*Path)(nil).Attribute("options"), value)
+	r.Unknown = isUnknown
 	if o == nil {
 		return Hydration{}, false, r.Findings
 	}
-	given := &Hydration{Lists: o.oneOf("lists", "", "replace", "append", "merge"), ListKey: o.text("list_key")}
+	given := &Hydration{Lists: o.oneOfOrNone("lists"), ListKey: o.text("list_key")}
 	o.Finish()
 	return (&Fleet{Hydration: given}).HydrationOrDefault(), !r.Unknown, r.Findings
 }

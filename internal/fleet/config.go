@@ -7,7 +7,7 @@ func (d *decoder) configContainer(o *Object) belonging {
 	data, path := o.Value("data")
 	secrets, secretsKnown := o.containerSecrets()
 	allowed, allowedKnown := o.allowPlain("allow_plain")
-	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name, "json")
+	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name)
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -70,7 +70,7 @@ func (d *decoder) configSchema(o *Object) belonging {
 
 // schema reads a JSON Schema: its text, or an object that stands for it.
 func (o *Object) schema(attribute string) string {
-	switch value := o.value(attribute).(type) {
+	switch value := o.value(attribute, SchemaType).(type) {
 	case nil:
 		return ""
 	case string:
@@ -100,8 +100,8 @@ func (o *Object) schema(attribute string) string {
 func (d *decoder) template(o *Object) belonging {
 	template := Template{
 		Name:        o.name(CheckSubdomainName),
-		Type:        o.oneOf("type", "", TemplateTypes...),
-		ContentType: o.oneOf("content_type", "", ContentTypes...),
+		Type:        o.oneOf("type"),
+		ContentType: o.oneOf("content_type"),
 		Manifests:   o.texts("manifests"),
 	}
 	if template.ContentType == "yaml" {
@@ -129,9 +129,9 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 func (d *decoder) hydration(root *Object) {
 	if o := root.Object("hydration"); o != nil {
 		d.Fleet.Hydration = &Hydration{
-			Precedence: o.oneOf("precedence", "", "specificity", "name"),
-			OnConflict: o.oneOf("on_conflict", "", "error", "warn", "override"),
-			Lists:      o.oneOf("lists", "", "replace", "append", "merge"),
+			Precedence: o.oneOfOrNone("precedence"),
+			OnConflict: o.oneOfOrNone("on_conflict"),
+			Lists:      o.oneOfOrNone("lists"),
 			ListKey:    o.text("list_key"),
 		}
 		o.Finish()

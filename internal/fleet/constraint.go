@@ -58,7 +58,7 @@ func (d *decoder) constraints(root *Object) {
 		d.ConstraintsKnown = false
 	} else {
 		d.each(root, name, value, func(path *Path, value any) {
-			o, isUnknown := d.object(path, value)
+			o, isUnknown := d.objectBy(root.tableOf(name), path, value)
 			d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 			if o != nil {
 				d.constraint(o)
@@ -74,7 +74,7 @@ func (d *decoder) constraint(o *Object) belonging {
 		Expression:        o.required("expression"),
 		Message:           o.text("message"),
 		MessageExpression: o.text("message_expression"),
-		Mode:              o.oneOf("mode", ConstraintModes[0], ConstraintModes...),
+		Mode:              o.oneOf("mode"),
 	}
 	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
 		o.Report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
@@ -151,7 +151,7 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	fields, _ := value.(map[string]any)
 	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])
 	d := newDecoder()
-	o, _ := d.object(nil, value)
+	o, _ := d.objectBy(&constraintTable, nil, value)
 	if o == nil || !known {
 		return Constraint{}, false
 	}

@@ -36,7 +36,7 @@ type Decoded struct {
 // used. An unknown value is never a finding, and neither is a problem that may go away once a value is known.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
-	root, isUnknown := d.object(nil, input)
+	root, isUnknown := d.objectBy(&fleetTable, nil, input)
 	if root == nil {
 		d.Known, d.EnvironmentKnown, d.ContainersKnown, d.ConstraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
 		return d.result()
@@ -129,7 +129,7 @@ const (
 // ignored.
 func (d *decoder) collection(root *Object, name string, decode func(*Object) belonging) {
 	each := func(path *Path, value any) {
-		o, isUnknown := d.object(path, value)
+		o, isUnknown := d.objectBy(root.tableOf(name), path, value)
 		if isUnknown {
 			d.unknownObject(name)
 		}
@@ -188,9 +188,9 @@ func eachElement(path *Path, value any, do func(path *Path, value any)) bool {
 
 // keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:
 // only then it is registered, and may be checked against others.
-func keep[T any](d *decoder, o *Object, collection string, list *[]T, object T, name string, computed ...string) (belongs belonging, isCertain bool) {
+func keep[T any](d *decoder, o *Object, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
 	belongs = d.belongs(o)
-	o.Finish(computed...)
+	o.Finish()
 	if belongs != notInEnvironment {
 		*list = append(*list, object)
 	}

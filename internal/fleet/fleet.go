@@ -215,10 +215,10 @@ func (f *Fleet) HydrationOrDefault() Hydration {
 	if f.Hydration != nil {
 		hydration = *f.Hydration
 	}
-	hydration.Precedence = cmp.Or(hydration.Precedence, "specificity")
-	hydration.OnConflict = cmp.Or(hydration.OnConflict, "error")
-	hydration.Lists = cmp.Or(hydration.Lists, "replace")
-	hydration.ListKey = cmp.Or(hydration.ListKey, "name")
+	hydration.Precedence = cmp.Or(hydration.Precedence, hydrationTable.defaultText("precedence"))
+	hydration.OnConflict = cmp.Or(hydration.OnConflict, hydrationTable.defaultText("on_conflict"))
+	hydration.Lists = cmp.Or(hydration.Lists, hydrationTable.defaultText("lists"))
+	hydration.ListKey = cmp.Or(hydration.ListKey, hydrationTable.defaultText("list_key"))
 	return hydration
 }
 

@@ -90,7 +90,7 @@ func (o *Object) kalypsoManifests() Manifests {
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &Object{reader: o.reader, parent: o, path: o.path, fields: fields}
+	inner := &Object{reader: o.reader, table: &manifestsTable, parent: o, path: o.path, fields: fields}
 	return inner.manifests()
 }
 
@@ -129,8 +129,8 @@ func (p *controlPlane) kalypsoTemplate(o *Object) {
 	template := Template{}
 	template.Name, _ = o.metadata(CheckSubdomainName)
 	o.spec(func(s *Object) {
-		template.Type = s.oneOf("type", "", "reconciler", "namespace", "config")
-		template.ContentType = s.oneOf("contentType", "", ContentTypes...)
+		template.Type = s.oneOfThese("type", "", "reconciler", "namespace", "config")
+		template.ContentType = s.oneOfThese("contentType", "", ContentTypes...)
 		template.Manifests = s.texts("manifests")
 		if template.Type == "" {
 			s.Report("type", "is required")

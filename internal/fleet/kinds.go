@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +19,7 @@ func (d *decoder) workspace(o *Object) belonging {
 		ReaderGroups:      o.sortedTexts("reader_groups"),
 		Environments:      o.sortedTexts("environments"),
 		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
-		NetworkPolicy:     o.oneOf("network_policy", "", "none", "isolated"),
+		NetworkPolicy:     o.oneOf("network_policy"),
 		LimitRange:        o.limitRange("limit_range"),
 		ServiceAccount:    o.checked("service_account", CheckSubdomainName),
 		ArgocdProject:     o.argocdProject("argocd_project"),
@@ -44,9 +43,9 @@ func (d *decoder) clusterType(o *Object) belonging {
 		Name:             o.name(checkClusterTypeName),
 		Labels:           o.labels("labels"),
 		Taints:           o.taints("taints"),
-		Reconciler:       cmp.Or(o.text("reconciler"), DefaultReconciler),
-		NamespaceService: cmp.Or(o.text("namespace_service"), DefaultNamespaceService),
-		ConfigType:       cmp.Or(o.text("config_type"), DefaultConfigType),
+		Reconciler:       o.textOrDefault("reconciler"),
+		NamespaceService: o.textOrDefault("namespace_service"),
+		ConfigType:       o.textOrDefault("config_type"),
 		Description:      o.text("description"),
 		Parameters:       o.anyObject("parameters"),
 		SecretService:    o.text("secret_service"),
@@ -114,7 +113,7 @@ func (d *decoder) workload(o *Object) belonging {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
 			path := path.Key(name)
-			target, targetBelongs, isUnknown := d.deploymentTarget(path, name, targets[name])
+			target, targetBelongs, isUnknown := d.deploymentTarget(o.tableOf("deployment_targets"), path, name, targets[name])
 			belongs = max(belongs, targetBelongs)
 			switch targetBelongs {
 			case notInEnvironment:
@@ -153,11 +152,11 @@ func (d *decoder) workload(o *Object) belonging {
 }
 
 // deploymentTarget returns nil for a target that is unknown as a whole.
-func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
+func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := CheckLabelName(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)
 	}
-	o, isUnknown := d.object(path, value)
+	o, isUnknown := d.objectBy(table, path, value)
 	if isUnknown {
 		return nil, maybeInEnvironment, true
 	}
@@ -201,7 +200,7 @@ func (d *decoder) targetPolicy(o *Object) belonging {
 		ClusterSelector:          o.Selector("cluster_selector"),
 		Tolerations:              o.tolerations("tolerations"),
 		Placement:                o.placement("placement"),
-		Effect:                   o.oneOf("effect", "schedule", "schedule", "exclude"),
+		Effect:                   o.oneOf("effect"),
 	}
 	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
 		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+

@@ -21,7 +21,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 	if o.require("manifests", "is required"); value == nil {
 		return
 	}
-	inner, isUnknown := o.reader.object(path, value)
+	inner, isUnknown := o.reader.objectBy(o.tableOf("manifests"), path, value)
 	target.ManifestsPending = isUnknown
 	if inner == nil {
 		return
@@ -35,7 +35,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 // manifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
 func (o *Object) manifests() Manifests {
-	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage", "git", Storages...), Repo: o.required("repo")}, Type: o.text("type")}
+	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.text("type")}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version"} {
 		set[attribute] = o.text(attribute)
@@ -83,7 +83,7 @@ func (o *Object) manifests() Manifests {
 
 // anyObject reads an object with any attributes: nil where it is absent, empty or unknown.
 func (o *Object) anyObject(attribute string) map[string]any {
-	switch value := o.value(attribute).(type) {
+	switch value := o.value(attribute, AnyObjectType).(type) {
 	case nil:
 	case map[string]any:
 		if !IsKnown(value) {

@@ -47,7 +47,7 @@ func (p *controlPlane) modelApplication(o *Object) {
 	name := o.name(CheckLabelName)
 	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
 	manifests := &Object{
-		reader: o.reader, path: o.path, fields: map[string]any{},
+		reader: o.reader, table: &manifestsTable, path: o.path, fields: map[string]any{},
 		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
 	}
 	for name, written := range manifests.written {

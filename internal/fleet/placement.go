@@ -1,7 +1,5 @@
 package fleet
 
-import "math"
-
 // Placement chooses among the hosts that a target policy selects, for each deployment target by itself.
 type Placement struct {
 	NumberOfHosts int          `json:"number_of_hosts"` // at least 1
@@ -29,13 +27,13 @@ const maxWeight = 1000
 func (o *Object) placement(attribute string) *Placement {
 	var placement *Placement
 	if p := o.Object(attribute); p != nil {
-		placement = &Placement{NumberOfHosts: p.Int("number_of_hosts", 0, 1, math.MaxInt32)}
+		placement = &Placement{NumberOfHosts: p.whole("number_of_hosts")}
 		p.require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		for _, preference := range p.List("prefer") {
 			selector := preference.Selector("selector")
 			preference.require("selector", "is required")
 			placement.Prefer = append(placement.Prefer, Preference{
-				Selector: selector, Weight: preference.Int("weight", 1, -maxWeight, maxWeight),
+				Selector: selector, Weight: preference.whole("weight"),
 			})
 			preference.Finish()
 		}
@@ -44,7 +42,7 @@ func (o *Object) placement(attribute string) *Placement {
 			if problem := CheckLabelKey(key); problem != "" && isSet(key) {
 				spread.Report("key", "%s", problem)
 			}
-			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.Int("max_skew", 1, 1, math.MaxInt32)})
+			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.whole("max_skew")})
 			spread.Finish()
 		}
 		p.Finish()

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -41,6 +42,23 @@ func (r *Reader) Object(path *Path, value any) *Object {
 	return o
 }
 
+// ObjectBy is Object for one that has a table.
+func (r *Reader) ObjectBy(table *Table, path *Path, value any) *Object {
+	o := r.Object(path, value)
+	if o != nil {
+		o.table = table
+	}
+	return o
+}
+
+// objectBy is object for one that has a table.
+func (r *Reader) objectBy(table *Table, path *Path, value any) (o *Object, isUnknown bool) {
+	if o, isUnknown = r.object(path, value); o != nil {
+		o.table = table
+	}
+	return o, isUnknown
+}
+
 // object is Object for readers to which an unknown object makes only some of their input unknown.
 func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
 	switch value := value.(type) {
@@ -56,13 +74,14 @@ func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
 func (r *Reader) List(path *Path, value any) []*Object {
 	root := &Object{reader: r}
-	return root.children(path, root.listOf(path, value, "a list of objects"))
+	return root.children("", path, root.listOf(path, value, "a list of objects"))
 }
 
 // Object reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
 // attribute makes the object unknown, and all that it is part of.
 type Object struct {
 	reader  *Reader
+	table   *Table  // that it is read by; nil for kinds that others define
 	parent  *Object // that it is part of; nil where only this object becomes unknown
 	path    *Path
 	fields  map[string]any
@@ -110,7 +129,11 @@ func (o *Object) Report(name, format string, arguments ...any) {
 // Value returns an attribute as it is, for readers of its own, and its path.
 func (o *Object) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
-func (o *Object) get(name string) any {
+// get returns an attribute, which the table has, as one of these types; of any type where none is given.
+func (o *Object) get(name string, types ...Type) any {
+	if o.table != nil {
+		o.table.find(name).must(types)
+	}
 	o.read = append(o.read, name)
 	return o.fields[name]
 }
@@ -122,8 +145,8 @@ func (o *Object) Has(name string) bool { return o.get(name) != nil }
 func (o *Object) Known(name string) bool { return o.value(name) != nil }
 
 // value returns an attribute that is known, else nil.
-func (o *Object) value(name string) any {
-	value := o.get(name)
+func (o *Object) value(name string, types ...Type) any {
+	value := o.get(name, types...)
 	if _, isUnknown := value.(Unknown); isUnknown {
 		o.noteUnknown()
 		return nil
@@ -131,11 +154,11 @@ func (o *Object) value(name string) any {
 	return value
 }
 
-// Finish reports attributes that were not read, except those that Flotilla's own resources compute.
+// Finish reports attributes that were not read, except those that Flotilla's own resources, or other systems, compute.
 func (o *Object) Finish(computed ...string) {
 	var unread []string
 	for name := range o.fields {
-		if !slices.Contains(o.read, name) && !slices.Contains(computed, name) {
+		if !slices.Contains(o.read, name) && !slices.Contains(computed, name) && !o.table.isComputed(name) {
 			unread = append(unread, name)
 		}
 	}
@@ -213,11 +236,16 @@ func knownText(text string) string {
 
 // text is Text with [unknownText] for an unknown attribute.
 func (o *Object) text(name string) string {
-	text, problem := o.scalar(o.get(name))
+	text, problem := o.scalar(o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
 	if problem != "" {
 		o.Report(name, "%s", problem)
 	}
 	return text
+}
+
+// textOrDefault is text with the table's default for an attribute that is absent.
+func (o *Object) textOrDefault(name string) string {
+	return cmp.Or(o.text(name), o.table.defaultText(name))
 }
 
 // Required is Text for an attribute that must be set.
@@ -244,13 +272,24 @@ func (o *Object) checked(name string, check func(string) string) string {
 
 // OneOf reads a text that must be one of some. It returns the default for one that is absent, unknown or wrong.
 func (o *Object) OneOf(name, byDefault string, allowed ...string) string {
-	if text := o.oneOf(name, byDefault, allowed...); slices.Contains(allowed, text) {
+	if text := o.oneOfThese(name, byDefault, allowed...); slices.Contains(allowed, text) {
 		return text
 	}
 	return byDefault
 }
 
-func (o *Object) oneOf(name, byDefault string, allowed ...string) string {
+// oneOf is OneOf with the texts and the default of the table, and with [unknownText] for an unknown attribute.
+func (o *Object) oneOf(name string) string {
+	attribute := o.table.find(name)
+	return o.oneOfThese(name, attribute.text(), attribute.Allowed...)
+}
+
+// oneOfOrNone is oneOf with "" for an attribute that is absent.
+func (o *Object) oneOfOrNone(name string) string {
+	return o.oneOfThese(name, "", o.table.find(name).Allowed...)
+}
+
+func (o *Object) oneOfThese(name, byDefault string, allowed ...string) string {
 	text := o.text(name)
 	switch {
 	case text == "":
@@ -263,7 +302,7 @@ func (o *Object) oneOf(name, byDefault string, allowed ...string) string {
 
 // Bool returns false for an absent or unknown attribute.
 func (o *Object) Bool(name string) bool {
-	switch value := o.value(name).(type) {
+	switch value := o.value(name, BoolType).(type) {
 	case nil:
 	case bool:
 		return value
@@ -275,21 +314,28 @@ func (o *Object) Bool(name string) bool {
 
 // BoolOrObject reads true or false into is, or returns an object.
 func (o *Object) BoolOrObject(name string, is *bool) *Object {
-	switch value := o.value(name).(type) {
+	switch value := o.value(name, BoolOrObjectType).(type) {
 	case nil:
 	case bool:
 		*is = value
 	case map[string]any:
-		return o.child(o.At(name), value)
+		return o.child(name, o.At(name), value)
 	default:
 		o.Report(name, "must be true, false or an object, not %s", kindOf(value))
 	}
 	return nil
 }
 
+// whole is Int with the bounds and the default of the table.
+func (o *Object) whole(name string) int {
+	attribute := o.table.find(name)
+	byDefault, _ := attribute.Default.(int)
+	return o.Int(name, byDefault, attribute.Least, attribute.Most)
+}
+
 // Int reads a whole number of a range. It returns the default for one that is absent, unknown or wrong.
 func (o *Object) Int(name string, byDefault, least, most int) int {
-	switch value := o.value(name).(type) {
+	switch value := o.value(name, WholeType).(type) {
 	case nil:
 	case json.Number:
 		canonical, err := CanonicalNumber(value)
@@ -306,7 +352,7 @@ func (o *Object) Int(name string, byDefault, least, most int) int {
 
 // number returns "" for 0, and for an absent, unknown or wrong number.
 func (o *Object) number(name string) json.Number {
-	switch value := o.value(name).(type) {
+	switch value := o.value(name, NumberType).(type) {
 	case nil:
 	case json.Number:
 		number, err := CanonicalNumber(value)
@@ -348,7 +394,7 @@ func (o *Object) Texts(name string) []string {
 func (o *Object) texts(name string) []string { return o.textList(name, false) }
 
 func (o *Object) textList(name string, mayBeEmpty bool) []string {
-	value := o.get(name)
+	value := o.get(name, TextsType)
 	if value == nil {
 		return nil
 	}
@@ -396,7 +442,7 @@ func (o *Object) TextMap(name string) map[string]string {
 
 // textMap is TextMap with [unknownText] for unknown elements.
 func (o *Object) textMap(name string) map[string]string {
-	switch value := o.value(name).(type) {
+	switch value := o.value(name, TextMapType, QuantitiesType).(type) {
 	case nil:
 	case map[string]any:
 		texts := make(map[string]string, len(value))
@@ -425,15 +471,24 @@ func (o *Object) textMap(name string) map[string]string {
 
 // Object begins to read an object that is part of this one; nil where there is none that is known.
 func (o *Object) Object(name string) *Object {
-	value := o.get(name)
+	value := o.get(name, ObjectType, TextOrObjectType)
 	if value == nil {
 		return nil
 	}
-	return o.child(o.At(name), value)
+	return o.child(name, o.At(name), value)
 }
 
-func (o *Object) child(path *Path, value any) *Object {
-	inner, isUnknown := o.reader.object(path, value)
+// tableOf is the table of the objects in an attribute.
+func (o *Object) tableOf(name string) *Table {
+	if o.table == nil {
+		return nil
+	}
+	return o.table.find(name).Of
+}
+
+// child begins to read an object in an attribute.
+func (o *Object) child(name string, path *Path, value any) *Object {
+	inner, isUnknown := o.reader.objectBy(o.tableOf(name), path, value)
 	if isUnknown {
 		o.noteUnknown()
 	}
@@ -445,19 +500,19 @@ func (o *Object) child(path *Path, value any) *Object {
 
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
 func (o *Object) List(name string) []*Object {
-	value := o.get(name)
+	value := o.get(name, ObjectsType)
 	if value == nil {
 		return nil
 	}
 	path := o.At(name)
-	return o.children(path, o.listOf(path, value, "a list of objects"))
+	return o.children(name, path, o.listOf(path, value, "a list of objects"))
 }
 
-func (o *Object) children(path *Path, list []any) []*Object {
+func (o *Object) children(name string, path *Path, list []any) []*Object {
 	var objects []*Object
 	paths := elementPaths(path, list)
 	for i, element := range list {
-		if object := o.child(paths[i], element); object != nil {
+		if object := o.child(name, paths[i], element); object != nil {
 			objects = append(objects, object)
 		}
 	}

@@ -25,7 +25,7 @@ func (o *Object) containerSecrets() (secrets ContainerSecrets, known bool) {
 }
 
 func (o *Object) secretReferences(attribute string) map[string]*SecretReference {
-	value, path := o.value(attribute), o.At(attribute)
+	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
 		if value != nil {
@@ -47,7 +47,7 @@ func (o *Object) secretReferences(attribute string) map[string]*SecretReference 
 		case nil:
 			references[key] = nil
 		case Unknown, map[string]any:
-			if r := o.child(path, element); r != nil {
+			if r := o.child(attribute, path, element); r != nil {
 				references[key] = r.secretReference()
 			}
 		default: // which may be the secret itself, so that it is never repeated
@@ -108,7 +108,7 @@ func (o *Object) encryptedFiles(attribute string) []string {
 
 // secretStores reads the stores of a cluster type.
 func (o *Object) secretStores(attribute string) map[string]SecretStore {
-	value, path := o.value(attribute), o.At(attribute)
+	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
 		if value != nil {
@@ -119,13 +119,13 @@ func (o *Object) secretStores(attribute string) map[string]SecretStore {
 	stores := make(map[string]SecretStore, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		o.checkStoreName(path.Key(name), name)
-		s := o.child(path.Key(name), given[name])
+		s := o.child(attribute, path.Key(name), given[name])
 		if s == nil {
 			continue
 		}
 		stores[name] = SecretStore{
 			Name:       s.checked("name", CheckSubdomainName),
-			Kind:       s.oneOf("kind", "", "ClusterSecretStore", "SecretStore"),
+			Kind:       s.oneOfOrNone("kind"),
 			Provider:   s.text("provider"),
 			Parameters: s.textMap("parameters"),
 		}

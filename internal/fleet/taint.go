@@ -43,7 +43,7 @@ func (o *Object) taints(attribute string) []Taint {
 	for _, t := range o.List(attribute) {
 		taint := Taint{
 			Key: t.required("key"), Value: t.text("value"),
-			Effect: t.oneOf("effect", "NoSchedule", taintEffects...),
+			Effect: t.oneOf("effect"),
 		}
 		t.checkTaint(taint.Key, taint.Value)
 		t.Finish()
@@ -56,8 +56,8 @@ func (o *Object) tolerations(attribute string) []Toleration {
 	var tolerations []Toleration
 	for _, t := range o.List(attribute) {
 		toleration := Toleration{
-			Key: t.text("key"), Operator: t.oneOf("operator", "Equal", "Equal", "Exists"),
-			Value: t.text("value"), Effect: t.oneOf("effect", "", taintEffects...),
+			Key: t.text("key"), Operator: t.oneOf("operator"),
+			Value: t.text("value"), Effect: t.oneOf("effect"),
 		}
 		if toleration.Operator == "Exists" && isSet(toleration.Value) {
 			t.Report("value", "must be empty with operator Exists")

@@ -32,7 +32,7 @@ type ArgocdProject struct {
 func (o *Object) limitRange(attribute string) []Limit {
 	var limits []Limit
 	for _, l := range o.List(attribute) {
-		limit := Limit{Type: l.oneOf("type", LimitTypes[0], LimitTypes...)}
+		limit := Limit{Type: l.oneOf("type")}
 		check := checkLimitName(limit.Type)
 		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
 		limit.Max, limit.Min = l.quantities("max", check), l.quantities("min", check)
