@@ -101,6 +101,9 @@ func (t *Table) Keys() []string {
 	return names
 }
 
+// Anchor is the name of the table's section in the reference.
+func (t *Table) Anchor() string { return strings.ToLower(strings.ReplaceAll(t.Name, " ", "-")) }
+
 // isComputed says whether the table, which may be nil, has the attribute as one that resources compute.
 func (t *Table) isComputed(name string) bool {
 	if t == nil {

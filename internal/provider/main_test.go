@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 // factories serve the provider inside the test's own process.
 func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"flotilla": func() (tfprotov6.ProviderServer, error) { return provider.Server(provider.New("test")()), nil },
+		"flotilla": startProvider,
 	}
 }
 

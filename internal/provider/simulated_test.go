@@ -16,7 +16,7 @@ import (
 
 // startProvider is a new provider process.
 func startProvider() (tfprotov6.ProviderServer, error) {
-	return provider.Server(provider.New("test")()), nil
+	return validating{provider.Server(provider.New("test")())}, nil
 }
 
 // fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to

@@ -9,11 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Anchor is the name of the section of a table in a guide.
-func Anchor(table *fleet.Table) string {
-	return strings.ToLower(strings.ReplaceAll(table.Name, " ", "-"))
-}
-
 // Fleet returns the guide "Reference of the fleet", Markdown.
 func Fleet() string {
 	return sections(fleetIntroduction, fleet.FleetTable())
@@ -94,7 +89,7 @@ func section(b *strings.Builder, table *fleet.Table) {
 		}
 		typ := attribute.TypeText()
 		if attribute.Of != nil {
-			typ += ": [" + attribute.Of.Name + "](#" + Anchor(attribute.Of) + ")"
+			typ += ": [" + attribute.Of.Name + "](#" + attribute.Of.Anchor() + ")"
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", attribute.Name, typ, byDefault, strings.ReplaceAll(attribute.Meaning, "|", `\|`), attribute.SinceVersion())
 	}

@@ -30,7 +30,8 @@ var fleetDefinition = function.Definition{
 		"and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\n" +
 		"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
 		"`config_containers`, `config_schemas`, `templates` and `constraints`: each a list, tuple, set or map of objects, which are resources of that " +
-		"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
+		"kind, or objects written by hand with the same attributes: the [reference of the fleet](../guides/reference-fleet.md) has all of them, and JSON Schemas for " +
+		"editors of YAML. Objects of other environments are left out. Further keys:\n\n" +
 		"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
 		"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
 		"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge: see the guide " +

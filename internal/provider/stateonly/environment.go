@@ -5,7 +5,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
 // Environment returns the resource.
@@ -15,18 +14,7 @@ var Environment = newResource(Object{
 	check: func(value any) fleet.Findings {
 		return repository.CheckGitopsRepo("gitops_repo", value.(map[string]any)["gitops_repo"])
 	},
-	Schema: schema.Schema{
-		Description:         "environment",
-		MarkdownDescription: "A stage of the chain: dev, stage, prod. It names a location in a GitOps repository.",
-		Attributes: map[string]schema.Attribute{
-			"name":        schemas.NameAttribute("Name of the environment, a DNS label."),
-			"labels":      schemas.LabelsAttribute(),
-			"description": schemas.DescriptionAttribute(),
-			"gitops_repo": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: "Where the environment is delivered to: `{url, branch, path}`. `url` is http(s), ssh, a local path (`~/` is your home directory) or " +
-					"`file://`, without credentials; `path` is a folder of the repository, unset: its root.",
-			},
-		},
-	},
+	Schema: kind("environments", map[string]schema.Attribute{
+		"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: described("environments", "gitops_repo")},
+	}),
 })

@@ -5,7 +5,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
@@ -14,23 +13,9 @@ var Template = newResource(Object{
 	Name:       "template",
 	collection: "templates",
 	check:      checkTemplate,
-	Schema: schema.Schema{
-		Description: "template",
-		MarkdownDescription: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml`, `platform-secrets.yaml` " +
-			"or `policy.yaml`. One of the same type and name as a built-in template replaces it.",
-		Attributes: map[string]schema.Attribute{
-			"name": schemas.NameAttribute("Name of the template, a DNS subdomain."),
-			"type": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "`reconciler`, `namespace`, `config`, `secret` or `policy`.",
-			},
-			"content_type": schemas.DefaultAttribute("yaml", "`yaml`, `json`, `env`, `properties`, `sh` or `text`: decides the file's name and how it is checked."),
-			"manifests": schema.ListAttribute{
-				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Texts of Go templates with sprig's functions, joined as YAML documents.",
-			},
-		},
-	},
+	Schema: kind("templates", map[string]schema.Attribute{
+		"manifests": schema.ListAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: described("templates", "manifests")},
+	}),
 })
 
 // checkTemplate parses the manifests, once all of them are known.

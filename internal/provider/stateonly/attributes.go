@@ -1,0 +1,55 @@
+package stateonly
+
+import (
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+)
+
+// kind is the schema of a resource, by the table by which a fleet reads its objects. Attributes that a resource has in another
+// way are given.
+func kind(collection string, others map[string]schema.Attribute) schema.Schema {
+	table := fleet.CollectionTable(collection)
+	attributes := make(map[string]schema.Attribute, len(table.Attributes))
+	for i := range table.Attributes {
+		attributes[table.Attributes[i].Name] = attributeOf(&table.Attributes[i])
+	}
+	maps.Copy(attributes, others)
+	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: attributes}
+}
+
+// attributeOf is an attribute of a table as a resource has it. What has objects in it is dynamic, since Terraform drops misspelt
+// keys of nested attributes without an error, and so are labels, since Terraform would make text of a number before it can be
+// refused: "1.1" of 1.10.
+func attributeOf(attribute *fleet.Attribute) schema.Attribute {
+	what := schemas.Described(attribute, "reference-fleet")
+	byDefault, hasDefault := attribute.Default.(string)
+	switch attribute.Type {
+	case fleet.TextType:
+		if hasDefault {
+			return schemas.DefaultAttribute(byDefault, what)
+		}
+		return schema.StringAttribute{Required: attribute.Required, Optional: !attribute.Required && !attribute.Computed, Computed: attribute.Computed, MarkdownDescription: what}
+	case fleet.NumberType:
+		return schema.NumberAttribute{Optional: true, MarkdownDescription: what}
+	case fleet.TextsType:
+		return schemas.NamesAttribute(what)
+	case fleet.QuantitiesType:
+		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
+	}
+	return schema.DynamicAttribute{Required: attribute.Required, Optional: !attribute.Required, MarkdownDescription: what}
+}
+
+// described is the description of an attribute of a collection's objects.
+func described(collection, attribute string) string {
+	return schemas.Described(fleet.CollectionTable(collection).Find(attribute), "reference-fleet")
+}
+
+// ofOneEnvironment is the attribute environment of what a fleet takes without it, too, but where a resource says which it is of.
+var ofOneEnvironment = map[string]schema.Attribute{
+	"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment that it belongs to."},
+}
