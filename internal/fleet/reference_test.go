@@ -84,7 +84,7 @@ func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 	for _, value := range accepted(t) {
 		_, findings := fleet.Decode(value)
 		wantFindings(t, findings)
-		eachTabled(tabled{fleet.FleetTable(), value, ""}, func(of tabled) {
+		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) {
 			if seen[of.table] == nil {
 				seen[of.table] = map[string]bool{}
 			}
@@ -105,18 +105,18 @@ func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 			}
 		}
 	}
-	check(fleet.FleetTable())
+	check(fleet.RootTable())
 }
 
 func TestAReaderCannotAskForAnAttributeThatNoTableHas(t *testing.T) {
 	t.Parallel()
 	defer func() {
-		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), `has no attribute "nmae"`) {
+		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), `has no attribute "title"`) {
 			t.Errorf("it says %v", said)
 		}
 	}()
 	reader := &fleet.Reader{}
-	reader.ObjectBy(fleet.CollectionTable("clusters"), nil, map[string]any{"name": "a"}).Text("nmae")
+	reader.ObjectBy(fleet.CollectionTable("clusters"), nil, map[string]any{"name": "a"}).Text("title")
 }
 
 func TestTheSchemaAcceptsWhatAFleetIs(t *testing.T) {
@@ -128,8 +128,8 @@ func TestTheSchemaAcceptsWhatAFleetIs(t *testing.T) {
 	}
 	whole := accepted(t)[0]
 	schemas := reference.Schemas()
-	for i := range fleet.FleetTable().Attributes {
-		attribute := &fleet.FleetTable().Attributes[i]
+	for i := range fleet.RootTable().Attributes {
+		attribute := &fleet.RootTable().Attributes[i]
 		if attribute.Type != fleet.CollectionType || whole[attribute.Name] == nil {
 			continue
 		}
@@ -244,7 +244,7 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 		all := accepted(t)
 		value := all[random.Intn(len(all))]
 		var objects []tabled
-		eachTabled(tabled{fleet.FleetTable(), value, ""}, func(of tabled) { objects = append(objects, of) })
+		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) { objects = append(objects, of) })
 		of := objects[random.Intn(len(objects))]
 		if of.table.Name == "base fleet" || of.table.Name == "entries of a base fleet" { // which people do not write
 			continue
@@ -278,7 +278,7 @@ func TestTheSchemaFindsNoOtherMistakes(t *testing.T) {
 		all := accepted(t)
 		value := all[random.Intn(len(all))]
 		what := ""
-		eachTabled(tabled{fleet.FleetTable(), value, ""}, func(of tabled) {
+		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) {
 			for _, key := range slices.Sorted(maps.Keys(of.object)) {
 				if random.Intn(25) > 0 {
 					continue

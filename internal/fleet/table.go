@@ -65,8 +65,8 @@ const (
 	NamesOrObjectsType // a list or map of texts, or of objects
 )
 
-// FleetTable returns the table of the argument of provider::flotilla::fleet. All others of the fleet are in it.
-func FleetTable() *Table { return &fleetTable }
+// RootTable returns the table of the argument of provider::flotilla::fleet. All others of the fleet are in it.
+func RootTable() *Table { return &fleetTable }
 
 // CollectionTable returns the table of the objects of a collection: "workspaces" and so on.
 func CollectionTable(collection string) *Table { return fleetTable.find(collection).Of }

@@ -11,7 +11,7 @@ import (
 
 // Fleet returns the guide "Reference of the fleet", Markdown.
 func Fleet() string {
-	return sections(fleetIntroduction, fleet.FleetTable())
+	return sections(fleetIntroduction, fleet.RootTable())
 }
 
 const fleetIntroduction = `---

@@ -31,11 +31,11 @@ func (d definitions) refer(table *fleet.Table) schema {
 // Schemas returns a JSON Schema, of draft 7, for each kind of object of a fleet, for the lists of them, and for a whole
 // fleet, by the names of their files.
 func Schemas() map[string][]byte {
-	root := fleet.FleetTable()
+	root := fleet.RootTable()
 	files := map[string][]byte{}
-	add := func(name, title string, make func(definitions) schema) {
+	add := func(name, title string, build func(definitions) schema) {
 		parts := definitions{}
-		made := make(parts)
+		made := build(parts)
 		made["$schema"], made["$id"], made["title"] = "http://json-schema.org/draft-07/schema#", SchemasURL+name, title
 		if len(parts) > 0 {
 			made["definitions"] = parts
