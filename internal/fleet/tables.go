@@ -231,11 +231,11 @@ var constraintTable = Table{
 		{Name: "expression", Required: true, Meaning: "CEL that is true where the rule is kept. The variables that it uses say what it is evaluated over: " +
 			"`object`, each rendered document; `assignment` or `config`, each assignment; `host`, each host; `target`, each deployment " +
 			"target; `workspace`, each workspace; `environment` alone, the fleet. It is compiled and type-checked at plan."},
-		{Name: "message", Meaning: "What to say where the rule is violated: what is wrong and what to do. Unset: the expression."},
+		{Name: "message", Meaning: "The message where the rule is violated: what is wrong and what to do. Unset: the expression."},
 		{Name: "message_expression", Meaning: "CEL that makes the message, with the variables of `expression`. It wins over `message`, which is said where it " +
 			"gives nothing. Plans, states and reports have what it says: let it say no secret."},
 		{Name: "mode", Default: Enforce, Allowed: ConstraintModes, Meaning: "`enforce`: a violation fails the plan, and so does a rule that cannot be evaluated. " +
 			"`inform`: a violation is only reported."},
-		{Name: "match", Type: ObjectType, Of: &matchTable, Meaning: "What the rule looks at. All that it says must hold; unset, the rule looks at everything."},
+		{Name: "match", Type: ObjectType, Of: &matchTable, Meaning: "The scope of the rule. All that it says must hold; unset, the rule looks at everything."},
 	},
 }

@@ -38,7 +38,7 @@ var taintTable = Table{
 	Attributes: []Attribute{
 		{Name: "key", Required: true, Meaning: "Key of the taint."},
 		{Name: "value", Meaning: "Value of the taint. Unset: empty."},
-		{Name: "effect", Default: taintEffects[0], Allowed: taintEffects, Meaning: "What the taint does."},
+		{Name: "effect", Default: taintEffects[0], Allowed: taintEffects, Meaning: "The effect of the taint."},
 	},
 }
 
@@ -69,7 +69,7 @@ var preferenceTable = Table{
 	Meaning: "Adds its weight to every host that its selector matches.",
 	Attributes: []Attribute{
 		{Name: "selector", Type: ObjectType, Required: true, Of: &selectorTable, Meaning: "Hosts with matching labels."},
-		{Name: "weight", Type: WholeType, Default: 1, Least: -maxWeight, Most: maxWeight, Meaning: "What is added; hosts with a negative weight come last."},
+		{Name: "weight", Type: WholeType, Default: 1, Least: -maxWeight, Most: maxWeight, Meaning: "The weight that is added; hosts with a negative weight come last."},
 	},
 }
 
@@ -119,7 +119,7 @@ var limitTable = Table{
 	Name:    "limit",
 	Meaning: "One limit of a LimitRange, by resources such as `cpu`.",
 	Attributes: []Attribute{
-		{Name: "type", Default: LimitTypes[0], Allowed: LimitTypes, Meaning: "What is limited."},
+		{Name: "type", Default: LimitTypes[0], Allowed: LimitTypes, Meaning: "The kind of objects that are limited."},
 		{Name: "default", Type: QuantitiesType, NullElements: true, Meaning: "Limits of containers that set none, for `Container`."},
 		{Name: "default_request", Type: QuantitiesType, NullElements: true, Meaning: "Requests of containers that set none, for `Container`."},
 		{Name: "max", Type: QuantitiesType, NullElements: true, Meaning: "The most that one may ask for."},
@@ -170,7 +170,7 @@ var secretReferenceTable = Table{
 
 var matchTable = Table{
 	Name:    "match of a constraint",
-	Meaning: "What a rule looks at: that which meets all of it.",
+	Meaning: "The scope of a rule: all that meets each attribute.",
 	Attributes: []Attribute{
 		{Name: "workspace", Meaning: "Only what belongs to this workspace."},
 		workloadSelector,
@@ -185,8 +185,8 @@ var hydrationTable = Table{
 	Name:    "hydration",
 	Meaning: "How config containers merge.",
 	Attributes: []Attribute{
-		{Name: "precedence", Default: "specificity", Allowed: []string{"specificity", "name"}, Meaning: "What decides between containers of equal priority. `specificity`: the number of labels, then the name; `name`: the name alone."},
-		{Name: "on_conflict", Default: "error", Allowed: []string{"error", "warn", "override"}, Meaning: "What happens where nothing but the name decides between containers that disagree: with `override` it decides, and nothing is said."},
+		{Name: "precedence", Default: "specificity", Allowed: []string{"specificity", "name"}, Meaning: "It decides between containers of equal priority. `specificity`: the number of labels, then the name; `name`: the name alone."},
+		{Name: "on_conflict", Default: "error", Allowed: []string{"error", "warn", "override"}, Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` neither, and the name decides."},
 		{Name: "lists", Default: "replace", Allowed: []string{"replace", "append", "merge"}, Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same `list_key` are merged, and all else is added."},
 		{Name: "list_key", Default: "name", Meaning: "The key that tells objects in lists apart, for `merge`."},
 	},
@@ -194,7 +194,7 @@ var hydrationTable = Table{
 
 var baseTable = Table{
 	Name:    "base fleet",
-	Meaning: "What `provider::flotilla::fleet` or `control_plane` returned.",
+	Meaning: "A fleet that `provider::flotilla::fleet` or `control_plane` returned.",
 	Attributes: []Attribute{
 		{Name: "format", Meaning: "The version of this format."},
 		{Name: "environment", Required: true, Meaning: "Name of the environment."},
