@@ -52,7 +52,7 @@ func (d *decoder) clusterType(o *Object) belonging {
 		SecretStores:     o.secretStores("secret_stores"),
 		Decryption:       o.decryption("decryption"),
 
-		Render:            o.oneOf("render", "", Renderings...),
+		Render:            o.oneOfOrNone("render"),
 		KubernetesVersion: o.checked("kubernetes_version", checkKubernetesVersion),
 		APIVersions:       o.apiVersions("api_versions"),
 	}

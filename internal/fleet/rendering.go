@@ -46,7 +46,7 @@ func (o *Object) apiVersions(attribute string) []string {
 // targetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
 func (o *Object) targetRendering(target *DeploymentTarget) {
-	o.besideManifests(target, func() { target.Manifests.Render = o.oneOf("render", "", Renderings...) })
+	o.besideManifests(target, func() { target.Manifests.Render = o.oneOfOrNone("render") })
 }
 
 // besideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.

@@ -111,6 +111,10 @@ var clusterTypeTable = Table{
 			inMarkdown(BuiltinTemplates["secret"]) + ". Unset: such references are an error."},
 		{Name: "secret_stores", Type: ObjectMapType, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},
 		{Name: "decryption", Type: ObjectType, Of: &decryptionTable, Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. Unset: it does not."},
+		{Name: "render", Allowed: Renderings, Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
+			"for constraints and `flotilla_manifests`: see the guide \"Rendering\". A deployment target that has `render` decides for itself. Unset: `pointers`."},
+		{Name: "kubernetes_version", Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
+		{Name: "api_versions", Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,
 	},
 }
