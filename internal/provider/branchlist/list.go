@@ -135,7 +135,7 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	}
 	listed := s.of(all)
 	if unreadable := s.unreadable(all); len(unreadable) > 0 {
-		text := "What these records say is not listed:\n" + wording.Lines(unreadable, wording.Named)
+		text := "These records cannot be read, and their content is not listed:\n" + wording.Lines(unreadable, wording.Named)
 		if len(listed) == 0 {
 			diagnostics.AddAttributeError(path.Root("gitops_repo"), "Records cannot be read", text)
 			stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
