@@ -174,6 +174,7 @@ func newVocabulary() *vocabulary {
 		{"reconciler", cel.StringType, "the cluster type's `reconciler`", func(h hostSubject) any { return h.ClusterType.Reconciler }},
 		{"namespace_service", cel.StringType, "the cluster type's `namespace_service`", func(h hostSubject) any { return h.ClusterType.NamespaceService }},
 		{"config_type", cel.StringType, "the cluster type's `config_type`", func(h hostSubject) any { return h.ClusterType.ConfigType }},
+		{"kubernetes_version", cel.StringType, "the cluster type's `kubernetes_version`, or empty", func(h hostSubject) any { return h.ClusterType.KubernetesVersion }},
 		{"parameters", free, "the cluster type's `parameters`", func(h hostSubject) any { return h.ClusterType.Parameters }},
 		{"clusters", texts, "names of the clusters that it stands for: all of the type, or the one", func(h hostSubject) any { return h.clusters }},
 		{"targets", texts, "full names of the deployment targets that are assigned to it", func(h hostSubject) any { return h.targets }},

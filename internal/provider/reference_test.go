@@ -28,7 +28,7 @@ func (s validating) CallFunction(ctx context.Context, req *tfprotov6.CallFunctio
 		return resp, err
 	}
 	if err := fleetSchema.Validate(argument); err != nil {
-		return nil, fmt.Errorf("the schema refuses what is a fleet: %#v", err)
+		return nil, fmt.Errorf("the schema refuses what is a fleet: %w", err)
 	}
 	return resp, nil
 }
