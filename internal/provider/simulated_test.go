@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"maps"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -16,7 +18,11 @@ import (
 
 // startProvider is a new provider process.
 func startProvider() (tfprotov6.ProviderServer, error) {
-	return validating{provider.Server(provider.New("test")())}, nil
+	server, isWhole := provider.Server(provider.New("test")()).(troubleshooting.Server)
+	if !isWhole {
+		return nil, errors.New("the provider has no actions, or lists nothing")
+	}
+	return validating{server}, nil
 }
 
 // fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to
