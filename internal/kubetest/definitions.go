@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -11,6 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // source is a module, and which of its files hold definitions.
@@ -104,18 +109,57 @@ func download(ctx context.Context, module string) (string, error) {
 	return downloaded.Dir, nil
 }
 
-// define has the API know the kinds of definitions.
+// define has the API know the kinds of definitions, and waits until it serves them.
 func (s *Server) define(ctx context.Context, of func(context.Context) (map[string][][]byte, error)) error {
 	definitions, err := of(ctx)
 	if err != nil {
 		return err
 	}
+	var defined []*unstructured.Unstructured
 	for _, module := range slices.Sorted(maps.Keys(definitions)) {
 		for _, text := range definitions[module] {
-			if _, err := s.objects.applyAll(ctx, string(text)); err != nil {
+			applied, err := s.objects.applyAll(ctx, string(text))
+			if err != nil {
 				return fmt.Errorf("%s: %w", module, err)
+			}
+			defined = append(defined, applied...)
+		}
+	}
+	return s.objects.awaitServed(ctx, defined)
+}
+
+// awaitServed waits until discovery has the kinds of definitions, which is seconds after they were written.
+func (o *objects) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	missing := map[schema.GroupVersionKind]bool{}
+	for _, definition := range definitions {
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		for _, version := range versions {
+			if version, _ := version.(map[string]any); version["served"] == true {
+				name, _ := version["name"].(string)
+				missing[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = true
 			}
 		}
 	}
-	return nil
+	for {
+		_, lists, err := o.kinds.ServerGroupsAndResources()
+		for _, list := range lists {
+			version, parseErr := schema.ParseGroupVersion(list.GroupVersion)
+			err = errors.Join(err, parseErr)
+			for i := range list.APIResources {
+				delete(missing, version.WithKind(list.APIResources[i].Kind))
+			}
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d kinds are not served: %w", len(missing), errors.Join(ctx.Err(), err))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

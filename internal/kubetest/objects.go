@@ -31,6 +31,7 @@ const fieldManager = "kubetest"
 // objects writes objects of every kind that the API knows.
 type objects struct {
 	client dynamic.Interface
+	kinds  discovery.DiscoveryInterface
 
 	mu     sync.Mutex // kinds learns new ones
 	mapper *restmapper.DeferredDiscoveryRESTMapper
@@ -47,6 +48,7 @@ func newObjects(config *rest.Config) (*objects, error) {
 	}
 	return &objects{
 		client: client,
+		kinds:  kinds,
 		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
 	}, nil
 }
