@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"slices"
+)
+
+// The lists, maps and objects in the attributes of an [Object].
+
+// listOf returns the elements of a list; nil for one that is absent, unknown or something else.
+func (o *Object) listOf(path *Path, value any, what string) []any {
+	switch value := value.(type) {
+	case nil:
+	case Unknown:
+		o.noteUnknown()
+	case []any:
+		return value
+	default:
+		o.reader.Report(path, "must be %s, not %s", what, kindOf(value))
+	}
+	return nil
+}
+
+// Texts reads a list of strings: nil where it is absent, and without those that are unknown or wrong.
+func (o *Object) Texts(name string) []string {
+	texts := o.textList(name, true)
+	if texts == nil && o.fields[name] != nil {
+		return []string{}
+	}
+	return slices.DeleteFunc(texts, func(text string) bool { return text == unknownText })
+}
+
+// texts reads a list of strings that are not empty; nil where it has none.
+func (o *Object) texts(name string) []string { return o.textList(name, false) }
+
+func (o *Object) textList(name string, mayBeEmpty bool) []string {
+	value := o.get(name, TextsType)
+	if value == nil {
+		return nil
+	}
+	var texts []string
+	path := o.At(name)
+	for i, element := range o.listOf(path, value, "a list of strings") {
+		text, problem := o.scalar(element)
+		if problem == "" && (element == nil || element == "" && !mayBeEmpty) {
+			problem = "must be a string, neither null nor empty"
+		}
+		if problem != "" {
+			o.reader.Report(path.Index(i), "%s", problem)
+			continue
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// sortedTexts reads a list of strings whose order has no meaning.
+func (o *Object) sortedTexts(name string) []string {
+	texts := o.texts(name)
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// EachText calls do with each string of a list.
+func (o *Object) EachText(name string, do func(path *Path, text string)) {
+	list, _ := o.fields[name].([]any)
+	for i, element := range list {
+		if text, ok := element.(string); ok {
+			do(o.At(name).Index(i), text)
+		}
+	}
+}
+
+// TextMap reads a map of strings; null elements are left out, and unknown ones are "".
+func (o *Object) TextMap(name string) map[string]string {
+	texts := o.textMap(name)
+	for key, text := range texts {
+		texts[key] = knownText(text)
+	}
+	return texts
+}
+
+// textMap is TextMap with [unknownText] for unknown elements.
+func (o *Object) textMap(name string) map[string]string {
+	switch value := o.value(name, TextMapType, QuantitiesType).(type) {
+	case nil:
+	case map[string]any:
+		texts := make(map[string]string, len(value))
+		var wrong []string
+		for key, element := range value {
+			text, problem := o.scalar(element)
+			if problem != "" {
+				wrong = append(wrong, key)
+			} else if element != nil {
+				texts[key] = text
+			}
+		}
+		slices.Sort(wrong)
+		for _, key := range wrong {
+			_, problem := o.scalar(value[key])
+			o.reader.Report(o.At(name).Key(key), "%s", problem)
+		}
+		if len(texts) > 0 {
+			return texts
+		}
+	default:
+		o.Report(name, "must be a map of strings, not %s", kindOf(value))
+	}
+	return nil
+}
+
+// Object begins to read an object that is part of this one; nil where there is none that is known.
+func (o *Object) Object(name string) *Object {
+	value := o.get(name, ObjectType, TextOrObjectType)
+	if value == nil {
+		return nil
+	}
+	return o.child(name, o.At(name), value)
+}
+
+// tableOf is the table of the objects in an attribute.
+func (o *Object) tableOf(name string) *Table {
+	if o.table == nil {
+		return nil
+	}
+	return o.table.find(name).Of
+}
+
+// child begins to read an object in an attribute.
+func (o *Object) child(name string, path *Path, value any) *Object {
+	inner, isUnknown := o.reader.objectBy(o.tableOf(name), path, value)
+	if isUnknown {
+		o.noteUnknown()
+	}
+	if inner != nil {
+		inner.parent = o
+	}
+	return inner
+}
+
+// List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
+func (o *Object) List(name string) []*Object {
+	value := o.get(name, ObjectsType)
+	if value == nil {
+		return nil
+	}
+	path := o.At(name)
+	return o.children(name, path, o.listOf(path, value, "a list of objects"))
+}
+
+func (o *Object) children(name string, path *Path, list []any) []*Object {
+	var objects []*Object
+	paths := elementPaths(path, list)
+	for i, element := range list {
+		if object := o.child(name, paths[i], element); object != nil {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
