@@ -138,14 +138,8 @@ func (a *adoption) isHere(o *object) bool {
 			return true // the agent's own source, which its installer has made
 		}
 	}
-	repo := ""
-	for _, pointer := range content.kind.Pointers {
-		if text := textAt(content.spec(), pointer.Field); pointer.Is == reconciler.Repo && repo == "" {
-			repo = text
-		}
-	}
-	here := a.here()
-	return repo != "" && (here == "" || sameRepo(here, repo))
+	repo, here := pointed(content, reconciler.Repo), a.here()
+	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
 }
 
 // here is the URL of the documents' repository: that of the options, or else of the agent's own source; "" where neither
@@ -159,20 +153,6 @@ func (a *adoption) locate() {
 			a.options.repository.Repo = textAt(o.spec(), "url")
 		}
 	}
-}
-
-func sameRepo(a, b string) bool {
-	plain := func(url string) string {
-		if _, rest, hasScheme := strings.Cut(url, "://"); hasScheme {
-			url = rest
-		}
-		_, afterUser, hasUser := strings.Cut(url, "@")
-		if hasUser {
-			url = afterUser
-		}
-		return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"), ":", "/"))
-	}
-	return plain(a) == plain(b)
 }
 
 // follower returns the object that brings a file: by its folder, the innermost first, or by a kustomization in another folder.

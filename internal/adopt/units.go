@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -192,11 +193,8 @@ func pointed(o *object, is reconciler.Said) string {
 	return ""
 }
 
-// commit and tag are what a revision certainly is.
-var (
-	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	tag    = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
-)
+// tag is what a revision looks like that certainly is a tag.
+var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
 
 // read takes what the fields of an object say.
 func (m *manifests) read(o *object) {
@@ -209,7 +207,7 @@ func (m *manifests) read(o *object) {
 	case revision == "" || revision == "HEAD":
 	case m.Storage == "helm":
 		m.Version = revision
-	case commit.MatchString(revision):
+	case folder.IsCommit(revision):
 		m.Commit = revision
 	case tag.MatchString(revision):
 		m.Tag = revision

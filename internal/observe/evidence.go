@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -68,7 +69,7 @@ func (r *Result) Evidence() *Evidence {
 	for i := range r.Clusters {
 		from := &r.Clusters[i]
 		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}
-		if !reconciler.IsID(c.Commit) {
+		if !folder.IsCommit(c.Commit) {
 			c.Commit = ""
 		}
 		for k := range from.Assignments {

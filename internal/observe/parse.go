@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/json"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -141,7 +142,7 @@ func parseEvidence(text []byte) (*Evidence, error) {
 		e.Clusters[name] = r.cluster(name, one)
 	}
 	for commit, trees := range d.Trees {
-		if r.at = [2]string{commit}; !reconciler.IsID(commit) {
+		if r.at = [2]string{commit}; !folder.IsCommit(commit) {
 			r.fail("it is not the id of a commit")
 		}
 		for key, tree := range trees {
@@ -241,7 +242,7 @@ func (r *evidenceReader) text(text string) string {
 }
 
 func (r *evidenceReader) id(of, text string) string {
-	if text != "" && !reconciler.IsID(text) {
+	if text != "" && !folder.IsCommit(text) {
 		r.fail("%q is not the id of %s", text, of)
 	}
 	return text

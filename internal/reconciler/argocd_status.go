@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -255,7 +256,7 @@ func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, 
 			branch != "" && branch != "HEAD" && strings.TrimPrefix(branch, "refs/heads/") != at.Branch {
 			continue
 		}
-		r := Root{Applied: o.argoApplied(a, i, several), SameRepository: sameRepository(source.text("repoURL"), at.URL)}
+		r := Root{Applied: o.argoApplied(a, i, several), SameRepository: SameRepository(source.text("repoURL"), at.URL)}
 		destination := a.text("spec", "destination", "name")
 		r.ToHub = (destination == "" || destination == "in-cluster") && a.text("spec", "source", "directory", "include") != ""
 		for _, resource := range a.list("status", "resources") {
@@ -283,7 +284,7 @@ func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 				text, _ = list[source].(string)
 			}
 		}
-		if !IsID(text) {
+		if !folder.IsCommit(text) {
 			return ""
 		}
 		return text

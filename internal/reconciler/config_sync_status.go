@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -147,22 +148,22 @@ func (o *Object) inState(states ...string) []string {
 	return names
 }
 
-// syncRoot is a RootSync that follows a folder. What Config Sync is busy with, or could not sync, is newer than what it
+// syncRoot is a RootSync that follows the folder dir. What Config Sync is busy with, or could not sync, is newer than what it
 // has synced.
-func (o *Listing) syncRoot(s *Object, at Location, folder string) (Root, bool) {
+func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 	branch := s.text("spec", "git", "branch")
 	if revision := s.text("spec", "git", "revision"); revision != "" && revision != "HEAD" {
 		branch = revision
 	}
 	if source := s.text("spec", "sourceType"); source != "" && source != "git" ||
-		clean(s.text("spec", "git", "dir")) != folder || cmp.Or(branch, "master") != at.Branch {
+		clean(s.text("spec", "git", "dir")) != dir || cmp.Or(branch, "master") != at.Branch {
 		return Root{}, false
 	}
 	is := Applied{Root: s.ObjectName, Status: o.sync(s)}
-	if last := s.text("status", "lastSyncedCommit"); IsID(last) {
+	if last := s.text("status", "lastSyncedCommit"); folder.IsCommit(last) {
 		is.Commit = last
 	}
-	if newest := s.newest(); IsID(newest) && newest != is.Commit {
+	if newest := s.newest(); folder.IsCommit(newest) && newest != is.Commit {
 		is.Attempted = newest
 	}
 	for _, stage := range syncStages {
@@ -184,7 +185,7 @@ func (o *Listing) syncRoot(s *Object, at Location, folder string) (Root, bool) {
 			}
 		}
 	}
-	return Root{Applied: is, SameRepository: sameRepository(s.text("spec", "git", "repo"), at.URL)}, true
+	return Root{Applied: is, SameRepository: SameRepository(s.text("spec", "git", "repo"), at.URL)}, true
 }
 
 // syncRunning is what a RootSync or a RepoSync has synced. The status says of which branch, image or chart only what is

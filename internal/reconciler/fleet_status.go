@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -119,7 +120,7 @@ func (o *Listing) gitRepoRoot(g *Object, at Location, folder string) (Root, bool
 	}) {
 		return Root{}, false
 	}
-	return Root{Applied: o.fleetApplied(g), SameRepository: sameRepository(g.text("spec", "repo"), at.URL)}, true
+	return Root{Applied: o.fleetApplied(g), SameRepository: SameRepository(g.text("spec", "repo"), at.URL)}, true
 }
 
 // fleetApplied is what a root GitRepo has applied. It names the commit that it has read; what it has applied
@@ -127,7 +128,7 @@ func (o *Listing) gitRepoRoot(g *Object, at Location, folder string) (Root, bool
 func (o *Listing) fleetApplied(g *Object) Applied {
 	is := Applied{Root: g.ObjectName, Status: o.gitRepo(g)}
 	read := g.text("status", "commit")
-	if !IsID(read) {
+	if !folder.IsCommit(read) {
 		return is
 	}
 	for _, b := range o.madeBy(g) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -143,7 +144,7 @@ func commitOf(revision string) string {
 		return ""
 	}
 	revision = revision[strings.LastIndexAny(revision, ":/")+1:]
-	if len(revision) != 40 || !IsID(revision) {
+	if len(revision) != 40 || !folder.IsCommit(revision) {
 		return ""
 	}
 	return revision
@@ -204,7 +205,7 @@ func (o *Listing) kustomizationRoot(k *Object, at Location, folder string) (Root
 	if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
 		return Root{}, false
 	}
-	return Root{Applied: o.fluxApplied(k, source), SameRepository: sameRepository(source.text("spec", "url"), at.URL)}, true
+	return Root{Applied: o.fluxApplied(k, source), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
 }
 
 // fluxApplied is what a root Kustomization has applied. Its status names a revision as applied only when all that

@@ -25,7 +25,7 @@ func (l *Look) Reads(one *unstructured.Unstructured, at Location) bool {
 
 // gitRepositoryReads says whether a GitRepository of Flux reads a branch.
 func gitRepositoryReads(o *Object, at Location) bool {
-	return sameRepository(o.text("spec", "url"), at.URL) && o.text("spec", "ref", "branch") == at.Branch
+	return SameRepository(o.text("spec", "url"), at.URL) && o.text("spec", "ref", "branch") == at.Branch
 }
 
 // applicationReads says whether an Application of Argo CD reads a branch.
@@ -37,7 +37,7 @@ func applicationReads(o *Object, at Location) bool {
 	}
 	for _, source := range sources {
 		branch := source.text("targetRevision")
-		if sameRepository(source.text("repoURL"), at.URL) && (branch == "" || branch == "HEAD" || strings.TrimPrefix(branch, "refs/heads/") == at.Branch) {
+		if SameRepository(source.text("repoURL"), at.URL) && (branch == "" || branch == "HEAD" || strings.TrimPrefix(branch, "refs/heads/") == at.Branch) {
 			return true
 		}
 	}

@@ -101,8 +101,8 @@ func Choose(roots []Root) (Root, bool) {
 // All are what follows a folder: the root and the others.
 func (a *Applied) All() []Applied { return append([]Applied{*a}, a.Others...) }
 
-// sameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
-func sameRepository(a, b string) bool {
+// SameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
+func SameRepository(a, b string) bool {
 	a, b = plainURL(a), plainURL(b)
 	return a != "" && a == b
 }
@@ -123,16 +123,3 @@ func plainURL(address string) string {
 
 // clean is a path in a repository without "." segments and slashes around it.
 func clean(p string) string { return strings.Trim(path.Clean("/"+p), "/") }
-
-// IsID reports whether text is the whole id of an object of Git.
-func IsID(text string) bool {
-	if len(text) != 40 && len(text) != 64 {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
