@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -283,7 +285,10 @@ func (u *unit) parameters() []any {
 	objects := make([]any, len(u.objects))
 	for i, o := range u.objects {
 		fields := maps.Clone(o.fields)
-		spec := copied(o.spec()).(map[string]any)
+		spec := runtime.DeepCopyJSON(o.spec())
+		if spec == nil {
+			spec = map[string]any{}
+		}
 		for _, pointer := range o.kind.Pointers {
 			value := at(spec, pointer.Field)
 			if value == nil || !u.says(pointer.Is, value) {
@@ -327,24 +332,6 @@ func (u *unit) says(is reconciler.Said, value any) bool {
 		return text != "" && text == u.namespace
 	}
 	return false
-}
-
-func copied(value any) any {
-	switch value := value.(type) {
-	case []any:
-		all := make([]any, len(value))
-		for i := range value {
-			all[i] = copied(value[i])
-		}
-		return all
-	case map[string]any:
-		all := make(map[string]any, len(value))
-		for key := range value {
-			all[key] = copied(value[key])
-		}
-		return all
-	}
-	return value
 }
 
 // set replaces the value of a field that is there.
