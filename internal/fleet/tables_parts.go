@@ -1,5 +1,12 @@
 package fleet
 
+import (
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
+)
+
 // The tables of the objects inside of the fleet's kinds.
 
 var locationTable = Table{
@@ -27,7 +34,7 @@ var expressionTable = Table{
 	Meaning: "One requirement on one label.",
 	Attributes: []Attribute{
 		{Name: "key", Required: true, Meaning: "Key of the label."},
-		{Name: "operator", Required: true, Allowed: []string{"In", "NotIn", "Exists", "DoesNotExist"}, Meaning: "How the label is compared."},
+		{Name: "operator", Required: true, Allowed: slices.Sorted(maps.Keys(selectorOperators)), Meaning: "How the label is compared."},
 		{Name: "values", Type: TextsType, EmptyElements: true, Meaning: "Values of the label, for `In` and `NotIn`."},
 	},
 }
@@ -143,7 +150,7 @@ var secretStoreTable = Table{
 	Meaning: "A store of secrets, as the clusters of a cluster type have it.",
 	Attributes: []Attribute{
 		{Name: "name", Meaning: "For `external-secrets`, name of the store's object. Unset: the name that references use."},
-		{Name: "kind", Default: "ClusterSecretStore", Allowed: []string{"ClusterSecretStore", "SecretStore"}, Meaning: "For `external-secrets`, kind of the store's object."},
+		{Name: "kind", Default: secretservice.ClusterStore, Allowed: []string{secretservice.ClusterStore, secretservice.NamespacedStore}, Meaning: "For `external-secrets`, kind of the store's object."},
 		{Name: "provider", Meaning: "For `secrets-store-csi`, the provider of a SecretProviderClass."},
 		{Name: "parameters", Type: TextMapType, NullElements: true, Meaning: "For `secrets-store-csi`, the parameters of a SecretProviderClass."},
 	},
