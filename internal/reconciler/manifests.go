@@ -1,6 +1,10 @@
 package reconciler
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // Manifests is a set of what the manifests of deployment targets can be: charts or not, in each storage.
 type Manifests int
@@ -47,6 +51,20 @@ func (r *Reconciler) KindFor(manifests Manifests) *Kind {
 	for i := range r.Kinds {
 		if kind := &r.Kinds[i]; kind.For.Has(manifests) && slices.Contains(r.Deploys, kind.Kind) {
 			return kind
+		}
+	}
+	return nil
+}
+
+// Deploying returns the reconciler whose object, among those of a folder, deploys what an assignment has; nil where there is none.
+func Deploying(objects []map[string]any) *Reconciler {
+	for _, object := range objects {
+		of := (&unstructured.Unstructured{Object: object}).GroupVersionKind()
+		if KindOf(of.Group, of.Kind) == nil {
+			continue
+		}
+		if i := slices.IndexFunc(all, func(one *Reconciler) bool { return slices.Contains(one.Deploys, of.Kind) }); i >= 0 {
+			return all[i]
 		}
 	}
 	return nil

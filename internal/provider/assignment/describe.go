@@ -16,6 +16,7 @@ import (
 // the apply may have other lines.
 func (o *operation) describe(ctx context.Context) (lines []string, complete bool) {
 	folders, complete := o.folders(ctx)
+	o.warnOfReconcilers(folders)
 	notes := changes.Notes{Total: o.intent.After.Count()}
 	if o.backTo != nil {
 		notes.RolledBack = o.model.RollbackTo.ValueString()
@@ -59,7 +60,8 @@ func (o *operation) mayMove() bool {
 	return o.outlook.Identity == delivery.Moved && o.known.Owner.Location.Path == o.intent.Owner.Location.Path
 }
 
-// folders returns the folders that change, with their files where these are known.
+// folders returns the folders that change, with their files where these are known. Of those whose new files are not known
+// yet, one for each host has its files before.
 func (o *operation) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
 	before, removed, after := o.outlook.Before, o.outlook.Remove, o.intent.After
 	if o.known == nil { // what a rollout has read as of a commit; else nothing
@@ -76,6 +78,9 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 			complete = false
 			i, _ := o.result.Assignment(key.Host, key.DeploymentTarget)
 			one.WaitsFor = o.rendering.WaitsFor(i)
+			if was && len(changed[key.Host]) == 0 {
+				folder.Put(changed, key, tree)
+			}
 		case now == tree:
 			continue
 		case was:

@@ -1,0 +1,81 @@
+package assignment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// warnOfReconcilers warns of hosts whose folders will be deployed by another reconciler than the one that deploys them: its
+// agent prunes before the other one creates. It is one warning for all hosts of the same two.
+func (o *operation) warnOfReconcilers(folders []changes.Folder) {
+	type change struct{ from, to string }
+	hosts := map[change][]string{}
+	decided := map[string]bool{}
+	for i := range folders {
+		one := &folders[i]
+		if decided[one.Host] || one.Before == nil {
+			continue
+		}
+		before := reconciler.Deploying(objectsIn(one.Before))
+		if before == nil {
+			continue
+		}
+		if after, known := o.reconcilerAfter(one); known {
+			if decided[one.Host] = true; after != before.Name {
+				pair := change{before.Name, after}
+				hosts[pair] = append(hosts[pair], one.Host)
+			}
+		}
+	}
+	ordered := slices.SortedFunc(maps.Keys(hosts), func(a, b change) int { return strings.Compare(a.from+a.to, b.from+b.to) })
+	for _, pair := range ordered {
+		of := hosts[pair]
+		slices.Sort(of)
+		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Reconciler changes", fmt.Sprintf(
+			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and with them all that they have "+
+				"deployed, before the other agent creates anything: workloads stop, and their volumes may go. "+
+				"The section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
+			wording.Count(len(of), "host", "hosts"), pair.from, pair.to, wording.List(of, wording.Named), reconciler.Named(pair.from).Product))
+	}
+}
+
+// reconcilerAfter is the name of the reconciler, or of the user's template, that will deploy a folder; known is false where that
+// cannot be told yet.
+func (o *operation) reconcilerAfter(of *changes.Folder) (name string, known bool) {
+	if after := reconciler.Deploying(objectsIn(of.After)); after != nil {
+		return after.Name, true
+	}
+	if o.result == nil {
+		return "", false
+	}
+	i, _ := o.result.Assignment(of.Host, of.DeploymentTarget)
+	name = o.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
+	return name, reconciler.Named(name) != nil || of.WaitsFor == ""
+}
+
+// objectsIn are the objects in the files of a folder that its templates have rendered: those in folders below are of the
+// workload itself.
+func objectsIn(files []git.File) (objects []map[string]any) {
+	for _, file := range files {
+		if strings.Contains(file.Name, "/") || !strings.HasSuffix(file.Name, ".yaml") {
+			continue
+		}
+		documents, _ := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+		for _, document := range documents {
+			if object, isObject := document.(map[string]any); isObject {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects
+}

@@ -1,0 +1,128 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+const reconcilerChanges = "Reconciler changes"
+
+// reconciledBy is fleetOf with one deployment target on cluster types of these names, and one on a cluster of the first. The
+// reconcilers are of the cluster types, in order; the last is of all others. level is a value of all of them.
+func reconciledBy(level any, names []string, reconcilers ...string) providertest.Call {
+	var types []any
+	for i, name := range names {
+		types = append(types, map[string]any{"name": name, "reconciler": reconcilers[min(i, len(reconcilers)-1)]})
+	}
+	return fleetOf(map[string]any{
+		"cluster_types": types,
+		"clusters":      []any{map[string]any{"name": "one", "cluster_type": names[0]}},
+		"target_policies": []any{
+			map[string]any{"name": "types", "deployment_target_selector": map[string]any{"expression": "!edge"}, "cluster_type_selector": map[string]any{}},
+			map[string]any{"name": "clusters", "deployment_target_selector": map[string]any{"expression": "edge=true"}, "cluster_selector": map[string]any{}},
+		},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}}},
+		"templates": []any{
+			map[string]any{"name": "own-flux", "type": "reconciler", "manifests": []any{
+				"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: \"{{ .Name }}\", namespace: flux-system}\nspec: {interval: 1m, prune: true, path: ./, sourceRef: {kind: GitRepository, name: teams}}\n",
+			}},
+			map[string]any{"name": "own-objects", "type": "reconciler", "manifests": []any{
+				"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\", namespace: \"{{ .Namespace }}\"}\n",
+			}},
+		},
+	})
+}
+
+func TestAPlanWarnsOfAnotherReconciler(t *testing.T) {
+	t.Parallel()
+	few := []string{"drone", "large"}
+	for name, test := range map[string]struct {
+		before, after providertest.Call
+		says          []string // of each warning, in order
+	}{
+		"from Flux to Argo CD": {reconciledBy("info", few, "flux"), reconciledBy("info", few, "argocd"), []string{
+			`The reconciler of 3 hosts changes from "flux" to "argocd": clusters/one, drone, large. An agent of Flux that still follows the folders then prunes its objects`,
+		}},
+		"and back":                 {reconciledBy("info", few, "argocd"), reconciledBy("info", few, "flux"), []string{`from "argocd" to "flux": clusters/one, drone, large. An agent of Argo CD`}},
+		"to an Argo CD on a hub":   {reconciledBy("info", few, "argocd"), reconciledBy("info", few, "argocd", "argocd-hub"), []string{`The reconciler of 1 host changes from "argocd" to "argocd-hub": large.`}},
+		"to what has no agent":     {reconciledBy("info", few, "flux"), reconciledBy("info", few, "zarf"), []string{`from "flux" to "zarf"`}},
+		"from what has no agent":   {reconciledBy("info", few, "zarf"), reconciledBy("info", few, "flux"), nil},
+		"of two kinds":             {reconciledBy("info", few, "flux", "argocd"), reconciledBy("info", few, "argocd", "flux"), []string{`from "argocd" to "flux": large.`, `from "flux" to "argocd": clusters/one, drone.`}},
+		"to a template":            {reconciledBy("info", few, "flux"), reconciledBy("info", few, "own-objects"), []string{`from "flux" to "own-objects"`}},
+		"to a template for Flux":   {reconciledBy("info", few, "flux"), reconciledBy("info", few, "own-flux"), nil},
+		"from a template for it":   {reconciledBy("info", few, "own-flux"), reconciledBy("info", few, "argocd"), []string{`from "flux" to "argocd"`}},
+		"another value alone":      {reconciledBy("info", few, "flux"), reconciledBy("debug", few, "flux"), nil},
+		"a value is not known yet": {reconciledBy("info", few, "flux"), reconciledBy(providertest.Unknown{}, few, "argocd"), []string{`The reconciler of 3 hosts changes from "flux" to "argocd"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := guidePlan(t, test.before, test.after)
+			var details []string
+			for _, one := range said {
+				if one.Summary == reconcilerChanges {
+					details = append(details, strings.Join(strings.Fields(one.Detail), " "))
+				}
+			}
+			if len(details) != len(test.says) {
+				t.Fatalf("there are %d warnings, and not %d:\n%s", len(details), len(test.says), said)
+			}
+			for i, want := range test.says {
+				if !strings.Contains(details[i], want) {
+					t.Errorf("warning %d does not say %q:\n%s", i, want, details[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTheWarningOfAnotherReconcilerIsOneForManyHosts(t *testing.T) {
+	t.Parallel()
+	var many []string
+	for i := range 12 {
+		many = append(many, fmt.Sprintf("t%02d", i))
+	}
+	_, said := guidePlan(t, reconciledBy("info", many, "flux"), reconciledBy("info", many, "argocd"))
+	want := `The reconciler of 13 hosts changes from "flux" to "argocd": clusters/one, t00, t01, t02, t03, t04, t05, t06, t07, t08 and 3 more.`
+	if strings.Count(said.String(), want) != 1 || strings.Count(said.String(), reconcilerChanges) != 1 {
+		t.Errorf("the plan does not say once %q:\n%s", want, said)
+	}
+}
+
+// What is deployed is in the folders: neither a state that was lost nor a rollout under way hides it.
+func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
+	t.Parallel()
+	url, few := bare(t), []string{"drone", "large"}
+	flux, argo := reconciledBy("info", few, "flux"), reconciledBy("info", few, "argocd")
+	apply(t, providertest.New(startProvider), assigned(url, flux, nil))
+	imported := providertest.New(startProvider)
+	if said := imported.Import(t.Context(), assigned(url, flux, nil), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	if _, said := mustPlan(t, imported, assigned(url, argo, nil)); !said.Has(reconcilerChanges) {
+		t.Errorf("after an import the plan says %s", said)
+	}
+
+	r := newRings(t)
+	configuration := func() providertest.Configuration {
+		argument := ringFleet("1", nil)
+		for _, one := range argument["cluster_types"].([]any) {
+			one.(map[string]any)["reconciler"] = "argocd"
+		}
+		return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{argument}}, map[string]any{"rollout": r.rollout, "evidence": r.evidence()})
+	}
+	for _, host := range []string{"canary", "region"} {
+		want := fmt.Sprintf(`The reconciler of 1 host changes from "flux" to "argocd": %s.`, host)
+		if _, said := mustPlan(t, r.w, configuration()); !strings.Contains(said.String(), want) {
+			t.Errorf("the plan of the stage does not say %q:\n%s", want, said)
+		}
+		apply(t, r.w, configuration())
+		if _, said := mustPlan(t, r.w, configuration()); said.Has(reconcilerChanges) {
+			t.Errorf("a plan that waits says %s", said)
+		}
+		r.report(host, verdict.Ready)
+	}
+}
