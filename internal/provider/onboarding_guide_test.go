@@ -29,6 +29,7 @@ const onboardingGuide = "onboarding-reference.md.tmpl"
 //   - Drift, and what others manage: here; agent_life_test.go (clusters that were recreated), onboarding/apply_test.go
 //     (fields, conflicts).
 //   - Leaving: here; onboarding/remove_test.go and reconciled_test.go, and e2e/onboarding_test.go (namespaces, with agents).
+//   - Another reconciler: reconciler_change_test.go (the warning), and e2e/another_reconciler_test.go, which runs its commands.
 
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
 // TestOneRunOnboardsClustersAndOneTakesThemBack.
