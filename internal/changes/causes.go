@@ -215,7 +215,7 @@ func (e *explainer) derive(by derivation) *object {
 	if e.derived[by] == nil {
 		made := &object{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
-			all := &object{cause: cause{byContainer, by.container, isNew}} // all of its keys differ
+			all := &object{cause: cause{kind: byContainer, name: by.container, how: isNew}} // all of its keys differ
 			made.keys, made.shown = changedKeys(all, nil, e.after.Config), shownOf(all, nil, e.after.Config)
 		}
 		e.derived[by] = made
@@ -374,12 +374,12 @@ type causeSet struct{ causes []cause }
 
 func (e *explainer) set(causes []cause) *causeSet {
 	slices.SortFunc(causes, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)), cmp.Compare(a.name, b.name), cmp.Compare(a.how, b.how))
+		return cmp.Or(cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)), cmp.Compare(a.name, b.name), cmp.Compare(a.how, b.how), cmp.Compare(a.moved, b.moved))
 	})
 	causes = slices.Compact(causes)
 	var id []byte
 	for _, one := range causes {
-		id = append(strconv.AppendQuote(append(id, one.kind...), one.name), one.how...)
+		id = append(append(strconv.AppendQuote(append(id, one.kind...), one.name), one.how...), one.moved...)
 	}
 	if e.sets[string(id)] == nil {
 		e.sets[string(id)] = &causeSet{causes}
@@ -421,8 +421,8 @@ func (c *causeSet) text() string {
 			b.WriteString(string(one.kind))
 		default:
 			b.WriteString(kinds + quoted(one.name))
-			if one.how != "" {
-				b.WriteString(" (" + one.how + ")")
+			if said := cmp.Or(one.how, one.moved); said != "" {
+				b.WriteString(" (" + said + ")")
 			}
 		}
 	}

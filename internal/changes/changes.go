@@ -1,5 +1,5 @@
 // Package changes writes what a plan or an apply changes, for people: equal changes of many folders are one
-// line, with the file, the keys, the hosts, the number of assignments, and the object of the fleet that
+// line, with the file or the final object, the keys, the hosts, the number of assignments, and the object of the fleet that
 // caused it. It never writes a value. It is pure: the same input gives the same lines.
 package changes
 
@@ -26,6 +26,8 @@ type Folder struct {
 	Drift string
 	// Back is the commit to which the folder goes back by itself, which is then the cause of the change; or "".
 	Back string
+	// Finals are final objects that follow from the folder and are not in it; nil where there are none, or nothing is said of them.
+	Finals *Finals
 }
 
 // key is the assignment's key.
@@ -88,7 +90,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 }
 
 // MaxLines bounds what [Summarize] returns.
-const MaxLines = 110
+const MaxLines = 140
 
 // How many of MaxLines there may be of each kind.
 const (

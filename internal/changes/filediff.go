@@ -15,6 +15,7 @@ import (
 type keyChange struct {
 	text     string   // "data.DATABASE_URL", as it is shown
 	segments []string // its path
+	kind     string   // of the object that has it; "" where that is none of Kubernetes, or not known
 }
 
 // fileDiff is the difference between two versions of a file.
@@ -75,9 +76,11 @@ type collector struct {
 	more   int
 	at     []string // the path that is being compared
 	kind   string   // of the document that is being compared, where the file has several
+	object string   // of the document that is being compared, its kind
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
 	// secrets says whether the file is one of references to secrets, so that lists in it are by the keys of a Secret.
 	secrets bool
+	byName  bool // whether elements of lists are compared by their names
 }
 
 // texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
@@ -119,7 +122,7 @@ func (c *collector) differs(what string) {
 	if what != "" {
 		text += " (" + what + ")"
 	}
-	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at)})
+	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at), kind: c.object})
 }
 
 // atSegment calls do with the path one segment longer.
@@ -147,6 +150,9 @@ func (c *collector) values(before, after any) {
 				c.values(one, other)
 				return
 			}
+		}
+		if after, ok := after.([]any); ok && c.byName && c.named(before, after) {
+			return
 		}
 		if after, ok := after.([]any); ok && len(before) == len(after) {
 			for i := range before {

@@ -46,6 +46,8 @@ type cause struct {
 	kind kind
 	name string
 	how  string // isNew, isRemoved, or empty for changed
+	// moved says of a workload how its artifact moves, as [Finals].Moved; or "".
+	moved string
 }
 
 // roles are types of template. Each type renders one file.
@@ -186,7 +188,7 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 		one := old[called]
 		delete(old, called)
 		if one == nil {
-			d[objectName{of, called}] = &object{cause: cause{of, called, isNew}, shown: allRoles}
+			d[objectName{of, called}] = &object{cause: cause{kind: of, name: called, how: isNew}, shown: allRoles}
 			continue
 		}
 		if reflect.DeepEqual(one, &after[i]) {
@@ -205,7 +207,7 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 		}
 	}
 	for called := range old {
-		d[objectName{of, called}] = &object{cause: cause{of, called, isRemoved}, shown: allRoles}
+		d[objectName{of, called}] = &object{cause: cause{kind: of, name: called, how: isRemoved}, shown: allRoles}
 	}
 }
 

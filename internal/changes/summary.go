@@ -24,6 +24,8 @@ type entry struct {
 	files, keys []string
 	more        int    // keys beyond maxKeys
 	lines       int    // how many lines differ at most, where the keys are not known
+	objects     int    // of files, how many are final objects
+	sign        string // "+ " or "- " of final objects that are added or removed
 	location    string // the former location of folders that are removed from there
 	causes      *causeSet
 	folders     []int // sorted
@@ -109,8 +111,8 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 // manyChanges is how many lines about content name causes of their own for the same key.
 const manyChanges = 8
 
-// contents says what changes in files: a line for each file, keys, and causes; where these are many, for each file and keys.
-// What drift alone has changed is apart.
+// contents says what changes in final objects, and in files: a line for each file, keys, and causes; where these are many, for each
+// file and keys. What drift alone has changed is apart.
 func (s *summary) contents() (contents, drift []string) {
 	type cell struct {
 		file, key string
@@ -122,17 +124,28 @@ func (s *summary) contents() (contents, drift []string) {
 			found[at] = append(found[at], diffOf(name, before, after))
 		})
 	})
-	byCell := map[cell]*entry{}
+	byCell, objects := map[cell]*entry{}, map[objectCell]*entry{}
 	var changed, drifted []*entry
+	var order []objectCell
 	for at, i := range s.changed {
 		besides := s.besidesFleet(&s.folders[i])
 		var by *reached
 		if besides == nil {
 			by = s.reach(&s.folders[i])
+			s.finals(&s.folders[i], by, found[at], func(of objectCell) {
+				if objects[of] == nil {
+					objects[of] = &entry{files: []string{of.object}, keys: []string{of.field}, sign: of.sign, objects: 1, causes: of.causes}
+					order = append(order, of)
+				}
+				objects[of].add([]int{i}, 0, 0)
+			})
 		}
 		for _, one := range found[at] {
 			for j := range one.keys {
 				key, causes := &one.keys[j], besides
+				if s.folders[i].Finals.tell(one.file, key) {
+					continue
+				}
 				if causes == nil {
 					causes = s.explain(by, one.file, key)
 				}
@@ -151,7 +164,7 @@ func (s *summary) contents() (contents, drift []string) {
 			}
 		}
 	}
-	return s.contentLines(changed, maxChanged), s.contentLines(drifted, maxDrift)
+	return append(s.objectLines(objects, order), s.contentLines(changed, maxChanged)...), s.contentLines(drifted, maxDrift)
 }
 
 // add adds folders, which are sorted and not before the ones that the entry has, and the changes in them.
@@ -230,7 +243,7 @@ func (s *summary) join(group []*entry) *entry {
 	if len(group) == 1 {
 		return group[0]
 	}
-	all := &entry{location: group[0].location}
+	all := &entry{location: group[0].location, sign: group[0].sign}
 	var causes []cause
 	var folders []int
 	seen := map[*causeSet]bool{}
@@ -245,28 +258,40 @@ func (s *summary) join(group []*entry) *entry {
 		if one.location != all.location {
 			all.location = "several locations"
 		}
+		if one.sign != all.sign {
+			all.sign = ""
+		}
 	}
 	slices.Sort(folders)
 	slices.Sort(all.files)
 	slices.Sort(all.keys)
 	all.folders, all.files, all.keys = slices.Compact(folders), slices.Compact(all.files), slices.Compact(all.keys)
 	all.causes = s.set(causes)
+	if group[0].objects > 0 {
+		all.objects = len(all.files)
+	}
 	return all
 }
 
-// lines writes the entries, those with most folders first, and one line for all beyond the limit.
-func (s *summary) lines(entries []*entry, limit int, write func(*entry) string) []string {
+// limited sorts the entries, those with most folders first, writes them, and joins all beyond the limit.
+func (s *summary) limited(entries []*entry, limit int, write func(*entry) string) []*entry {
 	for _, one := range entries {
 		one.text = write(one)
 	}
 	slices.SortStableFunc(entries, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
 	})
 	if len(entries) > limit {
 		rest := s.join(entries[limit-1:])
-		rest.text = write(rest)
+		rest.text, rest.objects = write(rest), min(rest.objects, 1) // after those that are named
 		entries = append(entries[:limit-1:limit-1], rest)
 	}
+	return entries
+}
+
+// lines writes the entries, those with most folders first, and one line for all beyond the limit.
+func (s *summary) lines(entries []*entry, limit int, write func(*entry) string) []string {
+	entries = s.limited(entries, limit, write)
 	lines := make([]string, len(entries))
 	for i, one := range entries {
 		lines[i] = one.text

@@ -24,17 +24,17 @@ func (c *collector) yaml(before, after string) bool {
 	several := len(old) > 1 || len(wanted) > 1
 	for i, other := range partner {
 		if other < 0 {
-			c.kind = c.shownKind(&old[i], several)
+			c.kind, c.object = c.shownKind(&old[i], several), old[i].kind
 			c.differs(isRemoved)
 			continue
 		}
 		taken[other] = true
-		c.kind = c.shownKind(&wanted[other], several)
+		c.kind, c.object = c.shownKind(&wanted[other], several), wanted[other].kind
 		c.values(old[i].value, wanted[other].value)
 	}
 	for i := range wanted {
 		if !taken[i] {
-			c.kind = c.shownKind(&wanted[i], several)
+			c.kind, c.object = c.shownKind(&wanted[i], several), wanted[i].kind
 			c.differs(isNew)
 		}
 	}

@@ -44,6 +44,19 @@ func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (git
 	return view.Records(ctx, commit)
 }
 
+// SeenRecords reads what an owner's records say of its folders, at the commit of the branch that the state has seen; nothing
+// where it has seen none. A plan gets the same of it whenever it is computed.
+//
+// Errors: git.ErrCommit where the commit is not in the history any more, or as of a look.
+func (c *Client) SeenRecords(ctx context.Context, owner Owner, known *State) (map[rollout.Key]gitops.FolderRecord, error) {
+	at := known.seenAt()
+	if at == "" {
+		return nil, nil
+	}
+	written, err := c.WrittenAt(ctx, owner, at)
+	return written.Records, err
+}
+
 // formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
 // with which name its folders are labelled.
 func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owner Owner, wanted rollout.Trees) (gitops.Written, error) {

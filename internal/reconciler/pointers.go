@@ -1,5 +1,10 @@
 package reconciler
 
+import (
+	"slices"
+	"strings"
+)
+
 // Pointer is a field of a spec that has what a deployment target says, so that the one can be read from the other.
 type Pointer struct {
 	Field string // its path; a step "0" is the only element of a list
@@ -36,3 +41,19 @@ var (
 		{"git.repo", Repo}, {"git.branch", Branch}, {"git.revision", Revision}, {"git.dir", Path}, {"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version},
 	}
 )
+
+// IsRevision says whether a field of an object that deploys or fetches, by the steps of its path, says what is taken of a
+// repository: a commit, a branch, a tag, a version or a digest.
+func IsRevision(kind string, path []string) bool {
+	of, at := KindNamed(kind), "spec."
+	if of != nil && of.Template != "" {
+		of, at = KindNamed(of.Makes[0]), at+of.Template+".spec."
+	}
+	if of == nil {
+		return false
+	}
+	field := strings.Join(path, ".") + "."
+	return slices.ContainsFunc(of.Pointers, func(p Pointer) bool {
+		return slices.Contains([]Said{Version, Branch, Revision, Ref}, p.Is) && strings.HasPrefix(field, at+p.Field+".")
+	})
+}

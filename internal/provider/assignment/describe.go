@@ -92,6 +92,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 		folders = append(folders, one)
 	}
 	o.fill(ctx, folders, changed, back)
+	complete = o.fillFinals(ctx, folders, before) && complete
 	for _, key := range removed.Keys() {
 		folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Back: o.goesBack(key)})
 	}

@@ -1,0 +1,371 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// Finals are the final objects of a folder that are not in the folder itself, as they change.
+type Finals struct {
+	// Unknown says why the former objects are not known; "" where they are.
+	Unknown string
+	// Changes are what differs between the former objects and the wanted ones.
+	Changes []ObjectChange
+	// Moved says how what the manifests point to changes: "chart 3.2.0 -> 3.2.1"; "" where it stays.
+	Moved string
+}
+
+// ObjectChange is a field of a final object that differs, or an object that is added or removed. It holds no value, and equal
+// ones are the same.
+type ObjectChange struct{ of unique.Handle[objectField] }
+
+type objectField struct {
+	object string // "Deployment till", as it is shown
+	field  string // "spec.replicas", as it is shown; "" where the whole object is added or removed
+	sign   string // "+ " or "- " of such an object
+}
+
+// maxObjectChanges is how many changes of one folder are told apart.
+const maxObjectChanges = 2000
+
+// MovedFrom says how what manifests point to changes, as [Finals].Moved; "" where it stays, or where it does not move from one
+// version to another.
+func MovedFrom(before, after *folder.Manifests) string {
+	if before == nil || after == nil || before.Storage != after.Storage {
+		return ""
+	}
+	const digits = 7
+	short := func(text string, most int) string { return text[:min(most, len(text))] }
+	moves := func(what, one, other string) string {
+		if one == other || one == "" || other == "" {
+			return ""
+		}
+		return what + " " + word(one) + " -> " + word(other)
+	}
+	one, _ := before.Pinned()
+	other, _ := after.Pinned()
+	if after.Storage == "git" {
+		return moves("commit", short(one.Commit, digits), short(other.Commit, digits))
+	}
+	what := "version"
+	if after.Chart != "" {
+		what = "chart"
+	}
+	text := moves(what, cmp.Or(before.Pin.Version, before.Version, before.Tag), cmp.Or(after.Pin.Version, after.Version, after.Tag))
+	const digest = len("sha256:") + digits
+	return cmp.Or(text, moves("digest", short(before.Pin.Digest, digest), short(after.Pin.Digest, digest)))
+}
+
+// CompareObjects returns what differs between two lists of final objects: which are added, which are removed, and in the others
+// the fields. Elements of a list that have names are compared with those of the same name: containers[till].
+// Of an object that cannot be read it says no more than that it differs.
+func CompareObjects(before, after []objects.Object) []ObjectChange {
+	var found []ObjectChange
+	add := func(object, field, sign string) {
+		switch {
+		case len(found) < maxObjectChanges:
+			found = append(found, ObjectChange{unique.Make(objectField{object, field, sign})})
+		case len(found) == maxObjectChanges:
+			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
+		}
+	}
+	pairs, removed, added := pairObjects(before, after)
+	names := namesOfObjects(before, after)
+	for _, one := range removed {
+		add(names(one), "", "- ")
+	}
+	for _, one := range added {
+		add(names(one), "", "+ ")
+	}
+	for _, pair := range pairs {
+		if bytes.Equal(pair.before.YAML, pair.after.YAML) {
+			continue
+		}
+		differ := &collector{byName: true}
+		old, wanted := readObject(pair.before), readObject(pair.after)
+		if old != nil && wanted != nil {
+			differ.values(old, wanted)
+		}
+		for _, key := range differ.keys {
+			add(names(pair.after), key.text, "")
+		}
+		if differ.more > 0 || len(differ.keys) == 0 {
+			add(names(pair.after), "further fields", "")
+		}
+	}
+	return found
+}
+
+// readObject returns what an object is, as JSON has it; nil where it cannot be read.
+func readObject(o *objects.Object) any {
+	documents, err := fleet.ReadYAMLDocuments(string(o.YAML), func(string) bool { return false })
+	if err != nil || len(documents) != 1 {
+		return nil
+	}
+	return documents[0]
+}
+
+type objectPair struct{ before, after *objects.Object }
+
+// pairObjects finds the objects of two lists that are the same: of the same kind, namespace and name, and of the same group if
+// that leaves a choice.
+func pairObjects(before, after []objects.Object) (pairs []objectPair, removed, added []*objects.Object) {
+	type identity struct{ group, kind, namespace, name string }
+	withGroup := func(o *objects.Object) identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
+	left, wanted := pointersTo(before), pointersTo(after)
+	for _, of := range []func(*objects.Object) identity{
+		withGroup,
+		func(o *objects.Object) identity { return identity{"", o.Kind, o.Namespace, o.Name} },
+	} {
+		old := make(map[identity]*objects.Object, len(left))
+		for _, one := range left {
+			old[of(one)] = one
+		}
+		added = nil
+		for _, one := range wanted {
+			id := of(one)
+			if former := old[id]; former != nil {
+				delete(old, id)
+				pairs = append(pairs, objectPair{former, one})
+			} else {
+				added = append(added, one)
+			}
+		}
+		paired := make(map[*objects.Object]bool, len(pairs))
+		for _, pair := range pairs {
+			paired[pair.before] = true
+		}
+		left = slices.DeleteFunc(left, func(o *objects.Object) bool { return paired[o] })
+		wanted = added
+	}
+	return pairs, left, added
+}
+
+func pointersTo(all []objects.Object) []*objects.Object {
+	pointers := make([]*objects.Object, len(all))
+	for i := range all {
+		pointers[i] = &all[i]
+	}
+	return pointers
+}
+
+// namesOfObjects returns what objects of two lists are called in lines: by kind and name, and by namespace and group where others
+// are called the same without.
+func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
+	called := func(o *objects.Object) string { return word(o.Kind) + " " + word(o.Name) }
+	namespaces, groups := map[string]map[string]bool{}, map[string]map[string]bool{}
+	note := func(in map[string]map[string]bool, name, what string) {
+		if in[name] == nil {
+			in[name] = map[string]bool{}
+		}
+		in[name][what] = true
+	}
+	for _, list := range lists {
+		for i := range list {
+			note(namespaces, called(&list[i]), list[i].Namespace)
+			note(groups, called(&list[i])+" "+list[i].Namespace, list[i].Group)
+		}
+	}
+	return func(o *objects.Object) string {
+		kind, name := word(o.Kind), word(o.Name)
+		if len(groups[called(o)+" "+o.Namespace]) > 1 && o.Group != "" {
+			kind += "." + word(o.Group)
+		}
+		if len(namespaces[called(o)]) > 1 && o.Namespace != "" {
+			name = word(o.Namespace) + "/" + name
+		}
+		return kind + " " + name
+	}
+}
+
+// nameInList is what the name of an element of a list looks like, such as that of a container or of a variable.
+var nameInList = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
+
+// byElementName returns the elements of a list by their names, each as the segment of a path; nil where one has none, or one of
+// another.
+func byElementName(list []any) map[string]any {
+	elements := make(map[string]any, len(list))
+	for _, element := range list {
+		object, _ := element.(map[string]any)
+		name, _ := object["name"].(string)
+		if !nameInList.MatchString(name) {
+			return nil
+		}
+		elements[indexMark+name] = element
+	}
+	if len(elements) < len(list) {
+		return nil
+	}
+	return elements
+}
+
+// named compares two lists by the names of their elements; false where they have none, or differ in their order alone.
+func (c *collector) named(before, after []any) bool {
+	one, other := byElementName(before), byElementName(after)
+	if one == nil || other == nil || len(one)+len(other) == 0 {
+		return false
+	}
+	count, more := len(c.keys), c.more
+	c.values(one, other)
+	return len(c.keys) > count || c.more > more
+}
+
+// How many lines there may be about final objects: for equal causes of those that change, and of those that are added or removed;
+// and in all.
+const (
+	maxObjectsOfCause = 10
+	maxSignedOfCause  = 3
+	maxObjectLines    = 30
+)
+
+// manyObjects is from how many objects on equal changes are one line, each with all of its fields.
+const manyObjects = 3
+
+// objectLines says what changes in final objects: a line for each object, and one for equal changes of many.
+func (s *summary) objectLines(found map[objectCell]*entry, order []objectCell) []string {
+	type change struct {
+		field, sign, folders string
+		causes               *causeSet
+	}
+	type object struct {
+		objects, fields, folders, sign string
+		causes                         *causeSet
+	}
+	changeOf := func(cell objectCell) change {
+		return change{cell.field, cell.sign, foldersKey(found[cell].folders), cell.causes}
+	}
+	alike := map[change]int{}
+	for _, cell := range order {
+		alike[changeOf(cell)]++
+	}
+	byChange, byObject := map[change][]*entry{}, map[object][]*entry{}
+	var changes []change
+	var alone []object
+	for _, cell := range order {
+		one := changeOf(cell)
+		if alike[one] >= manyObjects || cell.field == "" {
+			if byChange[one] == nil {
+				changes = append(changes, one)
+			}
+			byChange[one] = append(byChange[one], found[cell])
+			continue
+		}
+		of := object{objects: cell.object, folders: one.folders, causes: cell.causes}
+		if byObject[of] == nil {
+			alone = append(alone, of)
+		}
+		byObject[of] = append(byObject[of], found[cell])
+	}
+	var entries []*entry
+	for _, one := range changes {
+		entries = append(entries, s.join(byChange[one]))
+	}
+	for _, of := range alone {
+		entries = append(entries, s.join(byObject[of]))
+	}
+	list := func(texts []string) string { return strings.Join(texts, "\x00") }
+	// The same objects with several fields, then the same fields of several objects.
+	entries = merged(s, entries, func(e *entry) object {
+		return object{objects: list(e.files), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
+	})
+	entries = merged(s, entries, func(e *entry) object {
+		return object{fields: list(e.keys), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
+	})
+	type group struct {
+		sign   string
+		causes *causeSet
+	}
+	var few []*entry
+	var groups []group
+	in := map[group][]*entry{}
+	for _, one := range entries {
+		of := group{one.sign, one.causes}
+		if in[of] == nil {
+			groups = append(groups, of)
+		}
+		in[of] = append(in[of], one)
+	}
+	for _, of := range groups {
+		limit := maxObjectsOfCause
+		if of.sign != "" {
+			limit = maxSignedOfCause
+		}
+		few = append(few, s.limited(in[of], limit, s.objectText)...)
+	}
+	return s.lines(few, maxObjectLines, s.objectText)
+}
+
+// objectText is "Deployment till: spec.replicas, on large: till-live, by …".
+func (s *summary) objectText(e *entry) string {
+	text := e.sign + names(e.files, "object")
+	if fields := slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { return key == "" }); len(fields) > 0 {
+		text += ": " + listWords(fields, 0, "field")
+	}
+	return text + ", on " + s.which(e.folders) + e.causes.text()
+}
+
+// objectCell is what is said once of all folders where it is so.
+type objectCell struct {
+	objectField
+	causes *causeSet
+}
+
+// finals adds what changes in the final objects of a folder, whose files have these differences.
+func (s *summary) finals(folder *Folder, by *reached, diffs []*fileDiff, add func(objectCell)) {
+	if folder.Finals == nil {
+		return
+	}
+	causes := s.finalCauses(folder, by, diffs)
+	switch {
+	case folder.Finals.Unknown != "":
+		add(objectCell{objectField{object: "final objects", field: "the former ones are not known: " + oneLine(folder.Finals.Unknown)}, causes})
+	case len(folder.Finals.Changes) == 0:
+		add(objectCell{objectField{object: "final objects", field: "no change"}, causes})
+	}
+	for _, change := range folder.Finals.Changes {
+		add(objectCell{change.of.Value(), causes})
+	}
+}
+
+// tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to.
+func (f *Finals) tell(file string, key *keyChange) bool {
+	return f != nil && f.Unknown == "" && f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments)
+}
+
+// finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose
+// artifact moves.
+func (s *summary) finalCauses(folder *Folder, by *reached, diffs []*fileDiff) *causeSet {
+	found := map[cause]bool{}
+	for _, diff := range diffs {
+		if roleOf(diff.file) != reconcilerRole {
+			continue
+		}
+		for j := range diff.keys {
+			for _, one := range s.explain(by, diff.file, &diff.keys[j]).causes {
+				found[one] = true
+			}
+		}
+	}
+	for _, object := range by.objects {
+		if object.cause.kind == byClusterType && object.fields != nil && object.has("kubernetes_version", "api_versions") {
+			found[object.cause] = true
+		}
+	}
+	if a := s.current[folder.key()].assignment; folder.Finals.Moved != "" && a != nil {
+		workload := cause{kind: byWorkload, name: a.Target.Workload.Name}
+		delete(found, workload)
+		workload.moved = folder.Finals.Moved
+		found[workload] = true
+	}
+	return s.set(slices.Collect(maps.Keys(found)))
+}

@@ -1,0 +1,55 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Former is what an assignment's folder was made from, as far as that is known.
+type Former struct {
+	ClusterType *fleet.ClusterType // of the host, as it was then; nil: as it is now
+	Manifests   *folder.Manifests  // of the deployment target; nil: not known
+	Files       []folder.File
+}
+
+// FormerRequest is [Templates.Request] for what an assignment's folder was made from. Its errors say why there is none, and are the
+// same each time.
+func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former) (*objects.Request, error) {
+	clusterType := cmp.Or(former.ClusterType, assignment.Host.ClusterType)
+	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))
+	switch {
+	case former.Manifests == nil:
+		return nil, errors.New("no record says what they were rendered from")
+	case named == nil || named.NoObjects != "":
+		return nil, fmt.Errorf("their reconciler was %q", clusterType.Reconciler)
+	}
+	manifests := &fleet.Manifests{Manifests: *former.Manifests}
+	request := &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
+	isPinned := false
+	if request.Artifact, isPinned = artifactOf(manifests); !isPinned {
+		return nil, errors.New("their manifests were not pinned")
+	}
+	if request.Artifact.Chart == "" {
+		request.Path = manifests.Path
+	}
+	files := make([]File, len(former.Files))
+	for i, file := range former.Files {
+		files[i] = File{Name: file.Name, Content: file.Content}
+	}
+	rendered, err := t.hosts[assignment.Host.ClusterType.Name].reconcilerObjects(files)
+	if err != nil {
+		return nil, err
+	}
+	if problems := named.RequestOf(rendered, request); len(problems) > 0 {
+		return nil, fmt.Errorf("what their reconciler applied is not known: %s", strings.Join(problems, "; "))
+	}
+	return request, nil
+}
