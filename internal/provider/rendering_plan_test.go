@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,4 +111,85 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A bump of a chart with 30 objects over many hosts is a few lines.
+func TestABumpOverManyHostsIsAFewLines(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	version := func(version string) folder.Pin {
+		return charts.publish(t, version, map[string]string{"templates/all.yaml": `
+{{- range until 30 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c{{ . }}, labels: {helm.sh/chart: {{ $.Chart.Version }}}}
+data: {a{{ . }}: canary-{{ $.Chart.Version }}}
+{{- end }}
+`})
+	}
+	url, w := bare(t), providertest.New(startProvider)
+	const hosts = 25
+	apply(t, w, assigned(url, fleetOf(previewed(charts, version("3.2.0"), hosts, nil, nil)), nil))
+	plan, said := w.Plan(t.Context(), assigned(url, fleetOf(previewed(charts, version("3.2.1"), hosts, nil, nil)), nil))
+	lines := linesOf(plan)
+	text := strings.Join(lines, "\n")
+	const where = `, on store, store-001 and 23 more hosts: 25 assignments, by workload "till" (chart 3.2.0 -> 3.2.1)`
+	if said.Err() != nil || len(lines) < 2 || len(lines) >= 20 || strings.Contains(text, "canary") ||
+		lines[1] != `ConfigMap c0, ConfigMap c1 and 28 more objects: metadata.labels["helm.sh/chart"]`+where ||
+		!strings.Contains(text, "ConfigMap c0: data.a0"+where) {
+		t.Errorf("said is %s, and changes are\n%s", said, text)
+	}
+}
+
+// Where the former chart is gone, the plan says what points to the new one, and that the former objects are not known.
+func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
+	charts := newPublished(t)
+	one, two, three := charts.publish(t, "1.2.1", tillFiles), charts.publish(t, "1.2.2", tillWith("v2")), charts.publish(t, "1.2.3", tillWith("v3"))
+	url, w := bare(t), providertest.New(startProvider)
+	with := func(pin folder.Pin) providertest.Configuration {
+		return assigned(url, fleetOf(previewed(charts, pin, 1, nil, nil)), nil)
+	}
+	goes := func(version string) {
+		t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir()) // another machine
+		charts.mutex.Lock()
+		defer charts.mutex.Unlock()
+		delete(charts.archives, "/till-"+version+".tgz")
+	}
+	commits := func() string { return git(t, filepath.FromSlash(url), "rev-list", "--count", "dev") }
+	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	apply(t, w, with(one))
+
+	goes("1.2.1")
+	plan, said := w.Plan(t.Context(), with(two))
+	if _, isUnknown := field(plan.Change(assignment).After, "changes").(providertest.Unknown); said.Err() != nil || !isUnknown {
+		t.Errorf("said is %s, and the plan is %v", said, plan.Change(assignment).After)
+	}
+	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	want := []string{
+		`final objects: the former ones are not known: till 1.2.1 of ` + charts.url + ` cannot be fetched or rendered any more, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
+		`reconciler.yaml: HelmRelease spec.chart.spec.version, on store: till-live, by workload "till"`,
+	}
+	for _, line := range append(want, "Changes that are known so far") {
+		if !strings.Contains(text, line) {
+			t.Errorf("said is %s, want %s", text, line)
+		}
+	}
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan, said := w.Plan(t.Context(), with(two)); said.Err() != nil || !plan.Empty() || len(said) > 0 {
+		t.Errorf("after that the plan is not empty, or says %s", said)
+	}
+
+	// A plan that knows the former objects is applied only where they are known, too.
+	if plan, said = w.Plan(t.Context(), with(three)); said.Err() != nil || len(linesOf(plan)) != 2 {
+		t.Errorf("said is %s, and changes are %q", said, linesOf(plan))
+	}
+	goes("1.2.2")
+	before := commits()
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() == nil || commits() != before {
+		t.Errorf("a late apply says %s, and there are %s commits after %s", said, commits(), before)
+	}
+	apply(t, w, with(three))
 }

@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -74,6 +75,20 @@ func TestNamespacesOfReconcilersAreKnown(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q is of %q, want %q", namespace, got, want)
+		}
+	}
+}
+
+func TestWhatSaysWhichRevisionIsTaken(t *testing.T) {
+	for field, want := range map[string]bool{
+		"GitRepository spec.ref.commit": true, "GitRepository spec.ref": true, "GitRepository spec.url": false, "GitRepository spec.refs": false,
+		"OCIRepository spec.ref.digest": true, "HelmRelease spec.chart.spec.version": true, "HelmRelease spec.values.version": false,
+		"Application spec.source.targetRevision": true, "Application spec.source.path": false,
+		"ApplicationSet spec.template.spec.source.targetRevision": true, "ApplicationSet spec.source.targetRevision": false, "ConfigMap data.ref": false,
+	} {
+		kind, path, _ := strings.Cut(field, " ")
+		if got := reconciler.IsRevision(kind, strings.Split(path, ".")); got != want {
+			t.Errorf("%s: it is %t", field, got)
 		}
 	}
 }

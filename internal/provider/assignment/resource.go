@@ -135,7 +135,7 @@ var definition = schema.Schema{
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
-				"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. In the state " +
+				"which keys of which files change, where, and by which object of the fleet; with `render`, which fields of which final objects; and which constraints that changes, or violates. Never a value. In the state " +
 				"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
 		},
 		"content": schema.StringAttribute{
