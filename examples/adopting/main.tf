@@ -13,7 +13,7 @@ locals {
   })
 
   fleet       = provider::flotilla::fleet(local.adopted.fleet)
-  gitops_repo = { url = "gitops.git", branch = "prod" }
+  gitops_repo = { url = "https://git.example.com/platform/gitops.git", branch = "prod" }
 }
 
 resource "flotilla_assignment" "prod" {

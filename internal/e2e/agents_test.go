@@ -93,6 +93,10 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.nodes(t, agent)
 				})
+				t.Run("takeover", func(t *testing.T) {
+					t.Parallel()
+					w.takeover(t, agent)
+				})
 				t.Run("stages", func(t *testing.T) {
 					t.Parallel()
 					w.stages(t, agent)

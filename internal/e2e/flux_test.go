@@ -24,8 +24,8 @@ func (flux) settings() string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}\n"
 }
 
-// start starts kustomize-controller, and a stand-in for source-controller,
-// which cannot be built from the module proxy.
+// start starts kustomize-controller, and a stand-in for the others, which cannot
+// be built from the module proxy.
 func (f flux) start(t *testing.T) {
 	t.Helper()
 	cluster := f.cluster
@@ -34,7 +34,7 @@ func (f flux) start(t *testing.T) {
 		"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0",
 		"--enable-leader-election=false", "--watch-all-namespaces=true",
 		"--requeue-dependency", "2s", "--concurrent", "20",
-		"--feature-gates=CancelHealthCheckOnNewRevision=true",
+		"--feature-gates=CancelHealthCheckOnNewRevision=true,ExternalArtifact=true",
 	})
 }
 

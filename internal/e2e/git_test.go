@@ -44,6 +44,12 @@ func newPrivateRepository(t *testing.T, server *giteatest.Server, owner giteates
 // push commits these files to the branch main, over what is there.
 func (r *repository) push(files map[string]string) {
 	r.t.Helper()
+	r.pushTo("main", files)
+}
+
+// pushTo commits them to the branch that is checked out, and pushes it as this one.
+func (r *repository) pushTo(branch string, files map[string]string) {
+	r.t.Helper()
 	for name, text := range files {
 		path := filepath.Join(r.clone, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -55,7 +61,13 @@ func (r *repository) push(files map[string]string) {
 	}
 	r.git("add", ".")
 	r.git("commit", "--quiet", "-m", "Change the workload")
-	r.git("push", "--quiet", r.write, "HEAD:main")
+	r.git("push", "--quiet", r.write, "HEAD:"+branch)
+}
+
+// head is the commit that was made last.
+func (r *repository) head() string {
+	r.t.Helper()
+	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
 // tag gives the branch main a tag.

@@ -65,6 +65,11 @@ func patch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionR
 	if err != nil {
 		t.Fatal(err)
 	}
+	patchText(t, cluster, resource, namespace, name, text)
+}
+
+func patchText(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name string, text []byte) {
+	t.Helper()
 	if _, err := cluster.Client().Resource(resource).Namespace(namespace).
 		Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: "by-hand"}); err != nil {
 		t.Fatal(err)

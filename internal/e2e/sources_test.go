@@ -89,9 +89,10 @@ func (s *sources) reconcile(ctx context.Context) {
 	}
 	for _, repository := range repositories.Items {
 		if err := s.fetch(ctx, &repository); err != nil && ctx.Err() == nil {
-			s.set(ctx, &repository, nil, "False", "GitOperationFailed", err.Error())
+			s.set(ctx, gitRepositories, &repository, nil, "False", "GitOperationFailed", err.Error())
 		}
 	}
+	s.stand(ctx)
 }
 
 func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructured) error {
@@ -121,15 +122,20 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 	if _, err := s.git(ctx, "fetch", "--quiet", "--depth=1", address, commit); err != nil {
 		return err
 	}
-	archive, err := s.git(ctx, "archive", "--format=tar.gz", commit)
+	return s.store(ctx, gitRepositories, repository, commit, revision)
+}
+
+// store gives a source the artifact of a commit or tree.
+func (s *sources) store(ctx context.Context, resource schema.GroupVersionResource, source *unstructured.Unstructured, of, revision string) error {
+	archive, err := s.git(ctx, "archive", "--format=tar.gz", of)
 	if err != nil {
 		return err
 	}
-	at := path.Join("/gitrepository", repository.GetNamespace(), repository.GetName(), commit+".tar.gz")
+	at := path.Join("/", resource.Resource, source.GetNamespace(), source.GetName(), of+".tar.gz")
 	s.mu.Lock()
 	s.artifacts[at] = archive
 	s.mu.Unlock()
-	s.set(ctx, repository, map[string]any{
+	s.set(ctx, resource, source, map[string]any{
 		"digest":         fmt.Sprintf("sha256:%x", sha256.Sum256(archive)),
 		"lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
 		"path":           strings.TrimPrefix(at, "/"),
@@ -162,12 +168,12 @@ func (s *sources) address(ctx context.Context, repository *unstructured.Unstruct
 	return address.String(), nil
 }
 
-func (s *sources) set(ctx context.Context, repository *unstructured.Unstructured, artifact map[string]any, ready, reason, message string) {
+func (s *sources) set(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, artifact map[string]any, ready, reason, message string) {
 	status := map[string]any{
-		"observedGeneration": repository.GetGeneration(),
+		"observedGeneration": object.GetGeneration(),
 		"conditions": []any{map[string]any{
 			"type": "Ready", "status": ready, "reason": reason, "message": message,
-			"observedGeneration": repository.GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			"observedGeneration": object.GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		}},
 	}
 	if artifact != nil {
@@ -176,8 +182,8 @@ func (s *sources) set(ctx context.Context, repository *unstructured.Unstructured
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err == nil {
 		// One that has gone in between needs no status, and all others get theirs the next time.
-		_, _ = s.cluster.Client().Resource(gitRepositories).Namespace(repository.GetNamespace()).
-			Patch(ctx, repository.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, _ = s.cluster.Client().Resource(resource).Namespace(object.GetNamespace()).
+			Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 }
 

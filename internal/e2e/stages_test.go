@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -143,7 +144,7 @@ func (w *world) stages(t *testing.T, agent agent) {
 	tf := newTerraform(t, user)
 	tf.write("kubeconfig", w.cluster.Kubeconfig())
 	tf.write("main.tf", required+fmt.Sprintf(rollout, name, team.url, gitops.url))
-	seen := watch(t, w.cluster, "greeting", "hello")
+	seen := watch(t, w.cluster, configMaps, "greeting", "data", "hello")
 	var roots []string
 	run := func() staged {
 		tf.run("apply", "-auto-approve", "-no-color")
@@ -273,18 +274,18 @@ func wentTo(gitops *repository, agent string) []string {
 	return went
 }
 
-// watched are the values that a ConfigMap has had, by namespace.
+// watched are the values that a field has had, by namespace.
 type watched struct {
 	mu     sync.Mutex
 	values map[string][]string
 }
 
-// watch sees every value of a key in the ConfigMaps of a name, in all
+// watch sees every value of a field in the objects of a name, in all
 // namespaces, for as long as the test runs.
-func watch(t *testing.T, cluster *kubetest.Server, name, key string) *watched {
+func watch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, name string, path ...string) *watched {
 	t.Helper()
 	seen := &watched{values: map[string][]string{}}
-	events, err := cluster.Client().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	events, err := cluster.Client().Resource(resource).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func watch(t *testing.T, cluster *kubetest.Server, name, key string) *watched {
 		defer close(ended)
 		for event := range events.ResultChan() {
 			object, _ := event.Object.(*unstructured.Unstructured)
-			value, ok := field(object, "data", key).(string)
+			value, ok := field(object, path...).(string)
 			if !ok {
 				continue
 			}

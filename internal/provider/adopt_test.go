@@ -33,8 +33,13 @@ func TestAFleetIsAdopted(t *testing.T) {
 			s.commit("platform/fleet.git", "main", example)
 			config := guideExample(t, "adopting.md.tmpl", "examples/adopting/main.tf")
 			config = strings.Replace(config, `"https://git.example.com/platform/fleet.git"`, `"`+s.url("platform/fleet.git")+`"`, 1)
+			config = strings.Replace(config, "https://git.example.com/platform/gitops.git", "gitops.git", 1)
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
 			w.run("apply", "-input=false", "-auto-approve")
+			w.plan("-detailed-exitcode")
+			// The takeover begins with a branch that keeps the files.
+			s.commit("platform/fleet.git", "adopted", example)
+			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `ref     = "main"`, `ref     = "adopted"`, 1)+requiredProviders)
 			w.plan("-detailed-exitcode")
 			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
 			var folders []string
