@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,15 +22,44 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Message
 }
 
-// Findings are several mistakes. As an error they are one line each.
+// Findings are several mistakes. As an error they are one line each, the same of several objects one line together.
 type Findings []Finding
 
 func (f Findings) Error() string {
-	lines := make([]string, len(f))
-	for i, finding := range f {
-		lines[i] = finding.String()
+	var lines []string
+	for _, finding := range f.Together() {
+		lines = append(lines, finding.String())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// keysInPaths are the keys and numbers of elements in paths.
+var keysInPaths = regexp.MustCompile(`\[("(\\.|[^"\\])*"|\d+)\]`)
+
+// Together has one finding in place of those that say the same of the same attribute of several objects, which are often made
+// by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`.
+func (f Findings) Together() Findings {
+	paths := make(map[Finding][]string, len(f)) // by the finding with the keys taken out of its path
+	of := func(finding Finding) Finding {
+		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
+	}
+	var together Findings
+	seen := make(map[Finding]bool, len(f))
+	for _, finding := range f {
+		if seen[finding] {
+			continue
+		}
+		seen[finding] = true
+		same := of(finding)
+		if len(paths[same]) == 0 {
+			together = append(together, finding)
+		}
+		paths[same] = append(paths[same], finding.Path)
+	}
+	for i, finding := range together {
+		together[i].Path = wording.List(paths[of(finding)], wording.Named)
+	}
+	return together
 }
 
 // Path is the path of a value in the input. The zero value is the whole input.

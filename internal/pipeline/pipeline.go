@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Finding is an error or a warning.
@@ -59,9 +60,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	r.Value.Constraints = nil // a cache gives the result to fleets of other rules, too
 	var wrong fleet.Findings
 	r.Templates, wrong = render.Compile(r.Fleet)
-	for _, finding := range wrong {
-		errors.add("Invalid template", finding.String())
-	}
+	errors.addAll("Invalid template", wrong)
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
@@ -75,9 +74,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		return snapshot.References(), snapshot.DecidedBy
 	})...)
 	wrong = append(wrong, r.Templates.ArrangeFinals(r.Schedule.Assignments)...)
-	for _, finding := range wrong {
-		errors.add("Invalid rendering", finding.String())
-	}
+	errors.addAll("Invalid rendering", wrong)
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
@@ -112,9 +109,7 @@ func (f *findings) hydrate(value fleet.Value, counts func(hydrate.Finding) bool)
 	r := &Result{Value: value, Fleet: parsed}
 	var wrong fleet.Findings
 	r.Schedule, wrong = schedule.Schedule(parsed)
-	for _, finding := range wrong {
-		f.add("Invalid schedule", finding.String())
-	}
+	f.addAll("Invalid schedule", wrong)
 	r.Snapshots, err = hydrate.Hydrate(parsed, config, r.Schedule.Assignments)
 	if err != nil {
 		f.add("Invalid configuration values", err.Error())
@@ -137,9 +132,7 @@ func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []stri
 	}
 	var errors findings
 	result, wrong := schedule.Schedule(parsed)
-	for _, finding := range wrong {
-		errors.add("Invalid schedule", finding.String())
-	}
+	errors.addAll("Invalid schedule", wrong)
 	matched, err := hydrate.Match(parsed, result.Assignments)
 	if err != nil {
 		errors.add("Invalid fleet", err.Error())
@@ -180,15 +173,9 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 	}
 	warnings.join("Target policies that assign nothing", idle)
 	warnings.join("Deployment targets without a host", unselected)
-	for _, warning := range r.Schedule.Warnings {
-		warnings.add("Questionable target policy", warning.String())
-	}
-	for _, warning := range ofRendering {
-		warnings.add("Questionable rendering", warning.String())
-	}
-	for _, warning := range fleet.Warnings(r.Fleet) {
-		warnings.add("Questionable manifests", warning.String())
-	}
+	warnings.addAll("Questionable target policy", r.Schedule.Warnings)
+	warnings.addAll("Questionable rendering", ofRendering)
+	warnings.addAll("Questionable manifests", fleet.Warnings(r.Fleet))
 	return warnings.list()
 }
 
@@ -265,17 +252,18 @@ func (f *findings) add(summary, message string) {
 	f.found = append(f.found, finding)
 }
 
+// addAll adds what is wrong with objects of a fleet, the same of several objects once.
+func (f *findings) addAll(summary string, wrong fleet.Findings) {
+	for _, finding := range wrong.Together() {
+		f.add(summary, finding.String())
+	}
+}
+
 // join makes one finding of several lines.
 func (f *findings) join(summary string, lines []string) {
-	const most = 10
-	if len(lines) == 0 {
-		return
+	if len(lines) > 0 {
+		f.add(summary, wording.Lines(lines, wording.Named))
 	}
-	text := strings.Join(lines[:min(most, len(lines))], "\n")
-	if len(lines) > most {
-		text += fmt.Sprintf("\n… and %d more", len(lines)-most)
-	}
-	f.add(summary, text)
 }
 
 func (f *findings) list() []Finding {

@@ -103,15 +103,15 @@ func (r *Rendering) checkedBut(deployed rollout.Trees) *Rendering {
 		}
 	})
 	var found findings
-	for i := range r.Trees {
-		for _, problem := range r.failed[i] {
-			found.add("Invalid rendering", problem)
-		}
+	var problems Problems
+	for i, assignment := range r.Result.Schedule.Assignments {
+		problems.Add(assignment, r.failed[i]...)
 		if isChecked(i) {
-			for _, problem := range r.problems[i] {
-				found.add("Invalid rendering", problem)
-			}
+			problems.Add(assignment, r.problems[i]...)
 		}
+	}
+	for _, message := range problems.Messages() {
+		found.add("Invalid rendering", message)
 	}
 	found.addUnrendered(r)
 	own := *r
@@ -160,7 +160,7 @@ func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
 	}
 	tree, err := git.TreeID(filesOf(rendered))
 	if err != nil {
-		rendering.failed[i] = []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
+		rendering.failed[i] = []string{err.Error()}
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {

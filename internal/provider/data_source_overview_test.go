@@ -112,6 +112,35 @@ func TestOverviewSaysWhatIsReported(t *testing.T) {
 	}
 }
 
+// A region is good by what its clusters say: not while none of them has reported, nor while none has ever applied a commit.
+func TestOverviewCallsNoRegionGoodThatNeverReported(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	regions := clustered(map[string]any{"clusters": []any{
+		map[string]any{"name": "drone-1", "cluster_type": "drone", "labels": map[string]any{"region": "north"}},
+		map[string]any{"name": "drone-2", "cluster_type": "drone", "labels": map[string]any{"region": "south"}},
+		map[string]any{"name": "large-1", "cluster_type": "large", "labels": map[string]any{"region": "west"}},
+	}})
+	apply(t, providertest.New(startProvider), assigned(url, regions, nil))
+	// west has an agent that has applied nothing yet; south is not asked.
+	known := map[string]any{"large-1": map[string]any{"host": listing(t, map[string][]any{
+		"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}, "/apis/source.toolkit.fluxcd.io/v1/gitrepositories": {},
+	}), "token": "any"}}
+	feedback := map[string]any{"clusters": true, "reports": []any{report("drone-1", git(t, url, "rev-parse", "dev"), nil)}}
+	values, said := readCompliance(t, url, map[string]any{"clusters": known}, map[string]any{"fleet": regions, "feedback": feedback})
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	html, _ := mustReadOverview(t, url, map[string]any{"fleet": regions, "evidence": values["evidence"]})["html"].(string)
+	for region, good := range map[string]bool{"north": true, "south": false, "west": false} {
+		_, row, found := strings.Cut(html, `data-region="`+region+`"`)
+		row, _, _ = strings.Cut(row, "</tr>")
+		if !found || strings.Contains(row, ">good<") != good {
+			t.Errorf("%s is %q, its clusters are %v", region, row, values["clusters"])
+		}
+	}
+}
+
 // What an apply has just written, the clusters cannot have had when they were asked before.
 func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // arrangement is what an assignment's files depend on besides the assignment itself: the others on its clusters.
@@ -242,10 +243,11 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			do(assignment, on)
 		}
 	}
+	var clashes hostFindings
 	compare := func(one, other *schedule.Assignment, name string) {
 		if other != nil && other.Target != one.Target {
-			a.add(&a.findings, targetPath(one.Target), "its objects on %q would be called %q, as those of deployment target %q of workspace %q: "+
-				"give one of them another name, or another namespace", one.Host.Name, name, other.Target.Name, other.Target.Workload.Workspace)
+			clashes.add(one.Host.Name, targetPath(one.Target), "its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
+				"give one of them another name, or another namespace", name, other.Target.Name, other.Target.Workload.Workspace)
 		}
 	}
 	// Each folder has the namespace of its deployment target.
@@ -255,8 +257,8 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			return
 		}
 		if other := named[at]; other != nil && other.Target != assignment.Target {
-			a.add(&a.findings, targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %q, too, and %s applies no folder in which two files "+
-				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, host, of.Product)
+			clashes.add(host, targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
+				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, of.Product)
 		} else if host == assignment.Host.Name {
 			named[at] = assignment
 		}
@@ -288,6 +290,36 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			a.findings = append(a.findings, check.findings...)
 		}
 	})
+	a.findings = append(a.findings, clashes.list()...)
+}
+
+// hostFindings are findings that are each the same on several hosts, in the order in which they are found.
+type hostFindings struct {
+	found []fleet.Finding // with %s in place of the hosts
+	hosts map[fleet.Finding][]string
+}
+
+// add adds a finding, in whose text %%s stands for the host.
+func (h *hostFindings) add(host string, path *fleet.Path, format string, arguments ...any) {
+	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
+	if h.hosts == nil {
+		h.hosts = map[fleet.Finding][]string{}
+	}
+	if h.hosts[finding] == nil {
+		h.found = append(h.found, finding)
+	}
+	if !slices.Contains(h.hosts[finding], host) {
+		h.hosts[finding] = append(h.hosts[finding], host)
+	}
+}
+
+func (h *hostFindings) list() fleet.Findings {
+	var findings fleet.Findings
+	for _, finding := range h.found {
+		hosts := wording.List(wording.Quoted(h.hosts[finding]), wording.Named)
+		findings = append(findings, fleet.Finding{Path: finding.Path, Message: strings.Replace(finding.Message, "%s", hosts, 1)})
+	}
+	return findings
 }
 
 // applications finds Applications on a hub that the ApplicationSet of another deployment target makes, too, for another

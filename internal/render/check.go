@@ -126,9 +126,8 @@ func (c *check) report(line int, format string, arguments ...any) {
 		position = fmt.Sprintf(", line %d", line)
 	}
 	c.findings = append(c.findings, fleet.Finding{
-		Path: root.Attribute("templates").Key(c.template.name).String(),
-		Message: fmt.Sprintf("%s template: %s/%s%s: %s", c.template.kind, c.subject.Assignment.Key(), c.file, position,
-			fmt.Sprintf(format, arguments...)),
+		Path:    root.Attribute("templates").Key(c.template.name).String(),
+		Message: fmt.Sprintf("%s template: %s%s: %s", c.template.kind, c.file, position, fmt.Sprintf(format, arguments...)),
 	})
 }
 

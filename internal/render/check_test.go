@@ -38,7 +38,7 @@ func configMap(lines ...string) string {
 func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 	for name, example := range map[string]struct {
 		manifest string
-		want     string // after `templates["own"]: config template: drone/hello-dev/platform-config.yaml`
+		want     string // after `templates["own"]: config template: platform-config.yaml`
 	}{
 		"no YAML":               {"a: 1\nb: [\n", ", line 2: is not YAML: did not find expected node content"},
 		"a tab":                 {"a:\n\tb: 1\n", ", line 2: is not YAML: found character that cannot start any token"},
@@ -73,7 +73,7 @@ func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := checked(t, "config", "yaml", example.manifest)
-			want := `templates["own"]: config template: drone/hello-dev/platform-config.yaml` + example.want
+			want := `templates["own"]: config template: platform-config.yaml` + example.want
 			if len(findings) != 1 || !strings.HasPrefix(findings[0].String(), want) {
 				t.Errorf("findings\n%s\nwant\n%s", findings, want)
 			}
@@ -151,7 +151,7 @@ func TestCheckFindsTheSameObjectInTwoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(templates.Check(subject, files))
-	want := `templates["own"]: reconciler template: drone/hello-dev/reconciler.yaml, line 1: Namespace "dev-drone-hello-dev" is written twice, first in namespace.yaml, line 1`
+	want := `templates["own"]: reconciler template: reconciler.yaml, line 1: Namespace "dev-drone-hello-dev" is written twice, first in namespace.yaml, line 1`
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

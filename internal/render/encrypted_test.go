@@ -201,7 +201,7 @@ func TestATemplateCannotWriteTheSecretOfAnEncryptedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `templates["own"]: reconciler template: drone/hello-dev/reconciler.yaml, line 1: Secret "db" is written twice, first in encrypted-db.yaml, line 1`
+	want := `templates["own"]: reconciler template: reconciler.yaml, line 1: Secret "db" is written twice, first in encrypted-db.yaml, line 1`
 	if findings := templates.Check(subject, files); len(findings) != 1 || findings[0].String() != want {
 		t.Errorf("%v, want %s", findings, want)
 	}

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -167,6 +166,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			assigned[at] = append(assigned[at], assignment)
 		}
 	}
+	var without lacking
 	for _, assignment := range assignments {
 		var found []*Assignment
 		for _, name := range assignment.Target.Workload.Requires {
@@ -175,11 +175,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 				others = slices.Concat(others, assigned[hostWorkload{assignment.Host.ClusterType.Name, name}])
 			}
 			if len(others) == 0 {
-				s.findings = append(s.findings, fleet.Finding{
-					Path: fmt.Sprintf("workloads[%q].requires", assignment.Target.Workload.Name),
-					Message: fmt.Sprintf("deployment target %q is assigned to host %q, but workload %q, which it requires, has no deployment target there",
-						assignment.Target.Name, assignment.Host.Name, name),
-				})
+				without.add(assignment, name)
 			}
 			found = append(found, others...)
 		}
@@ -190,6 +186,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			assignment.Dependencies = append(assignment.Dependencies, Dependency{one.Target, one.Host, one.Namespace})
 		}
 	}
+	s.findings = append(s.findings, without.findings()...)
 }
 
 // required are the workloads that others require.

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -200,7 +201,7 @@ func (o *operation) try(ctx context.Context, objects []agent.Object, secrets map
 			o.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
 				o.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster cannot be reached", o.sentence(failure)+" The plan was not tried on the cluster.")
+			once.Warning(o.diagnostics, o.targetPath(), "Cluster cannot be reached", o.sentence(failure)+" The plan was not tried on the cluster.")
 		default:
 			o.addFailure(failure)
 		}
@@ -252,7 +253,7 @@ func (o *operation) addFailure(failure *onboarding.Failure) {
 		o.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
 		return
 	}
-	o.diagnostics.AddAttributeError(at, "Cluster cannot be reached", text)
+	once.Error(o.diagnostics, at, "Cluster cannot be reached", text)
 }
 
 func (o *operation) addError(err error) {
@@ -395,7 +396,7 @@ func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPri
 	})
 	if err != nil {
 		for _, failure := range onboarding.FailuresOf(err) {
-			o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster cannot be reached",
+			once.Warning(o.diagnostics, o.targetPath(), "Cluster cannot be reached",
 				o.sentence(failure)+" The state keeps what was applied last.")
 		}
 		return &after

@@ -9,6 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -82,17 +83,17 @@ func (o *operation) enforce(applies bool) bool {
 		case !rule.Enforced():
 		case !rule.Holds() && mends:
 			kept = false
-			o.diagnostics.AddAttributeWarning(fleetvalue.Path, "Constraint is violated",
+			once.Warning(o.diagnostics, fleetvalue.Path, "Constraint is violated",
 				tfvalue.Sentence(rule.Report())+"\n\nThis plan only removes folders or rolls back, so it is not held.")
 		case !rule.Holds():
 			kept = false
-			o.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint is violated",
+			once.Error(o.diagnostics, fleetvalue.Path, "Constraint is violated",
 				tfvalue.Sentence(rule.Report())+"\n\nNothing is written. Mend what violates it, or set mode = \"inform\" on the constraint. "+
 					"To destroy a fleet that violates it, add -refresh=false.")
 		case rule.Undecided > 0:
 			kept = false
 			if applies {
-				o.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint cannot be decided", tfvalue.Sentence(rule.Undecidable())+" Nothing was written.")
+				once.Error(o.diagnostics, fleetvalue.Path, "Constraint cannot be decided", tfvalue.Sentence(rule.Undecidable())+" Nothing was written.")
 			}
 		}
 	}

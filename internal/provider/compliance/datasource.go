@@ -22,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -304,16 +305,16 @@ func (wallClock) Sleep(ctx context.Context, d time.Duration) {
 // warn reports problems that the verdicts do not show.
 func warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	if names := answer.NotAsked; len(names) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(
+		once.Warning(diagnostics, path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(
 			"The provider's clusters have no entry for %s of the fleet, which stay unknown: %s.",
 			wording.Count(len(names), "cluster", "clusters"), wording.List(names, wording.Named)))
 	}
 	if answer.Repository != nil {
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read",
+		once.Warning(diagnostics, path.Root("gitops_repo"), "Repository cannot be read",
 			tfvalue.Sentence(answer.Repository.Error())+" Values that depend on it are unknown.")
 	}
 	if answer.Statuses != nil {
-		diagnostics.AddAttributeWarning(path.Root("feedback"), "Commit statuses cannot be read",
+		once.Warning(diagnostics, path.Root("feedback"), "Commit statuses cannot be read",
 			tfvalue.Sentence(answer.Statuses.Error())+" Values that depend on them are unknown.")
 	}
 }

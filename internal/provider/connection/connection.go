@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
@@ -37,6 +38,8 @@ type Connection struct {
 	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
 	PlannedRoots sync.Map
 	Clock        compliance.Clock // nil: the wall clock
+	// Said is what was said of fleets and repositories, which several objects have.
+	Said once.Memory
 }
 
 // CanAsk says whether repositories and Git hosts can be asked already.
@@ -49,6 +52,15 @@ func (c *Connection) Now() time.Time {
 		now = c.Clock.Now()
 	}
 	return now.UTC().Truncate(time.Second)
+}
+
+// Reduce says once what other objects have said, too.
+func (c *Connection) Reduce(diagnostics *diag.Diagnostics) {
+	if c == nil {
+		(*once.Memory)(nil).Reduce(diagnostics)
+		return
+	}
+	c.Said.Reduce(diagnostics)
 }
 
 // UserAgent is the User-Agent of requests: the provider, and its release.

@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
@@ -135,7 +136,7 @@ func folders(
 		if folder.WaitsFor == "" {
 			files, err := rendering.Files(i)
 			if err != nil {
-				diagnostics.AddAttributeError(fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
+				once.Error(diagnostics, fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
 				return nil
 			}
 			folder.After = files

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -19,14 +20,14 @@ const MaxDiagnostics = 50
 // AddErrors reports findings as errors of the attribute fleet.
 func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
 	for _, finding := range found {
-		diagnostics.AddAttributeError(Path, finding.Summary, tfvalue.Sentence(finding.Message))
+		once.Error(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
 // AddWarnings reports findings as warnings of the attribute fleet.
 func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
 	for _, finding := range found {
-		diagnostics.AddAttributeWarning(Path, finding.Summary, tfvalue.Sentence(finding.Message))
+		once.Warning(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 

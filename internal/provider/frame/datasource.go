@@ -68,6 +68,7 @@ func (d *servedDataSource[M]) ValidateConfig(ctx context.Context, req datasource
 
 // Read reads the data source.
 func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	defer func() { d.connection.Reduce(&resp.Diagnostics) }()
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return

@@ -169,6 +169,7 @@ func (r *servedResource[M]) call(
 	ctx context.Context, c *Call[M], operation string, do func(context.Context, *Call[M]), model data, config *tfsdk.Config, state *tfsdk.State,
 ) bool {
 	c.Connection, c.Model = r.connection, new(M)
+	defer func() { r.connection.Reduce(c.Diagnostics) }()
 	c.Diagnostics.Append(model.Get(ctx, c.Model)...)
 	if state != nil && !state.Raw.IsNull() {
 		c.Prior = new(M)

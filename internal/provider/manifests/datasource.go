@@ -22,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -109,8 +110,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		return
 	}
 	texts := map[string]attr.Value{}
-	var problems []string
-	final, images, unrendered := []object{}, map[string]bool{}, pipeline.Unrendered{}
+	final, images, problems, unrendered := []object{}, map[string]bool{}, pipeline.Problems{}, pipeline.Unrendered{}
 	for i, assignment := range result.Schedule.Assignments {
 		if !m.Includes(assignment) {
 			continue
@@ -123,10 +123,10 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 			return
 		}
 		if err != nil {
-			problems = append(problems, err.Error())
+			problems.Add(assignment, err.Error())
 			continue
 		}
-		problems = append(problems, wrong...)
+		problems.Add(assignment, wrong...)
 		for _, file := range files {
 			texts[assignment.Key()+"/"+file.Name] = types.StringValue(string(file.Content))
 		}
@@ -141,7 +141,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		for k := range made {
 			text, runs, err := made[k].Shown()
 			if err != nil {
-				problems = append(problems, err.Error())
+				problems.Add(assignment, err.Error())
 			}
 			final = append(final, object{&made[k], assignment.Key(), text})
 			for _, image := range runs {
@@ -150,10 +150,10 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		}
 	}
 	fleetvalue.AddLimited(diagnostics, unrendered.Messages(), func(message string) {
-		diagnostics.AddAttributeError(fleetvalue.Path, "Manifests cannot be rendered", tfvalue.Sentence(message))
+		once.Error(diagnostics, fleetvalue.Path, "Manifests cannot be rendered", tfvalue.Sentence(message))
 	})
-	fleetvalue.AddLimited(diagnostics, problems, func(problem string) {
-		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(problem))
+	fleetvalue.AddLimited(diagnostics, problems.Messages(), func(problem string) {
+		once.Error(diagnostics, fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(problem))
 	})
 	m.Files = types.MapValueMust(types.StringType, texts)
 	m.Objects, m.Images = objectsTable.List(final), tfvalue.Texts(slices.Sorted(maps.Keys(images)))

@@ -18,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -167,7 +168,7 @@ func validate(m *model, diagnostics *diag.Diagnostics) {
 // should not make a plan fail.
 func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
+		once.Warning(diagnostics, path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
 			" The page says what runs where, and nothing of what is deployed.")
 	}
 	if !c.CanAsk() {

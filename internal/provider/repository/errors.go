@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
@@ -83,10 +84,10 @@ func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, cre
 	case kind.attribute != "delivery" && errors.As(err, &held):
 		AddProblems(diagnostics, held.Problems)
 	case creates && errors.Is(kind.of, git.ErrNotFound):
-		diagnostics.AddAttributeWarning(at, kind.Summary, detail+" If this run creates it, the apply succeeds; otherwise it fails.")
+		once.Warning(diagnostics, at, kind.Summary, detail+" If this run creates it, the apply succeeds; otherwise it fails.")
 	case creates && errors.Is(kind.of, git.ErrUnreachable):
-		diagnostics.AddAttributeWarning(at, kind.Summary, detail+" If it answers by then, the apply succeeds; otherwise it fails.")
+		once.Warning(diagnostics, at, kind.Summary, detail+" If it answers by then, the apply succeeds; otherwise it fails.")
 	default:
-		diagnostics.AddAttributeError(at, kind.Summary, detail+kind.Advice)
+		once.Error(diagnostics, at, kind.Summary, detail+kind.Advice)
 	}
 }

@@ -76,7 +76,7 @@ var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
 var (
 	reporting = map[string]int{
 		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2,
-		"add": -1, "warn": -1, "join": -1, "unreadable": 0, "report": -1, "KindOf": 1,
+		"add": -1, "warn": -1, "join": -1, "addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "report": -1, "KindOf": 1,
 	}
 	holding = map[string]bool{"Kind": true, "Problem": true, "Refusal": true, "Error": true, "Finding": true}
 )

@@ -1,0 +1,125 @@
+// Package once says once what is wrong with what several data sources and resources of a run have in common: a fleet, a
+// repository, a hub. Terraform would show it for each of them.
+package once
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// common is a diagnostic about what other objects of a run may have, too.
+type common struct{ diag.DiagnosticWithPath }
+
+// Equal says whether the other is the same.
+func (c common) Equal(other diag.Diagnostic) bool {
+	same, ok := other.(common)
+	return ok && c.DiagnosticWithPath.Equal(same.DiagnosticWithPath)
+}
+
+// Error adds an error about what others may have, too. Equal errors of others have to have equal texts.
+func Error(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
+	diagnostics.Append(common{diag.NewAttributeErrorDiagnostic(at, summary, detail)})
+}
+
+// Warning is Error for a warning.
+func Warning(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
+	diagnostics.Append(common{diag.NewAttributeWarningDiagnostic(at, summary, detail)})
+}
+
+// Memory is what was said in a run, which is a process of the provider. The zero value is ready for use. It is safe for
+// concurrent use.
+type Memory struct {
+	said sync.Map // of text
+}
+
+// text is that of a diagnostic.
+type text struct {
+	severity        diag.Severity
+	summary, detail string
+}
+
+// isFirst says whether nothing was said with this text before.
+func (m *Memory) isFirst(one common) bool {
+	_, before := m.said.LoadOrStore(text{one.Severity(), one.Summary(), one.Detail()}, nil)
+	return !before
+}
+
+// Reduce takes away the warnings that another call has given already, and has one error in place of all the errors that another
+// has. Several warnings with one title become one: Terraform would show the first of them. The memory may be nil.
+func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
+	var kept diag.Diagnostics
+	var repeated []common
+	for _, one := range *diagnostics {
+		switch of, isCommon := one.(common); {
+		case m == nil || !isCommon || m.isFirst(of):
+			kept = append(kept, one)
+		case of.Severity() == diag.SeverityError:
+			repeated = append(repeated, of)
+		}
+	}
+	if len(repeated) > 0 {
+		kept = append(kept, elsewhere(repeated))
+	}
+	*diagnostics = joined(kept)
+}
+
+// elsewhere is one error in place of those that another object has.
+func elsewhere(repeated []common) diag.Diagnostic {
+	var summaries []string
+	count := map[string]int{}
+	for _, one := range repeated {
+		if count[one.Summary()]++; count[one.Summary()] == 1 {
+			summaries = append(summaries, one.Summary())
+		}
+	}
+	for i, summary := range summaries {
+		summaries[i] = fmt.Sprintf("%s %q", wording.Count(count[summary], "error", "errors"), summary)
+	}
+	at := repeated[0].Path()
+	return diag.NewAttributeErrorDiagnostic(at, "Same error as elsewhere", fmt.Sprintf(
+		"Another data source or resource of this run has the same %s, and shows in full what is wrong with it: %s. Mend it once, for all of them.",
+		at, strings.Join(summaries, ", ")))
+}
+
+// joined has one warning in place of several with the same title about the same attribute.
+func joined(diagnostics diag.Diagnostics) diag.Diagnostics {
+	type title struct{ summary, at string }
+	details := map[title][]string{}
+	titleOf := func(one diag.Diagnostic) title {
+		at := ""
+		if with, ok := one.(diag.DiagnosticWithPath); ok {
+			at = with.Path().String()
+		}
+		return title{one.Summary(), at}
+	}
+	for _, one := range diagnostics {
+		if one.Severity() == diag.SeverityWarning {
+			details[titleOf(one)] = append(details[titleOf(one)], one.Detail())
+		}
+	}
+	var kept diag.Diagnostics
+	for _, one := range diagnostics {
+		if one.Severity() != diag.SeverityWarning {
+			kept = append(kept, one)
+			continue
+		}
+		lines := details[titleOf(one)]
+		if delete(details, titleOf(one)); len(lines) > 1 {
+			whole := diag.Diagnostic(diag.NewWarningDiagnostic(one.Summary(), wording.Lines(lines, wording.Named)))
+			if with, ok := one.(diag.DiagnosticWithPath); ok {
+				whole = diag.WithPath(with.Path(), whole)
+			}
+			one = whole
+		}
+		if len(lines) > 0 {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
