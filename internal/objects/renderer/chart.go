@@ -48,6 +48,9 @@ func chartFolder(t *tree, folder string) (string, error) {
 	return "", fmt.Errorf("folder %q has no Chart.yaml, so it is no chart", folder)
 }
 
+// maxChartFile bounds each file of a chart. Helm 3, which Argo CD has, takes no larger one.
+const maxChartFile = 5 << 20
+
 // loadChart reads a chart. One in an archive was packed without what its .helmignore names.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	rules := ignore.Empty()
@@ -67,6 +70,9 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 		content, err := t.read(path.Join(folder, name))
 		if err != nil {
 			return nil, err
+		}
+		if len(content) > maxChartFile {
+			return nil, fmt.Errorf("file %q has more than %d MiB", name, maxChartFile>>20)
 		}
 		files = append(files, &archive.BufferedFile{Name: name, Data: withoutMark(content)})
 	}

@@ -34,13 +34,13 @@ type head struct {
 type collector struct {
 	objects []objects.Object
 	files   []string
-	size    int // of the documents
+	size    int // of the objects in JSON
 }
 
 // add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
 func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
 	// A large document takes long to read, and is refused anyway.
-	if c.size += len(document); c.size > maxOutput {
+	if len(document) > maxOutput-c.size {
 		return errOutput
 	}
 	text, err := yaml.YAMLToJSON(document)
@@ -65,6 +65,9 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 			}
 		}
 		return nil
+	}
+	if c.size += len(text); c.size > maxOutput {
+		return errOutput
 	}
 	name := cmp.Or(h.Metadata.Name, h.Metadata.GenerateName)
 	if h.APIVersion == "" || h.Kind == "" || name == "" {

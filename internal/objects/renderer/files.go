@@ -1,43 +1,73 @@
 package renderer
 
 import (
-	"errors"
+	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// guarded are the files of an artifact for kustomize. It says of a link that it leads outside.
-type guarded struct {
+// treeFiles are the files of an artifact for kustomize, with one in place of what the artifact has there, or has not.
+// Kustomize's own files in memory refuse names that files of a repository have. It says of a link that it leads outside.
+// What kustomize never does to build is left to its files in memory, of which there are none.
+type treeFiles struct {
 	filesys.FileSystem
-	outside map[string]string
+	tree    *tree
+	name    string // of the file in place
+	content []byte
 }
 
-func (g guarded) ReadFile(name string) ([]byte, error) {
-	clean := strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, "\\", "/")), "/")
-	if target, leads := g.outside[clean]; leads {
-		return nil, outsideError(clean, target)
-	}
-	return g.FileSystem.ReadFile(name)
+func newTreeFiles(t *tree, name string, content []byte) treeFiles {
+	return treeFiles{filesys.MakeFsInMemory(), t, name, content}
 }
 
-// fileSystem has all files of the artifact, in memory.
-func (t *tree) fileSystem() filesys.FileSystem {
-	if t.memory != nil {
-		return t.memory
+// at is a path of kustomize as the tree has it.
+func at(name string) string {
+	clean := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
+	if clean == "" {
+		return "."
 	}
-	files := filesys.MakeFsInMemory()
-	var mistakes []error
-	for _, name := range t.names {
-		mistakes = append(mistakes, files.WriteFile("/"+name, t.files[name]))
+	return clean
+}
+
+// isFile tells whether there is a file, or a link that leads outside.
+func (f treeFiles) isFile(name string) bool {
+	_, leads := f.tree.outside[name]
+	_, has := f.tree.files[name]
+	return has || leads || name == f.name
+}
+
+// IsDir implements filesys.FileSystem.
+func (f treeFiles) IsDir(name string) bool {
+	folder := at(name)
+	return f.tree.isFolder(folder) || strings.HasPrefix(f.name, folder+"/")
+}
+
+// Exists implements filesys.FileSystem.
+func (f treeFiles) Exists(name string) bool { return f.isFile(at(name)) || f.IsDir(name) }
+
+// CleanedAbs implements filesys.FileSystem.
+func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	clean := at(name)
+	switch {
+	case f.IsDir(name):
+		return filesys.ConfirmedDir(path.Join("/", clean)), "", nil
+	case f.isFile(clean):
+		return filesys.ConfirmedDir(path.Join("/", path.Dir(clean))), path.Base(clean), nil
 	}
-	for name := range t.outside {
-		mistakes = append(mistakes, files.WriteFile("/"+name, nil))
+	return "", "", missingError(clean)
+}
+
+// ReadFile implements filesys.FileSystem.
+func (f treeFiles) ReadFile(name string) ([]byte, error) {
+	clean := at(name)
+	switch {
+	case clean == f.name:
+		return f.content, nil
+	case f.IsDir(name):
+		return nil, fmt.Errorf("%q is a folder", clean)
 	}
-	if err := errors.Join(mistakes...); err != nil {
-		panic(err) // files in memory are always written, as their paths are clean
-	}
-	t.memory = &guarded{files, t.outside}
-	return t.memory
+	return f.tree.read(clean)
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -249,11 +250,14 @@ func chanceError(file, function string) error {
 		"such as the name of a secret that exists, or leave `render` away", file, function)
 }
 
-// differing is the file that another rendering makes in another way; "" where the other rendering fails.
+// templateName finds the template in an error of Helm.
+var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
+
+// differing is the file that another rendering makes in another way, or in which it fails; "" where that is not known.
 func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) (file string, differs bool) {
 	second, err := r.render(ctx, newChance(1, only))
 	if err != nil {
-		return "", true
+		return templateName.FindString(err.Error()), true
 	}
 	byFile := func(manifests []manifest) map[string]string {
 		files := map[string]string{}

@@ -2,7 +2,6 @@ package renderer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -223,24 +222,13 @@ func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool)
 	if hasSchema {
 		defer openapi.ResetOpenAPI()
 	}
-	files := t.fileSystem()
-	if err := files.WriteFile("/"+file, kustomization); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if content, has := t.files[file]; has {
-			err = errors.Join(err, files.WriteFile("/"+file, content))
-		} else {
-			err = errors.Join(err, files.RemoveAll("/"+file))
-		}
-	}()
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
 	if anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
 	err = recovered(func() error {
-		all, err = krusty.MakeKustomizer(options).Run(files, path.Join("/", path.Dir(file)))
+		all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file)))
 		return err
 	})
 	return all, err

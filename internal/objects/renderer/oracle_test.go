@@ -38,14 +38,26 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// others returns the folder of charts and kustomizations that others wrote.
-func others(t *testing.T, kind string) string {
+// others calls do with each folder of charts ("helm"), or of kustomizations ("kustomize"), that others wrote: that of
+// ../shared, and those in the folders of FLOTILLA_CHARTS.
+func others(t *testing.T, kind string, do func(t *testing.T, folder string)) {
 	t.Helper()
-	folder := filepath.Join(charts, kind)
-	if _, err := os.Stat(folder); err != nil {
-		t.Skipf("shared/charts/%s is absent: what others wrote cannot be rendered", kind)
-	}
-	return folder
+	t.Run("shared", func(t *testing.T) {
+		folder := filepath.Join(charts, kind)
+		if _, err := os.Stat(folder); err != nil {
+			t.Skipf("shared/charts/%s is absent: what others wrote cannot be rendered", kind)
+		}
+		do(t, folder)
+	})
+	t.Run("further", func(t *testing.T) {
+		folders := filepath.SplitList(os.Getenv("FLOTILLA_CHARTS"))
+		if len(folders) == 0 {
+			t.Skip("FLOTILLA_CHARTS names no folders with further charts")
+		}
+		for _, folder := range folders {
+			do(t, filepath.Join(folder, kind))
+		}
+	})
 }
 
 // printed is what a program prints.
@@ -114,7 +126,12 @@ func sameAs(t *testing.T, result *objects.Result, want string) int {
 // TestChartsAreRenderedAsByHelm renders every chart with its own values and with each file of values that it ships, and
 // compares the objects with those of `helm template`.
 func TestChartsAreRenderedAsByHelm(t *testing.T) {
-	folder, helm := others(t, "helm"), tool(t, "helm4")
+	helm := tool(t, "helm4")
+	others(t, "helm", func(t *testing.T, folder string) { renderAll(t, folder, helm) })
+}
+
+func renderAll(t *testing.T, folder, helm string) {
+	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*", "Chart.yaml"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("%d charts, %v", len(found), err)
@@ -176,7 +193,12 @@ func valueFiles(t *testing.T, chart string) []string {
 // TestKustomizationsAreBuiltAsByKustomize builds every folder with a kustomization, and compares the objects with those
 // of `kustomize build`.
 func TestKustomizationsAreBuiltAsByKustomize(t *testing.T) {
-	folder, kustomize := others(t, "kustomize"), tool(t, "kustomize")
+	kustomize := tool(t, "kustomize")
+	others(t, "kustomize", func(t *testing.T, folder string) { buildAll(t, folder, kustomize) })
+}
+
+func buildAll(t *testing.T, folder, kustomize string) {
+	t.Helper()
 	archives := objectstest.NewArchives(t)
 	all := archives.Add(shop, objectstest.Folder(t, folder, ""))
 	built := 0

@@ -28,7 +28,13 @@ type Pool struct {
 
 	free   chan *worker
 	closed sync.Once
+
+	mutex    sync.Mutex
+	exceeded map[source]error // what came to the bounds, and how
 }
+
+// source is what requests with different values render.
+type source struct{ id, path string }
 
 // Option changes a Pool.
 type Option func(*Pool)
@@ -52,7 +58,7 @@ func WithWorkers(n int) Option {
 
 // New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
 func New(fetcher artifact.Fetcher, options ...Option) *Pool {
-	p := &Pool{fetcher: fetcher, cache: newCache(), time: 30 * time.Second, memory: 512 << 20, size: runtime.GOMAXPROCS(0)}
+	p := &Pool{fetcher: fetcher, cache: newCache(), time: 30 * time.Second, memory: 512 << 20, size: runtime.GOMAXPROCS(0), exceeded: map[source]error{}}
 	for _, option := range options {
 		option(p)
 	}
@@ -91,7 +97,14 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 	})
 }
 
-// render has one worker render, and gives back a fresh one where it came to its bounds.
+// boundError says to which bound something came.
+type boundError struct {
+	error
+	ofTime bool
+}
+
+// render has one worker render. What has come to its bounds once is not tried again with other values: with those of a
+// thousand hosts that would take hours.
 func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 	message, err := json.Marshal(o)
 	if err != nil {
@@ -104,26 +117,45 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { p.free <- w }()
+	of := source{o.Request.Artifact.ID(), o.Request.Path}
+	p.mutex.Lock()
+	before := p.exceeded[of]
+	p.mutex.Unlock()
+	if before != nil {
+		return nil, fmt.Errorf("it was not rendered, since with the values of another assignment %w", before)
+	}
+	isFresh := w.process == nil
+	text, err := p.ask(ctx, w, message)
+	if bound, isBound := errors.AsType[boundError](err); isBound && !bound.ofTime && !isFresh {
+		text, err = p.ask(ctx, w, message) // what the worker had kept of others counts no more
+	}
+	if _, isBound := errors.AsType[boundError](err); isBound {
+		p.mutex.Lock()
+		p.exceeded[of] = err
+		p.mutex.Unlock()
+	}
+	return text, err
+}
+
+// ask has a worker render, which it starts and ends where that is due.
+func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
 		if err := w.start(p.memory); err != nil {
 			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
 		}
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, p.time, fmt.Errorf("it takes more than %s to render", p.time))
+	bounded, cancel := context.WithTimeoutCause(ctx, p.time, boundError{fmt.Errorf("it takes more than %s to render", p.time), true})
 	defer cancel()
 	answer, err := w.ask(bounded, message)
 	if err != nil {
 		status := w.end()
 		switch {
 		case bounded.Err() != nil:
-			err = context.Cause(bounded)
+			return nil, context.Cause(bounded)
 		case status == exitMemory:
-			err = fmt.Errorf("it needs more than %d MiB of memory to render", p.memory>>20)
-		default:
-			err = fmt.Errorf("the process that renders ended (status %d), perhaps as templates call themselves without an end: %w", status, err)
+			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.memory>>20), false}
 		}
-		w = &worker{}
-		return nil, err
+		return nil, boundError{fmt.Errorf("it ended the process that renders (status %d), perhaps as its templates call themselves without an end", status), false}
 	}
 	switch {
 	case len(answer) > 0 && answer[0] == answerResult:
@@ -132,7 +164,6 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 		return nil, errors.New(string(answer[1:]))
 	}
 	w.end()
-	w = &worker{}
 	return nil, errors.New("the process that renders gave no answer")
 }
 
@@ -194,5 +225,7 @@ func (w *worker) end() int {
 	}
 	_ = w.in.Close()
 	_ = w.process.Wait()
-	return w.process.ProcessState.ExitCode()
+	status := w.process.ProcessState.ExitCode()
+	*w = worker{}
+	return status
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
@@ -38,7 +39,7 @@ func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
 
 func TestWhatComesToItsBoundsIsAnErrorAndTheNextIsRendered(t *testing.T) {
 	archives := objectstest.NewArchives(t)
-	artifact := archives.Add(shop, chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
+	files := chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
 {{- if .Values.loops }}{{ range 10000000000 }}{{ end }}{{ end }}
 {{- if .Values.allocates }}{{ repeat 2000000000 "x" | len }}{{ end }}
 {{- if .Values.calls }}{{ template "self" . }}{{ end }}
@@ -49,7 +50,7 @@ metadata: {name: large-{{ . }}}
 data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
-` + settings}))
+` + settings})
 	short := pool(t, archives, renderer.WithBounds(2*time.Second, 256<<20), renderer.WithWorkers(1))
 	long := pool(t, archives, renderer.WithBounds(30*time.Second, 256<<20), renderer.WithWorkers(1))
 	render := func(value string) string {
@@ -57,13 +58,15 @@ data: {text: {{ repeat 1000000 "x" }}}
 		if value == "loops" {
 			p = short
 		}
-		request := objects.Request{Artifact: artifact, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}}}
+		what := shop
+		what.Pin.Commit += value // what came to its bounds is not tried again
+		request := objects.Request{Artifact: archives.Add(what, files), Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}}}
 		return outcome(p.Render(t.Context(), &request))
 	}
 	for value, want := range map[string]string{
-		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it takes more than 2s to render`,
-		"allocates": `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it needs more than 256 MiB of memory to render`,
-		"large":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1e: it renders more than 16 MiB`,
+		"loops":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1eloops: it takes more than 2s to render`,
+		"allocates": `error: folder "chart" of https://git.example.com/shop at 5ca1ab1eallocates: it needs more than 256 MiB of memory to render`,
+		"large":     `error: folder "chart" of https://git.example.com/shop at 5ca1ab1elarge: it renders more than 16 MiB`,
 		"calls":     `exceeded maximum template depth`,
 	} {
 		if got := render(value); !strings.Contains(got, want) {
@@ -72,6 +75,27 @@ data: {text: {{ repeat 1000000 "x" }}}
 		if got := render("nothing"); !strings.Contains(got, "greeting: hello") {
 			t.Errorf("after %s: got %s", value, got)
 		}
+	}
+}
+
+func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
+	archives := objectstest.NewArchives(t)
+	looping := archives.Add(shop, chart(map[string]string{"templates/all.yaml": "{{ if .Values.loops }}{{ range 100000000000 }}{{ end }}{{ end }}" + settings}))
+	large := shop
+	large.Pin.Commit = "1a26e"
+	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
+	p := pool(t, archives, renderer.WithBounds(time.Second, 256<<20), renderer.WithWorkers(1))
+	render := func(what artifact.Artifact, values map[string]any) string {
+		return outcome(p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}))
+	}
+	const name = `error: folder "chart" of https://git.example.com/shop at `
+	for i, want := range []string{"it takes more than 1s to render", "it was not rendered, since with the values of another assignment it takes more than 1s to render"} {
+		if got := render(looping, map[string]any{"loops": i + 1}); got != name+"5ca1ab1e: "+want {
+			t.Errorf("%d: got %s, want %s", i, got, want)
+		}
+	}
+	if got := render(large, nil); strings.Contains(got, "another assignment") {
+		t.Errorf("another artifact is refused: %s", got)
 	}
 }
 

@@ -25,7 +25,6 @@ type tree struct {
 	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
 	outside map[string]string // links that lead out of the artifact, with their targets
 	size    int64
-	memory  *guarded // the files for kustomize, made when they are needed
 }
 
 // readTree reads a tar archive, as artifact.Fetcher describes it.
@@ -134,7 +133,11 @@ func (t *tree) read(name string) ([]byte, error) {
 	if target, leads := t.outside[name]; leads {
 		return nil, outsideError(name, target)
 	}
-	return nil, fmt.Errorf("file %q does not exist: %w", name, os.ErrNotExist)
+	return nil, missingError(name)
+}
+
+func missingError(name string) error {
+	return fmt.Errorf("file %q does not exist: %w", name, os.ErrNotExist)
 }
 
 func outsideError(name, target string) error {

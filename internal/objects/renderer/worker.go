@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // workerVariable makes a process of this program a worker; its value is the bound of memory in bytes.
@@ -93,6 +94,9 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 	}
 }
 
+// maxError bounds the text of an error, in which a chart may have put whatever it likes.
+const maxError = 4 << 10
+
 func answer(kept *shelf, o order) []byte {
 	result, err := render(context.Background(), kept, o.Archive, o.Request)
 	if err == nil {
@@ -101,8 +105,7 @@ func answer(kept *shelf, o order) []byte {
 			return append([]byte{answerResult}, text...)
 		}
 	}
-	text := err.Error()
-	return append([]byte{answerError}, text[:min(len(text), 64<<10)]...)
+	return append([]byte{answerError}, wording.Cut(wording.Visible(err.Error()), maxError)...)
 }
 
 // refusing is the transport of a worker: whatever a library would fetch is refused.
