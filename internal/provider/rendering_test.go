@@ -59,7 +59,8 @@ func newPublished(t *testing.T) *published {
 	return p
 }
 
-// publish publishes a version with files beside Chart.yaml, and returns the pin.
+// publish publishes a version with files beside Chart.yaml, and returns the pin. A text that begins with "-> " is a
+// symbolic link to what follows.
 func (p *published) publish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	all := map[string]string{
@@ -71,8 +72,13 @@ func (p *published) publish(t *testing.T, version string, files map[string]strin
 	compressed := gzip.NewWriter(&buffer)
 	writer := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "till/" + name, Size: int64(len(all[name])), Mode: 0o644})
-		if err == nil {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: "till/" + name, Size: int64(len(all[name])), Mode: 0o644}
+		target, isLink := strings.CutPrefix(all[name], "-> ")
+		if isLink {
+			header = &tar.Header{Typeflag: tar.TypeSymlink, Name: "till/" + name, Linkname: target, Mode: 0o777}
+		}
+		err := writer.WriteHeader(header)
+		if err == nil && !isLink {
 			_, err = writer.Write([]byte(all[name]))
 		}
 		if err != nil {
@@ -203,8 +209,10 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	}
 }
 
-func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
-	t.Parallel()
+// served is a repository of files that a web server has, and the id of its one commit. A text that begins with "-> " is a
+// symbolic link to what follows.
+func served(t *testing.T, files map[string]string) (url, commit string) {
+	t.Helper()
 	root := t.TempDir()
 	server := httptest.NewServer(&cgi.Handler{
 		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
@@ -218,22 +226,32 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 		return strings.TrimSpace(gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...))
 	}
 	run("init", "-q", "-b", "main")
-	for name, content := range map[string]string{
-		"plain/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n",
-		"built/kustomization.yaml": "namePrefix: a-\nresources: [all.yaml]\n",
-		"built/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n",
-	} {
+	for name, content := range files {
 		path := filepath.Join(repository, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		write := func() error { return os.WriteFile(path, []byte(content), 0o600) }
+		if target, isLink := strings.CutPrefix(content, "-> "); isLink {
+			write = func() error { return os.Symlink(target, path) }
+		}
+		if err := write(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run("add", ".")
 	run("commit", "-qm", "one")
-	commit := run("rev-parse", "HEAD")
+	return server.URL + "/team/.git", run("rev-parse", "HEAD")
+}
+
+func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
+	t.Parallel()
+	repo, commit := served(t, map[string]string{
+		"plain/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n",
+		"built/kustomization.yaml": "namePrefix: a-\nresources: [all.yaml]\n",
+		"built/all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\n",
+		"pages/[id].tsx":           "which no kustomization has",
+	})
 	for _, test := range []struct{ reconciler, path, name, with string }{
 		{"flux", "plain", "v1 ConfigMap dev-store-till-live/greeting by kustomization <nil>", "region: east"},
 		{"flux", "built", "v1 ConfigMap dev-store-till-live/a-greeting by kustomization <nil>", ""},
@@ -244,7 +262,7 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 		if test.reconciler == "flux" {
 			further["config_as"] = []any{"substitute"}
 		}
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": server.URL + "/team/.git", "commit": commit, "path": test.path}, further, map[string]any{"reconciler": test.reconciler})
+		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": commit, "path": test.path}, further, map[string]any{"reconciler": test.reconciler})
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
 		got, _, said := finalObjects(t, fleet)
 		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {

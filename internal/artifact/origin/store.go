@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Store keeps the content of artifacts on this machine, by their ids. Its folder may be removed at any time: what is
@@ -105,10 +106,17 @@ func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error
 		return nil, err
 	}
 	read, err := readArchive(archive)
-	if err != nil {
-		return nil, fmt.Errorf("its archive %w", err)
+	if err == nil {
+		return read, nil
 	}
-	return read, nil
+	subject := "its archive"
+	if of.Chart != "" {
+		subject = fmt.Sprintf("the archive of chart %q %s", of.Chart, of.Pin.Version)
+	}
+	if errors.Is(err, git.ErrTooLarge) {
+		return nil, fmt.Errorf("%s: %w", subject, err)
+	}
+	return nil, fmt.Errorf("%s %w", subject, err)
 }
 
 // writeArchive writes the whole file or none.

@@ -83,7 +83,7 @@ func FuzzKustomizations(f *testing.F) {
 	f.Add("generators: [a.yaml]\ncomponents: [../base]\nvars: [{name: A, objref: {kind: ConfigMap, name: settings, apiVersion: v1}}]\n", "apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: a}\n", "a", "")
 	all := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, kustomization, resource, name, value string) {
-		files := map[string]string{"apps/kustomization.yaml": kustomization, "apps/a.yaml": resource, "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": settings, "apps/b.yaml": "-> ../" + name}
+		files := map[string]string{"apps/kustomization.yaml": kustomization, "apps/a.yaml": resource, "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": settings, "apps/b.yaml": "-> ../" + strings.ReplaceAll(name, "\x00", "")}
 		all.render(t, files, &objects.Request{Path: "apps", Substitute: map[string]string{name: value}, Kustomize: &objects.Kustomize{Generate: true}})
 	})
 }

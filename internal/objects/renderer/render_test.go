@@ -206,6 +206,7 @@ func TestAFolderWithoutAKustomizationIsBuiltAsFluxDoes(t *testing.T) {
 		"apps/till/kustomization.yml": "resources: [../../shared/account.yaml]\n",
 		"apps/till/left-out.yaml":     "kind: [",
 		"shared/account.yaml":         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: till}\n",
+		"pages/a b/[id]+é@1.tsx":      "as repositories have it",
 	}
 	got := rendered(t, files, objects.Request{Path: "apps", Kustomize: &objects.Kustomize{Generate: true}})
 	for _, want := range []string{"kind: ConfigMap", "kind: ServiceAccount"} {

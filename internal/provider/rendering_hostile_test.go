@@ -1,0 +1,129 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// previews collects deployment targets of one workload, each with manifests of its own, and their pins.
+type previews struct {
+	charts  *published
+	targets map[string]any
+	pins    artifact.Resolved
+}
+
+// chart adds a deployment target with a version of the chart of its own.
+func (p *previews) chart(t *testing.T, name string, files map[string]string) {
+	t.Helper()
+	version := fmt.Sprintf("1.0.%d", len(p.targets))
+	manifests := folder.Manifests{Storage: "helm", Repo: p.charts.url, Chart: "till", Version: version}
+	p.pins["till-"+name] = artifact.Entry{Manifests: manifests, Pin: p.charts.publish(t, version, files)}
+	p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": p.charts.url, "chart": "till", "version": version}}
+}
+
+// fleet has the deployment targets on so many cluster types.
+func (p *previews) fleet(t *testing.T, clusterTypes int) map[string]any {
+	t.Helper()
+	pins, err := p.pins.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []any
+	for i := range clusterTypes {
+		types = append(types, map[string]any{"name": fmt.Sprintf("store%d", i), "render": "preview"})
+	}
+	return map[string]any{
+		"cluster_types": types, "artifacts": pins,
+		"workloads":       []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": p.targets}},
+		"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+	}
+}
+
+// saidOfPlan is what the plan of a fleet says.
+func saidOfPlan(t *testing.T, fleet map[string]any) string {
+	t.Helper()
+	url := bare(t)
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(url, fleetOf(fleet), nil))
+	if _, err := os.Stat(url); err == nil {
+		t.Error("something was written")
+	}
+	return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+}
+
+// Whatever a chart or a folder does, the plan ends, and says of each which it is.
+func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	want := map[string]string{}
+	template := func(text string) map[string]string { return map[string]string{"templates/all.yaml": text} }
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"allocates": {template(`{{ repeat 2000000000 "x" | len }}`), "it needs more than 512 MiB of memory to render"},
+		"itself":    {template(`{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`), "rendering template has a nested reference name: a"},
+		"large":     {template("{{ fail `it is read` }}" + strings.Repeat("# x\n", 10<<18)), `file "templates/all.yaml" has more than 5 MiB`},
+		"writes":    {template("{{ range 20 }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a-{{ . }}}\ndata: {text: {{ repeat 1000000 \"x\" }}}\n---\n{{ end }}"), "it renders more than 16 MiB"},
+		"asks":      {template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {at: \"{{ getHostByName `example.com` }}\"}"), "template till/templates/all.yaml renders something else each time, as it uses the function getHostByName"},
+		"reads":     {template(`{{ env "HOME" }}`), `till/templates/all.yaml:1): function "env" not defined`},
+		"talks":     {template("{{ fail \"\\x1b[2J\\xff done\" }}"), "till/templates/all.yaml:1"},
+		"bomb":      {map[string]string{"zeros": strings.Repeat("\x00", 130<<20)}, "it has more than 128 MiB when unpacked"},
+		"leads":     {map[string]string{"templates/all.yaml": "-> ../../../../etc/passwd"}, `symbolic link "till/templates/all.yaml" to "../../../../etc/passwd", which leads out of it`},
+	} {
+		p.chart(t, name, test.files)
+		of := fmt.Sprintf(`"till-%s": chart till %s of %s: `, name, p.pins["till-"+name].Pin.Version, p.charts.url)
+		if name == "bomb" || name == "leads" {
+			of = fmt.Sprintf(`"till-%s": repository %q: the archive of chart "till" %s`, name, p.charts.url, p.pins["till-"+name].Pin.Version)
+		}
+		want[of] = test.want
+	}
+	repo, commit := served(t, map[string]string{
+		"remote/kustomization.yaml":    "resources: ['https://github.com/example/app//base?ref=v1']\n",
+		"program/kustomization.yaml":   "generators: [a.yaml]\n",
+		"program/a.yaml":               "apiVersion: a.example.com/v1\nkind: A\nmetadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: ./a.sh}'}}\n",
+		"container/kustomization.yaml": "generators: [a.yaml]\n",
+		"container/a.yaml":             "apiVersion: a.example.com/v1\nkind: A\nmetadata: {name: a, annotations: {config.kubernetes.io/function: 'container: {image: example.com/a}'}}\n",
+		"inflates/kustomization.yaml":  "helmCharts: [{name: a, repo: 'https://example.com'}]\n",
+		"outside/kustomization.yaml":   "configMapGenerator: [{name: a, files: [../../../../etc/passwd]}]\n",
+		"link/kustomization.yaml":      "configMapGenerator: [{name: a, files: [a]}]\n",
+		"link/a":                       "-> /etc/passwd",
+	})
+	for name, text := range map[string]string{
+		"remote": "refers to https://github.com/example/app//base?ref=v1: rendering reads nothing from the network", "program": "plugin", "container": "plugin",
+		"inflates": "has helmCharts, which are not rendered", "outside": "etc/passwd", "link": `symbolic link "link/a" leads out of the artifact, to "/etc/passwd"`,
+	} {
+		p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": repo, "commit": commit, "path": name}}
+		want[fmt.Sprintf(`"till-%s": folder %q of %s at %s: `, name, name, repo, commit)] = text
+	}
+	p.chart(t, "fine", template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '{{ .Files.Get `../../etc/passwd` }}'}"))
+	said := saidOfPlan(t, p.fleet(t, 1))
+	for of, text := range want {
+		at := strings.Index(said, of)
+		if at < 0 || !strings.Contains(said[at:min(len(said), at+2500)], text) {
+			t.Errorf("of %s want %q; said is %s", of, text, said)
+		}
+	}
+	if len(said) > 30_000 || strings.Contains(said, "till-fine") || strings.ContainsRune(said, '\x1b') || strings.Contains(said, "root:") {
+		t.Errorf("said is %s", said)
+	}
+}
+
+// A chart that loops costs its bound, and not once for each host.
+func TestAChartThatLoopsIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	p.chart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
+	p.chart(t, "fails", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
+	said := saidOfPlan(t, p.fleet(t, 20))
+	for _, want := range []string{"1.0.0 of " + p.charts.url + ": it takes more than 30s to render", "it was not rendered, since with the values of another assignment it takes more than 30s to render", "of itself"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said is %s, want %q", said, want)
+		}
+	}
+}
