@@ -72,9 +72,12 @@ func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
 }
 
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
-func (r *Reader) List(path *Path, value any) []*Object {
+func (r *Reader) List(path *Path, value any) []*Object { return r.ListBy(nil, path, value) }
+
+// ListBy is List for objects that have a table.
+func (r *Reader) ListBy(table *Table, path *Path, value any) []*Object {
 	root := &Object{reader: r}
-	return root.children("", path, root.listOf(path, value, "a list of objects"))
+	return root.children(table, path, root.listOf(path, value, "a list of objects"))
 }
 
 // Object reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
@@ -300,10 +303,21 @@ func (o *Object) oneOfThese(name, byDefault string, allowed ...string) string {
 	return text
 }
 
-// Bool returns false for an absent or unknown attribute.
+// Choice reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or
+// wrong.
+func (o *Object) Choice(name string) string {
+	attribute := o.table.find(name)
+	return o.OneOf(name, attribute.text(), attribute.Allowed...)
+}
+
+// Bool returns the default of the table for an absent attribute, and false for one that is unknown or wrong, or has no default.
 func (o *Object) Bool(name string) bool {
 	switch value := o.value(name, BoolType).(type) {
 	case nil:
+		if o.table != nil && o.fields[name] == nil {
+			byDefault, _ := o.table.find(name).Default.(bool)
+			return byDefault
+		}
 	case bool:
 		return value
 	default:
@@ -326,8 +340,8 @@ func (o *Object) BoolOrObject(name string, is *bool) *Object {
 	return nil
 }
 
-// whole is Int with the bounds and the default of the table.
-func (o *Object) whole(name string) int {
+// Whole is Int with the bounds and the default of the table; 0 where it has no default.
+func (o *Object) Whole(name string) int {
 	attribute := o.table.find(name)
 	byDefault, _ := attribute.Default.(int)
 	return o.Int(name, byDefault, attribute.Least, attribute.Most)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -62,7 +63,7 @@ func (o *Object) sortedTexts(name string) []string {
 
 // EachText calls do with each string of a list.
 func (o *Object) EachText(name string, do func(path *Path, text string)) {
-	list, _ := o.fields[name].([]any)
+	list, _ := o.get(name, TextsType).([]any)
 	for i, element := range list {
 		if text, ok := element.(string); ok {
 			do(o.At(name).Index(i), text)
@@ -122,12 +123,20 @@ func (o *Object) tableOf(name string) *Table {
 	if o.table == nil {
 		return nil
 	}
-	return o.table.find(name).Of
+	of := o.table.find(name).Of
+	if of == nil {
+		panic(fmt.Sprintf("the objects in attribute %q of a %s have no table", name, o.table.Name))
+	}
+	return of
 }
 
 // child begins to read an object in an attribute.
 func (o *Object) child(name string, path *Path, value any) *Object {
-	inner, isUnknown := o.reader.objectBy(o.tableOf(name), path, value)
+	return o.childBy(o.tableOf(name), path, value)
+}
+
+func (o *Object) childBy(table *Table, path *Path, value any) *Object {
+	inner, isUnknown := o.reader.objectBy(table, path, value)
 	if isUnknown {
 		o.noteUnknown()
 	}
@@ -144,14 +153,14 @@ func (o *Object) List(name string) []*Object {
 		return nil
 	}
 	path := o.At(name)
-	return o.children(name, path, o.listOf(path, value, "a list of objects"))
+	return o.children(o.tableOf(name), path, o.listOf(path, value, "a list of objects"))
 }
 
-func (o *Object) children(name string, path *Path, list []any) []*Object {
+func (o *Object) children(table *Table, path *Path, list []any) []*Object {
 	var objects []*Object
 	paths := elementPaths(path, list)
 	for i, element := range list {
-		if object := o.child(name, paths[i], element); object != nil {
+		if object := o.childBy(table, paths[i], element); object != nil {
 			objects = append(objects, object)
 		}
 	}

@@ -71,6 +71,9 @@ func RootTable() *Table { return &fleetTable }
 // CollectionTable returns the table of the objects of a collection: "workspaces" and so on.
 func CollectionTable(collection string) *Table { return fleetTable.find(collection).Of }
 
+// SelectorTable returns the table of a selector.
+func SelectorTable() *Table { return &selectorTable }
+
 // Find returns an attribute; nil for one that the table does not have.
 func (t *Table) Find(name string) *Attribute {
 	for i := range t.Attributes {

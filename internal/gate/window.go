@@ -35,10 +35,29 @@ type Windows []Window
 // fields is what cron's five fields may be, and no more: no seconds, no "@every", which has no fixed times.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// DecodeWindows reads a list of {kind, schedule, duration, time_zone}.
+// The kinds of windows.
+const (
+	allow = "allow"
+	deny  = "deny"
+)
+
+// WindowTable is that of a window.
+var WindowTable = &fleet.Table{
+	Name: "window",
+	Meaning: "A recurring time in which changes may be written, or may not. With windows of the kind `allow`, one of them has to be open; " +
+		"an open one of the kind `deny` wins. `windows` of `flotilla_rollout` and `flotilla_promotion` have them, too.",
+	Attributes: []fleet.Attribute{
+		{Name: "kind", Required: true, Allowed: []string{allow, deny}, Meaning: "Whether changes may be written in the window, or may not."},
+		{Name: "schedule", Required: true, Meaning: "A cron schedule of five fields that says when the window begins, such as `\"0 22 * * 1-5\"`."},
+		{Name: "duration", Type: fleet.DurationType, Required: true, Meaning: "How long it is open, above zero and at most 366 days, by the local time."},
+		{Name: "time_zone", Default: "UTC", Meaning: "The time zone of the schedule, such as `\"Europe/Berlin\"`."},
+	},
+}
+
+// DecodeWindows reads a list of windows by [WindowTable].
 func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 	var windows Windows
-	for _, object := range r.List(path, value) {
+	for _, object := range r.ListBy(WindowTable, path, value) {
 		windows = append(windows, decodeWindow(object))
 	}
 	return windows
@@ -49,7 +68,7 @@ func decodeWindow(o *fleet.Object) Window {
 	if !o.Has("kind") {
 		o.Report("kind", "is required: allow or deny")
 	}
-	w.Deny = o.OneOf("kind", "allow", "allow", "deny") == "deny"
+	w.Deny = o.Choice("kind") == deny
 	w.Schedule, w.TimeZone = o.Required("schedule"), o.Text("time_zone")
 	if text := o.Required("duration"); text != "" {
 		var problem string

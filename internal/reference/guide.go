@@ -11,7 +11,7 @@ import (
 
 // Fleet returns the guide "Reference of the fleet", Markdown.
 func Fleet() string {
-	return sections(fleetIntroduction, fleet.RootTable())
+	return sections(fleetIntroduction, nil, fleet.RootTable())
 }
 
 const fleetIntroduction = `---
@@ -50,18 +50,54 @@ locals {
 Names, versions, tags, refs and labels are text: a number in place of one is an error, since ` + "`1.10`" + ` would become 1.1. Durations are text such as ` + "`\"90s\"`" + `.
 `
 
-// sections returns an introduction, and a section for each table: those given, each with those of the objects in it.
-func sections(introduction string, tables ...*fleet.Table) string {
+// Settings returns the guide "Reference: settings", Markdown, of the tables by which attributes of resources, data sources and the
+// provider are read.
+func Settings(tables ...*fleet.Table) string {
+	elsewhere := map[*fleet.Table]bool{}
+	var add func(table *fleet.Table)
+	add = func(table *fleet.Table) {
+		if table == nil || elsewhere[table] {
+			return
+		}
+		elsewhere[table] = true
+		for i := range table.Attributes {
+			add(table.Attributes[i].Of)
+		}
+	}
+	add(fleet.RootTable())
+	return sections(settingsIntroduction, elsewhere, tables...)
+}
+
+const settingsIntroduction = `---
+page_title: "Reference: settings"
+subcategory: ""
+description: |-
+  Every object in the attributes of resources, data sources and the provider, with each attribute: its type, its default and what it means.
+---
+
+# Reference: settings
+
+Attributes such as ` + "`rollout`" + ` and ` + "`delivery`" + ` are objects, or lists or maps of them. These tables are those by which the provider reads such objects, so that a misspelt attribute, ` +
+	`which Terraform would drop, is an error. ` + "`null`" + ` is the same as an attribute that is not set. *Since* is the version of the provider that has an attribute first.
+
+All other attributes are on the pages of the resources and data sources. Objects of a fleet, such as selectors and ` + "`gitops_repo`" + `, are in [Reference: the fleet](reference-fleet.md).
+
+Durations are text such as ` + "`\"90s\"`" + `; times are text such as ` + "`\"2026-01-31T18:00:00Z\"`" + `.
+`
+
+// sections returns an introduction, and a section for each table: those given, each with those of the objects in it. Some are in
+// the reference of the fleet.
+func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fleet.Table) string {
 	var b strings.Builder
 	b.WriteString(introduction)
 	seen := map[*fleet.Table]bool{}
 	var add func(table *fleet.Table)
 	add = func(table *fleet.Table) {
-		if table == nil || seen[table] {
+		if table == nil || seen[table] || inFleet[table] {
 			return
 		}
 		seen[table] = true
-		section(&b, table)
+		section(&b, inFleet, table)
 		for i := range table.Attributes {
 			add(table.Attributes[i].Of)
 		}
@@ -72,7 +108,7 @@ func sections(introduction string, tables ...*fleet.Table) string {
 	return b.String()
 }
 
-func section(b *strings.Builder, table *fleet.Table) {
+func section(b *strings.Builder, inFleet map[*fleet.Table]bool, table *fleet.Table) {
 	first, size := utf8.DecodeRuneInString(table.Name)
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Attribute | Type | Default | Meaning | Since |\n|---|---|---|---|---|\n", string(unicode.ToUpper(first))+table.Name[size:], table.Meaning)
 	for i := range table.Attributes {
@@ -89,13 +125,9 @@ func section(b *strings.Builder, table *fleet.Table) {
 		}
 		typ := attribute.TypeText()
 		if attribute.Of != nil {
-			typ += ": [" + attribute.Of.Name + "](#" + attribute.Of.Anchor() + ")"
+			page := map[bool]string{true: "reference-fleet.md"}[inFleet[attribute.Of]]
+			typ += ": [" + attribute.Of.Name + "](" + page + "#" + attribute.Of.Anchor() + ")"
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", attribute.Name, typ, byDefault, strings.ReplaceAll(attribute.Meaning, "|", `\|`), attribute.SinceVersion())
 	}
-}
-
-// Guides returns all guides, by the names of their files.
-func Guides() map[string]string {
-	return map[string]string{"reference-fleet.md": Fleet()}
 }

@@ -162,7 +162,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.C
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}
-	tfvalue.ReadStrictly("credentials", m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	tfvalue.ReadStrictly("credentials", nil, m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)
 	addAgentProblems(diagnostics, problems)

@@ -13,11 +13,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -61,11 +62,8 @@ var definition = schema.Schema{
 		},
 		"delivery": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
-				"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
-				"assignment up to date. `forge` is " + forge.Listed("`") + " (unset: by the Git host's name), `branch` the " +
-				"one that is proposed (default `flotilla/<branch>/<path>/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
-				"pinned to the commit that was pushed. An open request is pending, not drift.",
+			MarkdownDescription: schemas.Setting("How to write: by commits to the branch, which is the default, or by one pull request that is kept up to date. An open request is "+
+				"pending, not drift.", fleet.ObjectType, DeliveryTable),
 		},
 		"adopt": schema.BoolAttribute{
 			Optional: true,
@@ -75,12 +73,8 @@ var definition = schema.Schema{
 		},
 		"protection": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "The removals that are allowed, in whatever way a folder goes: by an update, a move to another location, a replacement, a " +
-				"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
-				"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
-				"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
-				"of five or more assignments is held unless `emptied_hosts` lists it. A destroy, and a removal from the " +
-				"configuration, are held to what was applied last: apply the change of `protection` first.",
+			MarkdownDescription: schemas.Setting("The removals that are allowed. The default is half of all assignments. A destroy, and a removal from the configuration, are held to what was "+
+				"applied last: apply the change of `protection` first.", fleet.ObjectType, ProtectionTable),
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true,
@@ -96,19 +90,12 @@ var definition = schema.Schema{
 		},
 		"rollout": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
-				"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
-				"approval, windows}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
-				"stages before are proven for its content, and halts while any host that has the content has failed. Folders that it loses go, " +
-				"stage by stage, once all that is written of it is proven. A window is `{kind, schedule, duration, time_zone}`: those of the rollout and of the stage have to be open. `on_failure` is `halt` (default) or `roll_back`, for what has " +
-				"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
-				"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
-				"goes at once.",
+			MarkdownDescription: schemas.Setting("Writes a change to one stage after the other, each when the one before has proven it: see the guide [Staged rollouts](../guides/staged-rollouts.md). "+
+				"Needs `evidence`. Without it everything goes at once.", fleet.ObjectType, rollout.SettingsTable),
 		},
 		"holds": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
-				"A list that is not given is all, and an empty one none. `until` is a time, which is compared with the time of the evidence.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("Folders that stay as they are until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
 		},
 		"evidence": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true,
@@ -128,9 +115,9 @@ var definition = schema.Schema{
 		},
 		"source": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Where the configuration of Terraform is: `{url, commit}`, the URL of its repository and the full id of the commit that is applied, which CI knows. " +
-				"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` " +
-				"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.",
+			MarkdownDescription: schemas.Setting("Where the configuration of Terraform is. "+
+				"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` "+
+				"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.", fleet.ObjectType, SourceTable),
 		},
 		"changes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,

@@ -110,7 +110,7 @@ func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 // decode reads the arguments, strictly.
 func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
 	s.clusters = m.Sources.IsNull() || m.Sources.IsUnderlyingValueNull()
-	tfvalue.ReadStrictly("sources", m.Sources, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("sources", nil, m.Sources, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &s.clusters); asking != nil {
 			s.clusters = true
 			if asking.Has("names") { // an empty list is none, and not all

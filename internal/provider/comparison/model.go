@@ -118,7 +118,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 }
 
 func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) (side comparison.Point) {
-	tfvalue.ReadStrictly(attribute, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly(attribute, nil, value, diagnostics, func(o *fleet.Object) {
 		side.Owner.Location = repository.ReadLocation(o)
 		side.Owner.Name, side.Commit = o.Required("name"), o.Text("commit")
 		if side.Owner.Name != "" {
@@ -134,7 +134,7 @@ func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnos
 }
 
 func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comparison.Pairs) {
-	tfvalue.ReadStrictly("pairs", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("pairs", nil, value, diagnostics, func(o *fleet.Object) {
 		pairs = comparison.Pairs{DeploymentTargets: readPairs(o, "deployment_targets"), Hosts: readPairs(o, "hosts")}
 	})
 	return pairs

@@ -51,7 +51,7 @@ const (
 
 // decodeFeedback reads the attribute feedback, strictly.
 func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedback) {
-	tfvalue.ReadStrictly("feedback", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("feedback", nil, value, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &f.clusters); asking != nil {
 			f.clusters = true
 			f.options.Deadline = asking.Timeout("deadline", 0)
@@ -157,7 +157,7 @@ func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster
 
 // decodeWait reads the attribute wait, strictly; nil where it is not given.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
-	tfvalue.ReadStrictly("wait", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("wait", nil, value, diagnostics, func(o *fleet.Object) {
 		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent", 100, 1, 100), Timeout: o.Timeout("timeout", 15*time.Minute)}
 	})
 	return goal

@@ -151,7 +151,7 @@ func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 // decodeBounds reads the bounds of the health score.
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
-	tfvalue.ReadStrictly("health", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("health", nil, value, diagnostics, func(o *fleet.Object) {
 		bounds.Good, bounds.Poor = o.Int("good", bounds.Good, 0, 100), o.Int("poor", bounds.Poor, 0, 100)
 		good, _ := o.Value("good")
 		poor, _ := o.Value("poor")
@@ -164,7 +164,7 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 
 // decodeLinks reads patterns of addresses.
 func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
-	tfvalue.ReadStrictly("links", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("links", nil, value, diagnostics, func(o *fleet.Object) {
 		patterns := func(name string, placeholders []string) map[string]string {
 			given := o.TextMap(name)
 			if len(given) > report.MaxLinks {

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -57,9 +58,8 @@ var Schema = schema.Schema{
 			MarkdownDescription: "How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait.",
 		},
 		"windows": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "When values are let through: a list of `{kind, schedule, duration, time_zone}`. `kind` is `allow` or `deny`, " +
-				"which wins; `schedule` is a cron schedule of five fields that says when the window begins, in the local time of `time_zone` (default `UTC`).",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("When values are let through.", fleet.ObjectsType, gate.WindowTable),
 		},
 		"approval": schema.BoolAttribute{
 			Optional:            true,

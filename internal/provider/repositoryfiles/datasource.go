@@ -106,7 +106,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 			*list.texts = append(*list.texts, text)
 		}
 	}
-	tfvalue.ReadStrictly("limits", m.Limits, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("limits", nil, m.Limits, diagnostics, func(o *fleet.Object) {
 		query.Limits.Files = o.Int("files", query.Limits.Files, 1, source.MaxLimits.Files)
 		query.Limits.Bytes = o.Int("bytes", query.Limits.Bytes, 1, source.MaxLimits.Bytes)
 	})

@@ -30,6 +30,11 @@ func Described(attribute *fleet.Attribute, guide string) string {
 	return what
 }
 
+// Setting is the description of an attribute whose objects are read by a table of the guide "Reference: settings".
+func Setting(meaning string, typ fleet.Type, table *fleet.Table) string {
+	return Described(&fleet.Attribute{Meaning: meaning, Type: typ, Of: table}, "reference-settings")
+}
+
 // NamesAttribute is a set of names.
 func NamesAttribute(what string) schema.SetAttribute {
 	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}

@@ -144,15 +144,15 @@ func Texts(texts []string) basetypes.ListValue {
 	return basetypes.NewListValueMust(basetypes.StringType{}, values)
 }
 
-// ReadStrictly reads an attribute that is an object whose type Terraform does not check. read is called where
+// ReadStrictly reads an attribute that is an object whose type Terraform does not check, by its table. read is called where
 // there is one.
-func ReadStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.Object)) {
+func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.Object)) {
 	given := Plain(value)
 	if given == nil {
 		return
 	}
 	reader := &fleet.Reader{}
-	if object := reader.Object(nil, given); object != nil {
+	if object := reader.ObjectBy(table, nil, given); object != nil {
 		read(object)
 		object.Finish()
 	}

@@ -57,7 +57,7 @@ func ReadAttribute() datasource.Attribute {
 
 func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
-	tfvalue.ReadStrictly("timeouts", value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("timeouts", nil, value, diagnostics, func(o *fleet.Object) {
 		for _, operation := range operations {
 			t[operation] = o.Timeout(operation, t[operation])
 		}

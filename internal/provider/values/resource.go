@@ -11,7 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // New returns the resource, which exists only in the state.
@@ -53,8 +57,8 @@ var definition = schema.Schema{
 		},
 		"stages": schema.DynamicAttribute{
 			Required: true,
-			MarkdownDescription: "The stages, in order, as those of the `rollout` of `flotilla_assignment`: a list of `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, " +
-				"ready_percent, max_failed, soak, approval, windows}`, where hosts are clusters. Clusters that no stage selects are a last stage.",
+			MarkdownDescription: schemas.Setting("The stages, in order, as those of the `rollout` of `flotilla_assignment`, where hosts are clusters. Clusters that no stage selects are a last stage.",
+				fleet.ObjectsType, rollout.StageTable),
 		},
 		"proof": schema.StringAttribute{
 			Optional: true,
@@ -86,8 +90,8 @@ var definition = schema.Schema{
 		},
 		"windows": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "When values may change: a list of `{kind, schedule, duration, time_zone}`, as those of `flotilla_assignment`. An apply after they have closed fails, and " +
-				"gives nothing. A new cluster gets what is released at any time.",
+			MarkdownDescription: schemas.Setting("When values may change. An apply after they have closed fails, and gives nothing. A new cluster gets what is released at any time.",
+				fleet.ObjectsType, gate.WindowTable),
 		},
 		"approvals": schema.DynamicAttribute{
 			Optional:            true,
@@ -98,9 +102,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "The name, or `<name>@<content>`, of what waits for no stage, soak time, approval or window.",
 		},
 		"holds": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "Clusters that keep the values that they have: a list of `{hosts, reason, until}`. Without `hosts` it is all; `until` is a time, which is compared with that of " +
-				"the evidence.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("Clusters that keep the values that they have.", fleet.ObjectsType, rollout.HoldTable),
 		},
 		"values": schema.DynamicAttribute{
 			Computed: true,

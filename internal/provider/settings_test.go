@@ -1,0 +1,233 @@
+package provider_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+)
+
+// withoutTable are dynamic attributes that have no table, by the end of their names: values of any type, those that are written as a
+// whole, and lists without objects.
+var withoutTable = map[string]string{
+	".fleet":                                "the value that provider::flotilla::fleet returned",
+	".evidence":                             "a text, or a list of texts",
+	"flotilla_assignment.candidate":         "a value of any type",
+	"flotilla_promotion.candidate":          "a value of any type",
+	"flotilla_promotion.pin":                "a value of any type",
+	"flotilla_rollout.wanted":               "a value of any type",
+	"flotilla_rollout.released":             "a value of any type",
+	"flotilla_rollout.approvals":            "a list of texts",
+	"flotilla_rollout.expedite":             "a list of texts",
+	"flotilla_agent.install":                "a text, or a list or map of texts",
+	"flotilla_config_container.encrypted":   "a list of texts",
+	"flotilla_config_container.allow_plain": "a list of texts",
+}
+
+// dynamicAttribute is an attribute that a configuration can set, and whose type Terraform does not check.
+type dynamicAttribute struct {
+	name      string // "flotilla_assignment.rollout", "provider.git"
+	attribute *tfprotov6.SchemaAttribute
+	// validate has the provider check a configuration in which all but this attribute is not known.
+	validate func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error)
+}
+
+var settingsLink = regexp.MustCompile(`guides/reference-(settings|fleet)\.md#([a-z0-9_-]+)`)
+
+// dynamicAttributes are those of all resources, data sources and the provider.
+func dynamicAttributes(t *testing.T) []dynamicAttribute {
+	t.Helper()
+	server, err := startProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []dynamicAttribute
+	add := func(of string, schema *tfprotov6.Schema, validate func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)) {
+		for _, attribute := range schema.Block.Attributes {
+			if !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
+				continue
+			}
+			found = append(found, dynamicAttribute{of + "." + attribute.Name, attribute, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+				config, err := tfprotov6.NewDynamicValue(schema.ValueType(), configurationWith(schema, attribute.Name, value))
+				if err != nil {
+					return nil, err
+				}
+				return validate(&config)
+			}})
+		}
+	}
+	add("provider", schemas.Provider, func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
+		resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
+		if err != nil {
+			return nil, err
+		}
+		return resp.Diagnostics, nil
+	})
+	for _, name := range slices.Sorted(maps.Keys(schemas.ResourceSchemas)) {
+		add(name, schemas.ResourceSchemas[name], func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
+			resp, err := server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+				TypeName: name, Config: config, ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+			})
+			if err != nil {
+				return nil, err
+			}
+			return resp.Diagnostics, nil
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(schemas.DataSourceSchemas)) {
+		add(name, schemas.DataSourceSchemas[name], func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
+			resp, err := server.ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{TypeName: name, Config: config})
+			if err != nil {
+				return nil, err
+			}
+			return resp.Diagnostics, nil
+		})
+	}
+	return found
+}
+
+// configurationWith sets one attribute; of the provider all others are null, else they are not known.
+func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Value) tftypes.Value {
+	attributes := map[string]tftypes.Value{}
+	for _, attribute := range schema.Block.Attributes {
+		switch {
+		case attribute.Name == name:
+			attributes[name] = value
+		case attribute.Optional || attribute.Required:
+			attributes[attribute.Name] = tftypes.NewValue(attribute.ValueType(), tftypes.UnknownValue)
+		default:
+			attributes[attribute.Name] = tftypes.NewValue(attribute.ValueType(), nil)
+		}
+	}
+	return tftypes.NewValue(schema.ValueType(), attributes)
+}
+
+// unheard is an attribute that no table has.
+const unheard = "unheard_of"
+
+// filled is an object with each attribute of a table, and one more in each object. objects counts them.
+func filled(table *fleet.Table, objects *int) tftypes.Value {
+	*objects++
+	members := map[string]tftypes.Value{unheard: tftypes.NewValue(tftypes.String, "x")}
+	for _, name := range table.Keys() {
+		members[name] = filledAttribute(table.Find(name), objects)
+	}
+	return objectOf(members)
+}
+
+func filledAttribute(attribute *fleet.Attribute, objects *int) tftypes.Value {
+	switch attribute.Type {
+	case fleet.BoolType:
+		return tftypes.NewValue(tftypes.Bool, true)
+	case fleet.WholeType, fleet.NumberType:
+		return tftypes.NewValue(tftypes.Number, max(attribute.Least, 1))
+	case fleet.TextsType:
+		return tupleOf([]tftypes.Value{tftypes.NewValue(tftypes.String, "x")})
+	case fleet.TextMapType, fleet.QuantitiesType:
+		return objectOf(map[string]tftypes.Value{"x": tftypes.NewValue(tftypes.String, "x")})
+	case fleet.AnyObjectType:
+		return objectOf(nil)
+	case fleet.ObjectType, fleet.TextOrObjectType, fleet.BoolOrObjectType:
+		return filled(attribute.Of, objects)
+	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:
+		return tupleOf([]tftypes.Value{filled(attribute.Of, objects)})
+	case fleet.ObjectMapType:
+		return objectOf(map[string]tftypes.Value{"x": filled(attribute.Of, objects)})
+	case fleet.DurationType:
+		return tftypes.NewValue(tftypes.String, "90s")
+	case fleet.TimeType:
+		return tftypes.NewValue(tftypes.String, "2026-01-31T18:00:00Z")
+	}
+	if len(attribute.Allowed) > 0 {
+		return tftypes.NewValue(tftypes.String, attribute.Allowed[0])
+	}
+	return tftypes.NewValue(tftypes.String, "x")
+}
+
+// settingsTables are the tables of both guides, by guide and anchor.
+func settingsTables() map[string]*fleet.Table {
+	tables := map[string]*fleet.Table{}
+	var add func(guide string, table *fleet.Table)
+	add = func(guide string, table *fleet.Table) {
+		if table == nil || tables["fleet#"+table.Anchor()] == table || tables[guide+"#"+table.Anchor()] == table {
+			return
+		}
+		tables[guide+"#"+table.Anchor()] = table
+		for i := range table.Attributes {
+			add(guide, table.Attributes[i].Of)
+		}
+	}
+	add("fleet", fleet.RootTable())
+	for _, table := range provider.Settings() {
+		add("settings", table)
+	}
+	return tables
+}
+
+// Each attribute with objects in it is read by the table that its description leads to: the provider asks for each attribute of the table
+// and of the tables in it, and any other is an error at its path. A reader that asks for what no table has panics.
+func TestEachSettingIsReadByItsTable(t *testing.T) {
+	t.Parallel()
+	tables, used := settingsTables(), map[string]bool{}
+	for _, of := range dynamicAttributes(t) {
+		link := settingsLink.FindStringSubmatch(of.attribute.Description)
+		if link == nil {
+			if withoutTable[of.name] == "" && withoutTable[of.name[strings.Index(of.name, "."):]] == "" {
+				t.Errorf("%s has no table: its description leads to no reference", of.name)
+			}
+			continue
+		}
+		anchor := link[1] + "#" + link[2]
+		table := tables[anchor]
+		if table == nil {
+			t.Errorf("%s: there is no table %s", of.name, anchor)
+			continue
+		}
+		used[anchor] = true
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			objects := 0
+			value := filled(table, &objects)
+			switch description := of.attribute.Description; {
+			case strings.Contains(description, "List of objects with the keys"), strings.Contains(description, "List or map of objects with the keys"):
+				value = tupleOf([]tftypes.Value{value})
+			case strings.Contains(description, "Map of objects with the keys"):
+				value = objectOf(map[string]tftypes.Value{"x": value})
+			}
+			said, err := of.validate(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var details []string
+			for _, one := range said {
+				details = append(details, one.Detail)
+			}
+			all := strings.Join(details, "\n")
+			if got := strings.Count(all, unheard+": unknown attribute") + strings.Count(all, unheard+" is an unknown attribute"); got != objects {
+				t.Errorf("%d of %d objects are read strictly:\n%s", got, objects, all)
+			}
+			if others := strings.Count(all, "unknown attribute") - objects; others != 0 {
+				t.Errorf("%d attributes of the tables are not read:\n%s", others, all)
+			}
+		})
+	}
+	for _, table := range provider.Settings() {
+		if !used["settings#"+table.Anchor()] {
+			t.Errorf("no description leads to the table of a %s", table.Name)
+		}
+	}
+	if len(used) < 4 {
+		t.Errorf("only %d tables are used", len(used))
+	}
+}
