@@ -84,12 +84,31 @@ func Adopt(environment, documents, given any) (result *Result, known bool, findi
 	return &Result{a.fleet(), a.listed}, true, nil
 }
 
+// OptionsTable is that of the options.
+var OptionsTable = &fleet.Table{
+	Name:    "options of adopt",
+	Meaning: "The options of `provider::flotilla::adopt`.",
+	Attributes: []fleet.Attribute{
+		{Name: "repository", Type: fleet.ObjectType, Of: repositoryTable, Meaning: "The repository of the documents: that of objects whose own is not among the documents."},
+		{Name: "hosts", Meaning: "The pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others in braces are labels of it."},
+	},
+}
+
+var repositoryTable = &fleet.Table{
+	Name:    "repository of adopt",
+	Meaning: "A repository, as manifests of deployment targets have it.",
+	Attributes: []fleet.Attribute{
+		{Name: "url", Required: true, Meaning: "URL of the repository."},
+		{Name: "branch", Meaning: "Its branch."},
+	},
+}
+
 func readOptions(reader *fleet.Reader, given any) (read options) {
 	if given == nil {
 		return read
 	}
 	var root *fleet.Path
-	o := reader.Object(root.Attribute("options"), given)
+	o := reader.ObjectBy(OptionsTable, root.Attribute("options"), given)
 	if o == nil {
 		return read
 	}

@@ -1,14 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // maxDuration is the longest interval and timeout.
@@ -18,7 +16,7 @@ const maxDuration = 24 * time.Hour
 // are known are checked. [Render] checks their values.
 func Decode(value any) (settings Settings, known bool, problems []Problem) {
 	reader := &fleet.Reader{}
-	if object := reader.Object(nil, value); object != nil {
+	if object := reader.ObjectBy(SettingsTable, nil, value); object != nil {
 		settings = decodeSettings(reader, object)
 		object.Finish()
 	}
@@ -31,7 +29,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
-		Reconciler:  o.OneOf("reconciler", reconciler.DefaultAgent, reconciler.Agents()...),
+		Reconciler:  o.Choice("reconciler"),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
@@ -92,7 +90,7 @@ func decodeRegistration(o *fleet.Object) *Registration {
 	if exec := o.Object("exec"); exec != nil {
 		r.Exec = &Exec{
 			Command: exec.Required("command"), Args: exec.Texts("args"), Env: exec.TextMap("env"),
-			APIVersion: cmp.Or(exec.Text("api_version"), "client.authentication.k8s.io/v1beta1"),
+			APIVersion: exec.TextOrDefault("api_version"),
 		}
 		exec.Finish()
 	}

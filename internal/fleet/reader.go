@@ -251,6 +251,11 @@ func (o *Object) textOrDefault(name string) string {
 	return cmp.Or(o.text(name), o.table.defaultText(name))
 }
 
+// TextOrDefault is Text with the default of the table for an attribute that is absent or unknown.
+func (o *Object) TextOrDefault(name string) string {
+	return cmp.Or(o.Text(name), o.table.defaultText(name))
+}
+
 // Required is Text for an attribute that must be set.
 func (o *Object) Required(name string) string { return knownText(o.required(name)) }
 

@@ -33,9 +33,13 @@ func ParseDuration(text string, most time.Duration) (duration time.Duration, pro
 	return duration, ""
 }
 
-// Timeout reads a duration above zero. It returns the default for one that is absent, unknown or wrong.
-func (o *Object) Timeout(name string, byDefault time.Duration) time.Duration {
-	value := o.value(name)
+// Timeout reads a duration above zero. It returns the default of the table, which may be 0, for one that is absent, unknown or wrong.
+func (o *Object) Timeout(name string) time.Duration {
+	byDefault := time.Duration(0)
+	if text := o.table.defaultText(name); text != "" {
+		byDefault, _ = ParseDuration(text, math.MaxInt64)
+	}
+	value := o.value(name, DurationType)
 	if value == nil {
 		return byDefault
 	}

@@ -43,7 +43,7 @@ type Attribute struct {
 // Type is what an attribute is.
 type Type int
 
-// The types of attributes. All but NamesOrObjects, Collection and Anything are what a method of [Object] reads.
+// The types of attributes. All but the last four are what a method of [Object] reads.
 const (
 	TextType       Type = iota
 	BoolType            // true or false
@@ -63,6 +63,8 @@ const (
 	BoolOrObjectType
 	CollectionType     // a list or map of objects
 	NamesOrObjectsType // a list or map of texts, or of objects
+	TextsInAnyFormType // a text, or a list or map of texts
+	AnyType            // a value of any type
 )
 
 // RootTable returns the table of the argument of provider::flotilla::fleet. All others of the fleet are in it.
@@ -73,6 +75,12 @@ func CollectionTable(collection string) *Table { return fleetTable.find(collecti
 
 // SelectorTable returns the table of a selector.
 func SelectorTable() *Table { return &selectorTable }
+
+// LocationTable returns the table of a location.
+func LocationTable() *Table { return &locationTable }
+
+// DecryptionTable returns the table of how an agent decrypts files.
+func DecryptionTable() *Table { return &decryptionTable }
 
 // Find returns an attribute; nil for one that the table does not have.
 func (t *Table) Find(name string) *Attribute {
@@ -160,6 +168,7 @@ func (a *Attribute) TypeText() string {
 		QuantitiesType: "map of quantities", DurationType: "duration", TimeType: "time", SchemaType: "text or object", AnyObjectType: "object of any shape",
 		ObjectType: "object", ObjectsType: "list of objects", ObjectMapType: "map of objects", TextOrObjectType: "text or object",
 		BoolOrObjectType: "bool or object", CollectionType: "list or map of objects", NamesOrObjectsType: "list or map of texts or objects",
+		TextsInAnyFormType: "text, or list or map of texts", AnyType: "any value",
 	}[a.Type]
 	if a.Allowed != nil {
 		return "`" + strings.Join(a.Allowed, "`, `") + "`"

@@ -15,14 +15,17 @@ import (
 type Options struct {
 	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: DefaultDeadline.
 	Deadline time.Duration
-	// Parallel is how many clusters are asked at once. 0: 256.
+	// Parallel is how many clusters are asked at once. 0: DefaultParallel.
 	Parallel int
 	// UserAgent is what API servers see in their audit logs. Empty: terraform-provider-flotilla.
 	UserAgent string
 }
 
-// DefaultDeadline is Options.Deadline where none is given.
-const DefaultDeadline = 10 * time.Second
+// Options where none are given.
+const (
+	DefaultDeadline = 10 * time.Second
+	DefaultParallel = 256
+)
 
 // connectDeadline bounds connecting, and then the TLS handshake. It is short, so that unreachable clusters do not delay
 // the clusters that are asked after them.
@@ -33,7 +36,7 @@ func (o Options) withDefaults() Options {
 		o.Deadline = DefaultDeadline
 	}
 	if o.Parallel <= 0 {
-		o.Parallel = 256
+		o.Parallel = DefaultParallel
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "terraform-provider-flotilla"

@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
 // gitSettings is the provider's attribute git: how repositories are reached, and who commits.
@@ -33,33 +34,14 @@ var secretAttributes = []string{"token", "username", "password", "ssh_private_ke
 func gitAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
-		MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come " +
-			"from the environment, or from ephemeral values, are in no plan and no state. Keys:\n\n" +
-			"* `token`: access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`, unless `password` is set here.\n" +
-			"* `username`, `password`: user name for a password, or for a token where the Git host requires a certain one. Default: " +
-			"`FLOTILLA_GIT_USERNAME` and `FLOTILLA_GIT_PASSWORD`.\n" +
-			"* `github_app`: `{id, installation_id, private_key, url}`: a GitHub App in place of a token: the provider gets tokens of an hour with its " +
-			"private key, PEM text, and renews them. `installation_id` is the App's installation on the account that has the repositories, " +
-			"`url` the API of a GitHub Enterprise Server, needed only where it is not `https://<server>/api/v3`. Default: " +
-			"`FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID` and `FLOTILLA_GITHUB_APP_PRIVATE_KEY`, unless there is a token or a password.\n" +
-			"* `ssh_private_key`, `ssh_passphrase`: PEM text of the private key for ssh, and its passphrase. Default: " +
-			"`FLOTILLA_SSH_PRIVATE_KEY`, else the agent, and `FLOTILLA_SSH_PASSPHRASE`.\n" +
-			"* `ssh_known_hosts`: host keys, as in a known_hosts file; unset: those of the user and the machine. A host key is always checked.\n" +
-			"* `credentials`: `[{url, token, username, password, github_app, ssh_private_key, ssh_passphrase, ssh_known_hosts}]`: credentials for repositories " +
-			"whose URL begins with `url`, such as `https://git.example.com/platform`; the longest `url` wins. The keys above are not used for them.\n" +
-			"* `ca_certificates`: PEM text of certificates that are trusted beside the machine's.\n" +
-			"* `signing_key`, `signing_passphrase`: private key that signs commits: OpenPGP, armored, or ssh. Default: " +
-			"`FLOTILLA_SIGNING_KEY` and `FLOTILLA_SIGNING_PASSPHRASE`.\n" +
-			"* `allowed_signers`: list of public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
-			"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
-			"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, of which it has the public key.\n" +
-			"* `author_name`, `author_email`: author and committer. Default: `Flotilla`.",
+		MarkdownDescription: schemas.OfProvider(schemas.Setting("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
+			"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable)),
 	}
 }
 
 // decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
-	settings, o := gitSettings{}, readLogin(value)
+	settings, o := gitSettings{}, readLogin(gitTable, value)
 	login := o.gitLogin()
 	settings.credentials = git.Credentials{
 		Token: login.Token, Username: login.Username, Password: login.Password, App: login.App,

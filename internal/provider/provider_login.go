@@ -19,14 +19,14 @@ type loginReader struct {
 }
 
 // readLogin reads an attribute that is an object, or empty.
-func readLogin(value types.Dynamic) loginReader {
+func readLogin(table *fleet.Table, value types.Dynamic) loginReader {
 	reader := &fleet.Reader{}
 	if given := tfvalue.Plain(value); given != nil {
-		if object := reader.Object(nil, given); object != nil {
+		if object := reader.ObjectBy(table, nil, given); object != nil {
 			return loginReader{object, reader}
 		}
 	}
-	return loginReader{reader.Object(nil, map[string]any{}), reader}
+	return loginReader{reader.ObjectBy(table, nil, map[string]any{}), reader}
 }
 
 // textOr is the text of a key, or of an environment variable where the key is not set.

@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -28,20 +29,14 @@ type measurementsSettings struct {
 func measurementsAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
-		MarkdownDescription: "Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from the environment, or from " +
-			"ephemeral values, are in no plan either. Keys:\n\n" +
-			"* `token`: bearer token for every `prometheus` of a check, by https or on this machine; wins over a password. Default: " +
-			"`FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here. A `web` of a check never gets it.\n" +
-			"* `username`, `password`: the same by basic authentication. Default: `FLOTILLA_MEASUREMENTS_USERNAME` and `FLOTILLA_MEASUREMENTS_PASSWORD`.\n" +
-			"* `credentials`: `[{url, token, username, password, headers}]`: credentials for servers whose URL begins with `url`, such as " +
-			"`https://mimir.example.com`; the longest `url` wins. The keys above are not used for them. `headers` is a map of secret headers.\n" +
-			"* `ca_certificates`: PEM text of certificates that are trusted beside the machine's.",
+		MarkdownDescription: schemas.OfProvider(schemas.Setting("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from the environment, or from "+
+			"ephemeral values, are in no plan either.", fleet.ObjectType, measurementsTable)),
 	}
 }
 
 // decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
-	settings, o := measurementsSettings{}, readLogin(value)
+	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
 	login := o.login("FLOTILLA_MEASUREMENTS_")
 	settings.credentials = git.Credentials{Token: login.Token, Username: login.Username, Password: login.Password}
 	settings.certificates = o.Text("ca_certificates")

@@ -1,16 +1,36 @@
 package provider
 
 import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	agentresource "github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/measurements"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repositoryfiles"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Settings are the tables by which attributes of resources, data sources and the provider are read, in the order of the guide. The
-// objects in them have tables of their own.
+// Settings are the tables by which attributes of resources, data sources and the provider are read, and arguments of functions, in the
+// order of the guide. The objects in them have tables of their own.
 func Settings() []*fleet.Table {
 	return []*fleet.Table{
+		gitTable, measurementsTable, connection.ClusterTable,
 		rollout.SettingsTable, rollout.HoldTable,
 		assignment.DeliveryTable, assignment.ProtectionTable, assignment.SourceTable,
+		agentresource.SecretsTable, agentresource.SecretTable, agent.SettingsTable,
+		compliance.FeedbackTable, compliance.WaitTable,
+		clusterfacts.SourcesTable, measurements.CheckTable,
+		overview.HealthTable, overview.LinksTable, overview.PromotionTable,
+		comparison.SideTable, comparison.PairsTable,
+		repositoryfiles.LimitsTable,
+		timeouts.Table, timeouts.ReadTable,
+		adopt.OptionsTable,
 	}
 }

@@ -55,7 +55,7 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 	var found []dynamicAttribute
 	add := func(of string, schema *tfprotov6.Schema, validate func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error)) {
 		for _, attribute := range schema.Block.Attributes {
-			if !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
+			if attribute.Type == nil || !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
 				continue
 			}
 			found = append(found, dynamicAttribute{of + "." + attribute.Name, attribute, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {

@@ -137,10 +137,11 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	case fleet.Unknown:
 		return map[string]any{"credentials": given}
 	case map[string]any:
-		repository := maps.Clone(given)
-		delete(repository, "feedback")
-		delete(repository, "registration")
-		all := map[string]any{"feedback": given["feedback"], "registration": given["registration"]}
+		repository, all := maps.Clone(given), map[string]any{}
+		for _, part := range secretParts {
+			all[part.Name] = given[part.Name]
+			delete(repository, part.Name)
+		}
 		if len(repository) > 0 {
 			all["credentials"] = repository
 		}
@@ -162,7 +163,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.C
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}
-	tfvalue.ReadStrictly("credentials", nil, m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	tfvalue.ReadStrictly("credentials", SecretTable, m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)
 	addAgentProblems(diagnostics, problems)

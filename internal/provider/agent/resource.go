@@ -15,11 +15,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -66,7 +68,7 @@ var definition = schema.Schema{
 		},
 		"gitops_repo": schema.DynamicAttribute{
 			Required:            true,
-			MarkdownDescription: "The location that it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
+			MarkdownDescription: schemas.Location("The location that it follows, such as `flotilla_environment.dev.gitops_repo`."),
 		},
 		"reconciler": schema.StringAttribute{
 			Optional:            true,
@@ -81,10 +83,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "With `argocd-hub`, the name of the environment: a hub may have clusters of several.",
 		},
 		"registration": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "With `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, tls_server_name, insecure, exec, aws, labels}`. " +
-				"Default for the first three: what the provider's `clusters` has. `exec` is `{command, args, env, api_version}`, a program that Argo CD " +
-				"has, such as `argocd-k8s-auth`; `aws` is `{cluster_name, role_arn}`. A token or a client certificate is for `credentials_wo`.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("With `argocd-hub`, how the hub reaches the cluster. A token or a client certificate is for `credentials_wo`.", fleet.ObjectType, agent.RegistrationTable),
 		},
 		"name": schema.StringAttribute{
 			Optional: true,
@@ -110,32 +110,28 @@ var definition = schema.Schema{
 		},
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: "Credentials with which the agent reads the repository: `{token}`, `{bearer_token}`, `{username, password}`, `{ssh_private_key, " +
-				"ssh_passphrase, ssh_known_hosts}` or `{github_app = {id, installation_id, private_key, url}}`, with `ca_certificates` where needed. " +
-				"Besides: `feedback = {token}` or `{github_app}`, and `registration = {token}` or `{client_certificate, client_key}`. It is write-only: " +
-				"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
+			MarkdownDescription: schemas.Setting("Credentials with which the agent reads the repository, and those of `feedback` and `registration`. It is write-only: "+
+				"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.", fleet.ObjectType, SecretsTable),
 		},
 		"credentials_wo_version": schema.Int64Attribute{
 			Optional:            true,
 			MarkdownDescription: "Any number; another one applies `credentials_wo` again.",
 		},
 		"credentials": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "`{secret}`: the name of an existing Secret in the agent's namespace, in the form that the agent reads, in place of " +
-				"`credentials_wo`.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("An existing Secret, in place of `credentials_wo`.", fleet.ObjectType, SecretTable),
 		},
 		"feedback": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
-				"`forge` is " + forge.Listed("`") + " (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
-				"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
-				"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for `credentials_wo`.", fleet.ObjectType, agent.FeedbackTable),
 		},
 		"decryption": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it (`flotilla_cluster_type.edge.decryption`): " +
-				"`{secret, service_account}`, the names of a Secret with the keys, which you put into the agent's namespace, and of a service account there that may " +
-				"use the keys of a cloud; `{}` is what the agent itself may use. For Flux only.",
+			MarkdownDescription: schemas.Described(&fleet.Attribute{
+				Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it (`flotilla_cluster_type.edge.decryption`), by what you put into the agent's " +
+					"namespace; `{}` is what the agent itself may use. For Flux only.",
+				Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
+			}, "reference-fleet"),
 		},
 		"wait": schema.BoolAttribute{
 			Optional: true,
@@ -160,9 +156,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "Whether fields that others manage are taken over, which is a conflict otherwise.",
 		},
 		"timeouts": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "How long operations may take, waiting included: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`; " +
-				"`read`, which also bounds how long a plan reads the cluster, is a minute at most.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table),
 		},
 		"objects": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,

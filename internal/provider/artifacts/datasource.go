@@ -42,7 +42,9 @@ func definition() schema.Schema {
 			"helpers are not run). The plain ones of `git` are for Git alone. A registry on this machine is asked by http, any other by https.",
 		Attributes: map[string]schema.Attribute{
 			"workloads": schema.DynamicAttribute{
-				Required: true, MarkdownDescription: "Workloads, as `provider::flotilla::fleet` takes them: a list, tuple, set or map of objects.",
+				Required: true, MarkdownDescription: schemas.Described(&fleet.Attribute{
+					Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
+				}, "reference-fleet"),
 			},
 			"environment": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Only deployment targets of this environment. Default: all.",
@@ -62,7 +64,7 @@ func definition() schema.Schema {
 				Optional: true, MarkdownDescription: "The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
 					"different ones, as during a rollout, it is the one that was written last.",
 			},
-			"gitops_repo": schema.DynamicAttribute{Optional: true, MarkdownDescription: "The `gitops_repo` of that assignment: `{url, branch, path}`."},
+			"gitops_repo": schema.DynamicAttribute{Optional: true, MarkdownDescription: schemas.Location("The `gitops_repo` of that assignment.")},
 			"timeouts":    timeouts.ReadAttribute(),
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),

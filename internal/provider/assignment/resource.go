@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
@@ -55,10 +56,10 @@ var definition = schema.Schema{
 		},
 		"gitops_repo": schema.DynamicAttribute{
 			Required: true,
-			MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
+			MarkdownDescription: schemas.Location("Where to write, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
 				"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
 				"two locations are the same when the one has the commit of the other. A different location is written first; then " +
-				"the old one is cleared, which the plan shows and protection holds.",
+				"the old one is cleared, which the plan shows and protection holds."),
 		},
 		"delivery": schema.DynamicAttribute{
 			Optional: true,
@@ -105,9 +106,8 @@ var definition = schema.Schema{
 				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
 		},
 		"timeouts": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
-				"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
 		},
 		"commit_message": schema.StringAttribute{
 			Optional:            true,

@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -91,8 +92,8 @@ func Definition(name string) schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: fmt.Sprintf("Where to look: `{url, branch, path}`. They are found at the path and up to %d folders below it; without a path, from the root.",
-					gitops.InventoryLevels),
+				MarkdownDescription: schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",
+					gitops.InventoryLevels)),
 			},
 		},
 	}

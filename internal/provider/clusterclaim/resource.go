@@ -14,11 +14,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
@@ -48,9 +50,11 @@ var definition = schema.Schema{
 		},
 		"pool": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
-			MarkdownDescription: "Which clusters of the fleet may be taken: a selector, `{match_labels, match_expressions, expression}`, over " +
-				"their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
-				"a change of it takes nothing from a claim that has enough.",
+			MarkdownDescription: schemas.Described(&fleet.Attribute{
+				Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
+					"a change of it takes nothing from a claim that has enough.",
+				Type: fleet.ObjectType, Of: fleet.SelectorTable(),
+			}, "reference-fleet"),
 		},
 		"number": schema.NumberAttribute{
 			Required:            true,
@@ -63,9 +67,9 @@ var definition = schema.Schema{
 		},
 		"gitops_repo": schema.DynamicAttribute{
 			Required: true,
-			MarkdownDescription: "Where claims are recorded: `{url, branch, path}`. Claims of one pool must be at one location: those at another know " +
+			MarkdownDescription: schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
 				"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-				"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released.",
+				"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released."),
 		},
 		"adopt": schema.BoolAttribute{
 			Optional: true,
@@ -78,9 +82,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "First line of commit messages. Default: how many clusters were taken and released.",
 		},
 		"timeouts": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
-				"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
 		},
 		"clusters": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,

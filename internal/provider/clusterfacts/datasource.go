@@ -37,14 +37,8 @@ func definition() schema.Schema {
 			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"sources": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "Where clusters are found, any of the following. Unset: `{clusters = true}`.\n\n" +
-					"* `clusters`: `true` asks each of the provider's `clusters`, or `{names, deadline, parallel}` with which of them (all), how long one of them " +
-					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
-					"* `hub`: the name of one of the provider's `clusters`, with which others have registered clusters, or `{name, argocd, namespace, cluster_profiles}`. " +
-					"`argocd` (`true`) reads the Secrets of Argo CD's clusters in the `namespace` (`\"argocd\"`), and keeps name, URL and labels of each, never credentials or annotations. " +
-					"`cluster_profiles` (`true`) reads the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` in all namespaces. A kind that the hub does not serve has no clusters; " +
-					"a hub that does not answer, or does not let these be listed, is an error, since it is not known then which clusters there are.",
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
 			},
 			"requested": schema.BoolAttribute{
 				Optional:            true,
@@ -110,14 +104,13 @@ func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 // decode reads the arguments, strictly.
 func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
 	s.clusters = m.Sources.IsNull() || m.Sources.IsUnderlyingValueNull()
-	tfvalue.ReadStrictly("sources", nil, m.Sources, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &s.clusters); asking != nil {
 			s.clusters = true
 			if asking.Has("names") { // an empty list is none, and not all
 				s.names = append([]string{}, asking.Texts("names")...)
 			}
-			s.options.Deadline = asking.Timeout("deadline", 0)
-			s.options.Parallel = asking.Int("parallel", 0, 1, 4096)
+			s.options = connection.Asking(asking)
 			asking.Finish()
 		}
 		s.hub = decodeHub(o)
@@ -148,7 +141,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
 }
 
 func decodeHub(o *fleet.Object) *discovery.Hub {
-	hub := &discovery.Hub{ArgoCD: "argocd", ClusterProfiles: true}
+	hub := &discovery.Hub{ArgoCD: argocdNamespace, ClusterProfiles: true}
 	switch given, _ := o.Value("hub"); given.(type) {
 	case nil:
 		return nil
@@ -163,7 +156,7 @@ func decodeHub(o *fleet.Object) *discovery.Hub {
 		if of.Known("argocd") && !of.Bool("argocd") {
 			hub.ArgoCD = ""
 		}
-		hub.ClusterProfiles = !of.Has("cluster_profiles") || of.Bool("cluster_profiles")
+		hub.ClusterProfiles = of.Bool("cluster_profiles")
 		if hub.ArgoCD == "" && !hub.ClusterProfiles && of.Known("cluster_profiles") {
 			of.Report("cluster_profiles", "is false as argocd is, so that nothing of the hub is read")
 		}

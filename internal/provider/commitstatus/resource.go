@@ -16,12 +16,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -96,9 +98,8 @@ var definition = schema.Schema{
 			MarkdownDescription: "Where the Git host's API is, when that does not follow from `url`.",
 		},
 		"timeouts": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "How long operations may take: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`, and " +
-				"`5m` for `read`.",
+			Optional:            true,
+			MarkdownDescription: schemas.Setting("How long operations may take.", fleet.ObjectType, timeouts.Table),
 		},
 	},
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
@@ -42,15 +43,13 @@ func definition() schema.Schema {
 			fmt.Sprintf("may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.", comparison.MaxFolders),
 		Attributes: map[string]schema.Attribute{
 			"left": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: "The one side: `{gitops_repo = {url, branch, path}, name, commit}`. `gitops_repo` and `name` are those of the assignment; `commit` is the " +
-					"full id of a commit in the history of the branch, as `flotilla_history` lists them, and unset for now.",
+				Required:            true,
+				MarkdownDescription: schemas.Setting("The one side.", fleet.ObjectType, SideTable),
 			},
-			"right": schema.DynamicAttribute{Required: true, MarkdownDescription: "The other side, likewise. It may be in another repository."},
+			"right": schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Setting("The other side, which may be in another repository.", fleet.ObjectType, SideTable)},
 			"pairs": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "Names of the same object on the two sides: `{deployment_targets = {<left> = <right>}, hosts = {<left> = <right>}}`, by full names of deployment " +
-					"targets, and names of cluster types or `clusters/<cluster>`. Other names are the same on both sides.",
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
 			},
 			"show_values": schema.BoolAttribute{
 				Optional: true,

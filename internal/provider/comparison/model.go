@@ -117,8 +117,29 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 	}
 }
 
+// SideTable is that of the attributes left and right.
+var SideTable = &fleet.Table{
+	Name:    "side of a comparison",
+	Meaning: "The attributes `left` and `right` of `flotilla_comparison`: an assignment on its branch, now or at a commit.",
+	Attributes: []fleet.Attribute{
+		{Name: "gitops_repo", Type: fleet.ObjectType, Required: true, Of: fleet.LocationTable(), Meaning: "The location, as the assignment has it."},
+		{Name: "name", Required: true, Meaning: "Name of the assignment."},
+		{Name: "commit", Meaning: "Full id of a commit in the history of the branch, as `flotilla_history` lists them. Unset: now."},
+	},
+}
+
+// PairsTable is that of the attribute pairs.
+var PairsTable = &fleet.Table{
+	Name:    "pairs of a comparison",
+	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names are the same on both.",
+	Attributes: []fleet.Attribute{
+		{Name: "deployment_targets", Type: fleet.TextMapType, NullElements: true, Meaning: "Full names of deployment targets on the right side, by those on the left side."},
+		{Name: "hosts", Type: fleet.TextMapType, NullElements: true, Meaning: "Names of cluster types, or `clusters/<cluster>`, on the right side, by those on the left side."},
+	},
+}
+
 func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) (side comparison.Point) {
-	tfvalue.ReadStrictly(attribute, nil, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly(attribute, SideTable, value, diagnostics, func(o *fleet.Object) {
 		side.Owner.Location = repository.ReadLocation(o)
 		side.Owner.Name, side.Commit = o.Required("name"), o.Text("commit")
 		if side.Owner.Name != "" {
@@ -134,7 +155,7 @@ func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnos
 }
 
 func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comparison.Pairs) {
-	tfvalue.ReadStrictly("pairs", nil, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("pairs", PairsTable, value, diagnostics, func(o *fleet.Object) {
 		pairs = comparison.Pairs{DeploymentTargets: readPairs(o, "deployment_targets"), Hosts: readPairs(o, "hosts")}
 	})
 	return pairs

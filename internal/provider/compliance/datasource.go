@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -47,28 +46,15 @@ func definition() schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
-			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Location("The location, as the assignment has it.")},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Where reports of clusters come from, any of the following. Where several have a report about a cluster, the first one in this order wins. " +
-					"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.\n\n" +
-					"* `clusters`: `true` asks every cluster of the fleet that the provider's `clusters` knows, or `{deadline, parallel}` with how long one of them " +
-					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
-					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
-					"`destination.name` is its name.\n" +
-					"* `reports`: `[{cluster, assignment, commit, ready, verdict, since, message}]` from any other source, each about a cluster, or about the one " +
-					"`assignment` on it whose key `<host>/<deployment target>` it names. `verdict` is `ready`, `progressing`, `failed` or `unknown`, in place of `ready`. " +
-					"Without `commit`, an assignment has that of the report about its cluster. A failure of a cluster as a whole halts rollouts there, and rolls nothing back: " +
-					"it does not say which assignment has failed.\n" +
-					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents reported to the Git host about commits. `context` says which " +
-					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
-					"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster. `commits` is how many are read, from the newest back, until every cluster has a status (10). `forge` and `api_url` as in an " +
-					"assignment's `delivery`. A success counts as ready, so what reports it has to wait for health.",
+				MarkdownDescription: schemas.Setting("Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
+					fleet.ObjectType, FeedbackTable),
 			},
 			"wait": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "`{ready_percent, timeout}`: repeat until this share of the clusters is ready (100), for this time at most (`\"15m\"`). Running out is an error " +
-					"that names what is not ready. It is for pipelines that have to wait; rollouts do not need it.",
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.", fleet.ObjectType, WaitTable),
 			},
 			"rolling_out": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,

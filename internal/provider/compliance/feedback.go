@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -51,11 +52,10 @@ const (
 
 // decodeFeedback reads the attribute feedback, strictly.
 func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedback) {
-	tfvalue.ReadStrictly("feedback", nil, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &f.clusters); asking != nil {
 			f.clusters = true
-			f.options.Deadline = asking.Timeout("deadline", 0)
-			f.options.Parallel = asking.Int("parallel", 0, 1, 4096)
+			f.options = connection.Asking(asking)
 			asking.Finish()
 		}
 		f.hub = o.Text("hub")
@@ -78,7 +78,7 @@ func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedb
 func decodeStatuses(o *fleet.Object) *statusFeedback {
 	f := &statusFeedback{
 		context:  o.Text("context"),
-		commits:  o.Int("commits", defaultStatusCommits, 1, maxStatusCommits),
+		commits:  o.Whole("commits"),
 		settings: delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")},
 	}
 	if given, _ := o.Value("context"); given == f.context {
@@ -95,7 +95,7 @@ func decodeReport(o *fleet.Object) observe.Said {
 		Cluster: o.Required("cluster"), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
 	}
-	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, report.Verdict) {
+	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, given.(string)) {
 		o.Report("verdict", "must be ready, progressing, failed or unknown: whether a cluster is behind follows from its commit")
 	}
 	if o.Known("ready") {
@@ -110,9 +110,6 @@ func decodeReport(o *fleet.Object) observe.Said {
 	o.Finish()
 	return report
 }
-
-// reportVerdicts are what a report can say.
-var reportVerdicts = []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Failed, verdict.Unknown}
 
 // contexts returns the contexts of commit statuses that are read.
 func (f *statusFeedback) contexts(environment string) observe.Contexts {
@@ -157,8 +154,8 @@ func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster
 
 // decodeWait reads the attribute wait, strictly; nil where it is not given.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
-	tfvalue.ReadStrictly("wait", nil, value, diagnostics, func(o *fleet.Object) {
-		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent", 100, 1, 100), Timeout: o.Timeout("timeout", 15*time.Minute)}
+	tfvalue.ReadStrictly("wait", WaitTable, value, diagnostics, func(o *fleet.Object) {
+		goal = &compliance.Goal{ReadyPercent: o.Whole("ready_percent"), Timeout: o.Timeout("timeout")}
 	})
 	return goal
 }

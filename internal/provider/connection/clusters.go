@@ -14,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -25,24 +26,56 @@ type Clusters struct {
 	Unknown bool                    // not even the names are known yet
 }
 
+// ClusterTable is that of a cluster of the provider.
+var ClusterTable = &fleet.Table{
+	Name: "cluster of the provider",
+	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with `kubeconfig` has only that and `context`. The provider's `clusters` " +
+		"has them by the names of clusters.",
+	Attributes: []fleet.Attribute{
+		{Name: "host", Meaning: "URL of the API server, such as `https://api.example.com:6443`."},
+		{Name: "cluster_ca_certificate", Meaning: "PEM text of the certificates that are trusted. Unset: those of the machine."},
+		{Name: "token", Meaning: "Bearer token."},
+		{Name: "client_certificate", Meaning: "PEM text of a certificate."},
+		{Name: "client_key", Meaning: "PEM text of its private key."},
+		{Name: "exec", Type: fleet.ObjectType, Of: execTable, Meaning: "A command that prints a credential, as in a kubeconfig."},
+		{Name: "proxy_url", Meaning: "URL of a proxy for http, https or socks5. Unset: from the environment (`HTTPS_PROXY`, `NO_PROXY`)."},
+		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Unset: that of `host`."},
+		{Name: "kubeconfig", Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning."},
+		{Name: "context", Meaning: "Which of its contexts. Unset: its current one."},
+	},
+}
+
+var execTable = &fleet.Table{
+	Name:    "exec of a cluster",
+	Meaning: "A command that is run when the cluster is asked. Clusters with equal commands share one run.",
+	Attributes: []fleet.Attribute{
+		{Name: "api_version", Meaning: "The version of the command's answers, such as `client.authentication.k8s.io/v1beta1`."},
+		{Name: "command", Meaning: "The command."},
+		{Name: "args", Type: fleet.TextsType, EmptyElements: true, Meaning: "Its arguments."},
+		{Name: "env", Type: fleet.TextMapType, NullElements: true, Meaning: "Environment variables for it, beside those of Terraform."},
+	},
+}
+
+// AskingAttributes are those of a table of how clusters are asked, which [Asking] reads.
+func AskingAttributes() []fleet.Attribute {
+	return []fleet.Attribute{
+		{Name: "deadline", Type: fleet.DurationType, Default: kube.DefaultDeadline.String(), Meaning: "How long one of them may take."},
+		{Name: "parallel", Type: fleet.WholeType, Default: kube.DefaultParallel, Least: 1, Most: 4096, Meaning: "How many are asked at once."},
+	}
+}
+
+// Asking reads how clusters are asked.
+func Asking(o *fleet.Object) kube.Options {
+	return kube.Options{Deadline: o.Timeout("deadline"), Parallel: o.Whole("parallel")}
+}
+
 // ClustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
 func ClustersAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
-		MarkdownDescription: "How to reach the clusters of the fleet, by their names: `{<name> = {…}}`. Only what asks clusters needs it, " +
-			"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply " +
-			"creates, is no error: the cluster cannot be asked yet. Keys of a cluster, with the meaning that they have in the " +
-			"provider hashicorp/kubernetes:\n\n" +
-			"* `host`: URL of the API server, such as `https://api.example.com:6443`.\n" +
-			"* `cluster_ca_certificate`: PEM text of the certificates that are trusted; default: those of the machine.\n" +
-			"* `token`: bearer token.\n" +
-			"* `client_certificate`, `client_key`: PEM text of a certificate and its private key.\n" +
-			"* `exec`: `{api_version, command, args, env}`: a command that prints a credential, as in a kubeconfig. It is run when the " +
-			"cluster is asked; clusters with equal commands share one run.\n" +
-			"* `proxy_url`: URL of a proxy for http, https or socks5; default: from the environment (`HTTPS_PROXY`, `NO_PROXY`).\n" +
-			"* `tls_server_name`: name that the server's certificate must have; default: that of `host`.\n" +
-			"* `kubeconfig`: the text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning.\n" +
-			"* `context`: which of its contexts; default: its current one.\n\n" +
+		MarkdownDescription: schemas.OfProvider(schemas.Setting("How to reach the clusters of the fleet, by their names. Only what asks clusters needs it, "+
+			"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
+			"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)) + "\n\n" +
 			"```terraform\n" +
 			"clusters = {\n" +
 			"  aks = { # azurerm_kubernetes_cluster\n" +
@@ -100,7 +133,7 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 		return
 	}
 	reader := &fleet.Reader{}
-	o := reader.Object(nil, given)
+	o := reader.ObjectBy(ClusterTable, nil, given)
 	if o == nil && reader.Unknown {
 		s.Waiting[name] = true
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -42,7 +43,7 @@ func definition() schema.Schema {
 	attributes["name"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."}
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
 	attributes["gitops_repo"] = schema.DynamicAttribute{
-		Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it.",
+		Required: true, MarkdownDescription: schemas.Location("The location, as the assignment has it."),
 	}
 	attributes["limit"] = schema.Int64Attribute{
 		Optional: true,

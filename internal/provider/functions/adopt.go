@@ -9,7 +9,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -45,9 +47,7 @@ var adoptDefinition = function.Definition{
 	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-		MarkdownDescription: "`{repository, hosts}`; may be left out. `repository` is `{url, branch}`, where the documents are from: the repository of objects whose own is not among the " +
-			"documents. `hosts` is the pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others " +
-			"in braces are labels of it.",
+		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, adopt.OptionsTable),
 	},
 	Return: function.DynamicReturn{},
 }

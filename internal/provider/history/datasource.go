@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
@@ -32,7 +33,7 @@ func definition() schema.Schema {
 		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
 			"repository, newest first.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo":       schema.DynamicAttribute{Required: true, MarkdownDescription: "Where to look: `{url, branch, path}`."},
+			"gitops_repo":       schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Location("Where to look.")},
 			"name":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only folders of this assignment. Unset: of every one at the path."},
 			"host":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only this host's folders: a cluster type, or `clusters/<cluster>`."},
 			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only this deployment target's folders, by its full name."},

@@ -52,8 +52,8 @@ func definition() schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: fmt.Sprintf("Where to look: `{url, branch, path}`. Owners are found at the path and up to %d folders below it; "+
-					"without a path, from the root.", gitops.InventoryLevels),
+				MarkdownDescription: schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+
+					"without a path, from the root.", gitops.InventoryLevels)),
 			},
 			"owner":        only("Only assignments of owners of this name."),
 			"host":         only("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),

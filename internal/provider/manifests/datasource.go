@@ -24,6 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -39,7 +40,7 @@ func definition() schema.Schema {
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
 	attributes["gitops_repo"] = schema.DynamicAttribute{
 		Optional:            true,
-		MarkdownDescription: "`{url, branch, path}`, for templates that read `.Repo`.",
+		MarkdownDescription: schemas.Location("The location, for templates that read `.Repo`."),
 	}
 	attributes["name"] = schema.StringAttribute{
 		Optional: true,

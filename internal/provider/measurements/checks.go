@@ -1,7 +1,6 @@
 package measurements
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -34,7 +33,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 	}
 	reader := &fleet.Reader{}
 	at := (*fleet.Path)(nil).Attribute("checks")
-	objects := reader.List(at, given)
+	objects := reader.ListBy(CheckTable, at, given)
 	if len(objects) > evidence.MaxChecks {
 		reader.Report(at, "has %d checks, and %d are the most", len(objects), evidence.MaxChecks)
 		objects = objects[:evidence.MaxChecks]
@@ -53,7 +52,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 
 func decodeCheck(o *fleet.Object) measure.Check {
 	ofs := evidence.OfNames()
-	of := evidence.Of(o.OneOf("of", "", ofs...))
+	of := evidence.Of(o.Choice("of"))
 	if !o.Has("of") {
 		o.Report("of", "is required: what the figures are of, %s", wording.Either(ofs, ""))
 	}
@@ -114,7 +113,7 @@ func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
 }
 
 func decodeWeb(o *fleet.Object, of evidence.Of) *measure.Web {
-	from := &measure.Web{Value: cmp.Or(o.Text("value"), measure.DefaultValue), Headers: headers(o), Timeout: timeout(o)}
+	from := &measure.Web{Value: o.TextOrDefault("value"), Headers: headers(o), Timeout: timeout(o)}
 	from.URL = address(o, func(text string) string {
 		if of == "" {
 			return ""
@@ -146,7 +145,7 @@ func headers(o *fleet.Object) map[string]string {
 }
 
 func timeout(o *fleet.Object) time.Duration {
-	given := o.Timeout("timeout", measure.DefaultTimeout)
+	given := o.Timeout("timeout")
 	if given > measure.MaxTimeout {
 		o.Report("timeout", "is longer than %s", measure.MaxTimeout)
 	}

@@ -39,27 +39,9 @@ func definition() schema.Schema {
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"checks": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: "The checks: a list of up to " + fmt.Sprint(evidence.MaxChecks) + " objects with these keys. All checks have to pass.\n\n" +
-					"* `name`: what the plan calls it, such as `errors`.\n" +
-					"* `of`: what each figure is of: a `\"cluster\"` with all that it has, a `\"host\"` with all that is on it, one `\"assignment\"` on all clusters " +
-					"of its host, or the `\"fleet\"`. For a `flotilla_rollout` it is a cluster or the fleet.\n" +
-					"* `prometheus`: `{url, query, labels, headers, timeout}`: one query for the whole fleet, evaluated at the time of the reading. `url` is what comes " +
-					"before `/api/v1`. Each series of the result says by its labels what it is of: `cluster`, `host` (`<cluster type>` or `clusters/<cluster>`), or " +
-					"`assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. `labels` are other names for these, as in " +
-					"`{cluster = \"k8s_cluster\"}`. Series of what the fleet does not have are passed over and counted. A figure without a series is `unknown`, and waited for. A cluster without failures has no series of " +
-					"them, so write `(failed or 0 * all) / all`, as in the example, and not `failed / all`.\n" +
-					"* `web`: `{url, value, headers, timeout}`: a GET request for each, with `{cluster}`, `{host}`, `{assignment}` or `{deployment_target}` in the `url` for its name; of " +
-					"the fleet there is one request. `value` is the figure, a number or a bool (1 or 0), in [CEL](https://cel.dev) over `status` and `body`, which is a value " +
-					"where the answer is JSON, else a text. Default: `" + measure.DefaultValue + "`. Redirects are not followed.\n" +
-					"* `samples`: how many events a figure is of: a second query with the same labels, or a second expression over the same answer. With it, " +
-					"`rest` is weighted by samples.\n" +
-					"* `pass`, `fail`: CEL over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is ready, one that fails has failed, and one that does neither is " +
-					"progressing: a rollout waits for it, until its `progress_deadline`. `fail` wins, and may be left out. A whole number is written as a double: `value == 1.0`.\n" +
-					"* `unit`: what is written after figures, such as `\"%\"`.\n\n" +
+				MarkdownDescription: schemas.Setting(fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks), fleet.ObjectsType, CheckTable) + "\n\n" +
 					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
-					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.\n\n" +
-					"`timeout` is how long one request may take (`\"10s\"`, at most `\"2m\"`). `headers` are in the state, so they are for what is not secret, such as " +
-					"`X-Scope-OrgID`. Credentials belong to the provider's `measurements`, which is in no state.",
+					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.",
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),

@@ -4,7 +4,6 @@ package overview
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -43,7 +42,7 @@ func definition() schema.Schema {
 					"records: what is deployed where, since which commit, and what clusters report of it, by owner. It does not know what is wanted.",
 			},
 			"fleet":       overviewFleetAttribute(),
-			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`."},
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Location("The location, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`.")},
 			"evidence": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
@@ -56,8 +55,8 @@ func definition() schema.Schema {
 			},
 			"promotions": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes " +
-					"`{candidate, promoted, waiting_for, opened_at, promoted_at}`. Their values are shown, whatever `show_values` says.",
+				MarkdownDescription: schemas.Setting("Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes. Their values are "+
+					"shown, whatever `show_values` says.", fleet.ObjectMapType, PromotionTable),
 			},
 			"comparisons": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -70,15 +69,12 @@ func definition() schema.Schema {
 					"value comes from, and neither the page nor the state holds a value.",
 			},
 			"health": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "`{good, poor}`: bounds of the health score. A score that reaches `good` (75) is `good`, one below `poor` (40) is `poor`, and one that is " +
-					"between is `fair`.",
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("Bounds of the health score.", fleet.ObjectType, HealthTable),
 			},
 			"links": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "`{assignments, clusters}`: links of the page to an agent's UI, to logs or to the Git host, by their titles. Each is an https URL with " +
-					"placeholders: of an assignment `{" + strings.Join(report.OfAssignment, "}`, `{") + "}`; of a cluster `{" + strings.Join(report.OfCluster, "}`, `{") +
-					"}`. Values are escaped. A link of which a placeholder has no value, as `{cluster}` of an assignment to a cluster type, is left out.",
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("Links of the page to an agent's UI, to logs or to the Git host, by their titles.", fleet.ObjectType, LinksTable),
 			},
 			"region_label": schema.StringAttribute{
 				Optional:            true,

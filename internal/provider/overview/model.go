@@ -18,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
@@ -151,8 +150,8 @@ func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 // decodeBounds reads the bounds of the health score.
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
-	tfvalue.ReadStrictly("health", nil, value, diagnostics, func(o *fleet.Object) {
-		bounds.Good, bounds.Poor = o.Int("good", bounds.Good, 0, 100), o.Int("poor", bounds.Poor, 0, 100)
+	tfvalue.ReadStrictly("health", HealthTable, value, diagnostics, func(o *fleet.Object) {
+		bounds.Good, bounds.Poor = o.Whole("good"), o.Whole("poor")
 		good, _ := o.Value("good")
 		poor, _ := o.Value("poor")
 		if tfvalue.IsItselfKnown(good) && tfvalue.IsItselfKnown(poor) && bounds.Poor > bounds.Good {
@@ -164,7 +163,7 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 
 // decodeLinks reads patterns of addresses.
 func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
-	tfvalue.ReadStrictly("links", nil, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("links", LinksTable, value, diagnostics, func(o *fleet.Object) {
 		patterns := func(name string, placeholders []string) map[string]string {
 			given := o.TextMap(name)
 			if len(given) > report.MaxLinks {
@@ -194,7 +193,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	reader := &fleet.Reader{}
 	var promotions []report.Promotion
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		object := reader.Object((*fleet.Path)(nil).Key(name), entries[name])
+		object := reader.ObjectBy(PromotionTable, (*fleet.Path)(nil).Key(name), entries[name])
 		if object == nil {
 			continue
 		}
@@ -204,9 +203,6 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 		}
 		if at := object.Time("promoted_at").UTC(); p.WaitsFor == "" {
 			p.Since = at
-		}
-		for name := range promotion.Schema.Attributes { // the others of a resource
-			_, _ = object.Value(name)
 		}
 		object.Finish()
 		promotions = append(promotions, p)

@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -55,7 +56,7 @@ func Definition() schema.Schema {
 			},
 			"gitops_repo": schema.DynamicAttribute{
 				Required:            true,
-				MarkdownDescription: "The branch: `{url, branch}`, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.",
+				MarkdownDescription: schemas.Location("The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there."),
 			},
 			"reconciler": schema.StringAttribute{
 				Optional:            true,

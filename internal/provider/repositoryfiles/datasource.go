@@ -4,7 +4,6 @@ package repositoryfiles
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -27,6 +26,16 @@ import (
 // New returns the data source.
 func New() datasource.DataSource {
 	return frame.DataSource[model]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
+}
+
+// LimitsTable is that of the attribute limits.
+var LimitsTable = &fleet.Table{
+	Name:    "limits",
+	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
+	Attributes: []fleet.Attribute{
+		{Name: "files", Type: fleet.WholeType, Default: source.DefaultLimits.Files, Least: 1, Most: source.MaxLimits.Files, Meaning: "How many files may match."},
+		{Name: "bytes", Type: fleet.WholeType, Default: source.DefaultLimits.Bytes, Least: 1, Most: source.MaxLimits.Bytes, Meaning: "How many bytes they may have in all."},
+	},
 }
 
 func definition() schema.Schema {
@@ -57,10 +66,8 @@ func definition() schema.Schema {
 				"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
 			"exclude": patterns("Patterns of files, and of folders with all that is in them, to leave out."),
 			"limits": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: fmt.Sprintf("`{files, bytes}`: how many files may match, and how many bytes they may have in all, since the state keeps "+
-					"them. More is an error. Default: %d files and %d MiB; at most %d and %d MiB.",
-					source.DefaultLimits.Files, source.DefaultLimits.Bytes>>20, source.MaxLimits.Files, source.MaxLimits.Bytes>>20),
+				Optional:            true,
+				MarkdownDescription: schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.", fleet.ObjectType, LimitsTable),
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
@@ -106,9 +113,9 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 			*list.texts = append(*list.texts, text)
 		}
 	}
-	tfvalue.ReadStrictly("limits", nil, m.Limits, diagnostics, func(o *fleet.Object) {
-		query.Limits.Files = o.Int("files", query.Limits.Files, 1, source.MaxLimits.Files)
-		query.Limits.Bytes = o.Int("bytes", query.Limits.Bytes, 1, source.MaxLimits.Bytes)
+	tfvalue.ReadStrictly("limits", LimitsTable, m.Limits, diagnostics, func(o *fleet.Object) {
+		query.Limits.Files = o.Whole("files")
+		query.Limits.Bytes = o.Whole("bytes")
 	})
 	for _, wrong := range query.Check() {
 		if !unknown[wrong.Attribute] {

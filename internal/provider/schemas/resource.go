@@ -24,7 +24,7 @@ func Described(attribute *fleet.Attribute, guide string) string {
 	if table := attribute.Of; table != nil {
 		what += " " + map[fleet.Type]string{
 			fleet.ObjectType: "Object", fleet.ObjectsType: "List of objects", fleet.ObjectMapType: "Map of objects", fleet.TextOrObjectType: "Text or object",
-			fleet.BoolOrObjectType: "Bool or object",
+			fleet.BoolOrObjectType: "Bool or object", fleet.CollectionType: "List or map of objects",
 		}[attribute.Type] + " with the keys `" + strings.Join(table.Keys(), "`, `") + "`: see the [reference](../guides/" + guide + ".md#" + table.Anchor() + ")."
 	}
 	return what
@@ -33,6 +33,16 @@ func Described(attribute *fleet.Attribute, guide string) string {
 // Setting is the description of an attribute whose objects are read by a table of the guide "Reference: settings".
 func Setting(meaning string, typ fleet.Type, table *fleet.Table) string {
 	return Described(&fleet.Attribute{Meaning: meaning, Type: typ, Of: table}, "reference-settings")
+}
+
+// Location is the description of an attribute that is a location of a GitOps repository.
+func Location(meaning string) string {
+	return Described(&fleet.Attribute{Meaning: meaning, Type: fleet.ObjectType, Of: fleet.LocationTable()}, "reference-fleet")
+}
+
+// OfProvider is a description for the provider itself, whose page is beside the folder of guides.
+func OfProvider(description string) string {
+	return strings.ReplaceAll(description, "](../guides/", "](guides/")
 }
 
 // NamesAttribute is a set of names.

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -37,29 +38,49 @@ var Default = Timeouts{
 	Create: 20 * time.Minute, Read: 5 * time.Minute, Update: 20 * time.Minute, Delete: 20 * time.Minute,
 }
 
+// The tables of the attribute timeouts: of what is written, and of what is only read.
+var (
+	Table = &fleet.Table{
+		Name:       "timeouts",
+		Meaning:    "The attribute `timeouts` of resources: how long operations may take, connecting included.",
+		Attributes: []fleet.Attribute{row(Create, "How long creating may take."), row(Read, readMeaning), row(Update, "How long an update may take."), row(Delete, "How long a destroy may take.")},
+	}
+	ReadTable = &fleet.Table{
+		Name:       "timeouts of a data source",
+		Meaning:    "The attribute `timeouts` of data sources.",
+		Attributes: []fleet.Attribute{row(Read, "How long reading may take, connecting included.")},
+	}
+)
+
+const readMeaning = "How long reading may take, which also bounds how long a plan reads the repository or cluster. For `flotilla_agent` it is a minute at most."
+
+func row(operation, meaning string) fleet.Attribute {
+	return fleet.Attribute{Name: operation, Type: fleet.DurationType, Default: short(Default[operation]), Meaning: meaning}
+}
+
 // Decode reads the attribute timeouts, strictly.
 func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
-	return decodeTimeoutsOf([]string{Create, Read, Update, Delete}, value, diagnostics)
+	return decodeTimeoutsOf(Table, value, diagnostics)
 }
 
 // DecodeRead is decodeTimeouts for a data source.
 func DecodeRead(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
-	return decodeTimeoutsOf([]string{Read}, value, diagnostics)
+	return decodeTimeoutsOf(ReadTable, value, diagnostics)
 }
 
 // ReadAttribute is the attribute timeouts of a data source that asks a repository.
 func ReadAttribute() datasource.Attribute {
 	return datasource.DynamicAttribute{
 		Optional:            true,
-		MarkdownDescription: "How long reading may take, connecting included: `{read}`, a duration such as `\"90s\"`. Default: `5m`.",
+		MarkdownDescription: schemas.Setting("How long reading may take, connecting included.", fleet.ObjectType, ReadTable),
 	}
 }
 
-func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
+func decodeTimeoutsOf(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
-	tfvalue.ReadStrictly("timeouts", nil, value, diagnostics, func(o *fleet.Object) {
-		for _, operation := range operations {
-			t[operation] = o.Timeout(operation, t[operation])
+	tfvalue.ReadStrictly("timeouts", table, value, diagnostics, func(o *fleet.Object) {
+		for _, operation := range table.Keys() {
+			t[operation] = o.Timeout(operation)
 		}
 	})
 	return t

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// SecretTable is that of the attribute credentials.
+var SecretTable = &fleet.Table{
+	Name:    "Secret of an agent",
+	Meaning: "The attribute `credentials` of `flotilla_agent`: a Secret in place of `credentials_wo`.",
+	Attributes: []fleet.Attribute{
+		{Name: "secret", Meaning: "Name of an existing Secret in the agent's namespace, in the form that the agent reads."},
+	},
+}
+
+// secretParts are the attributes of credentials_wo that are joined with other attributes of the resource.
+var secretParts = []fleet.Attribute{
+	{Name: "feedback", Type: fleet.ObjectType, Of: agent.FeedbackTable, Meaning: "The `token` or `github_app` of `feedback`."},
+	{Name: "registration", Type: fleet.ObjectType, Of: agent.RegistrationTable, Meaning: "The `token`, or `client_certificate` and `client_key`, of `registration`."},
+}
+
+// SecretsTable is that of the attribute credentials_wo.
+var SecretsTable = &fleet.Table{
+	Name:       "secrets of an agent",
+	Meaning:    "The attribute `credentials_wo` of `flotilla_agent`: credentials with which the agent reads the repository, and others. It is write-only: in no state and no plan.",
+	Attributes: slices.Concat(agent.CredentialsTable.Attributes, secretParts),
+}

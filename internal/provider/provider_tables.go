@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// The tables of the provider's own attributes. That of clusters is in package connection.
+
+var gitTable = &fleet.Table{
+	Name: "git",
+	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the environment, or from ephemeral values, are in no plan and " +
+		"no state.",
+	Attributes: []fleet.Attribute{
+		{Name: "token", Meaning: "Access token; it wins over a password. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set here."},
+		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one. Unset: `FLOTILLA_GIT_USERNAME`."},
+		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
+		appAttribute("A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID` and `FLOTILLA_GITHUB_APP_PRIVATE_KEY`, unless there is " +
+			"a token or a password."),
+		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
+		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
+		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Unset: those of the user and the machine. A host key is always checked."},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: credentialsTable, Meaning: "Credentials for repositories whose URL begins with a certain one. The attributes above are not used for them."},
+		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
+		{Name: "signing_key", Meaning: "Private key that signs commits: OpenPGP, armored, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
+		{Name: "signing_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SIGNING_PASSPHRASE`."},
+		{Name: "allowed_signers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
+			"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply repairs, and no folder is removed because such a record lists " +
+			"it. It needs a `signing_key`, of which it has the public key."},
+		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
+		{Name: "author_email", Meaning: "Their address."},
+	},
+}
+
+func appAttribute(meaning string) fleet.Attribute {
+	return fleet.Attribute{Name: "github_app", Type: fleet.ObjectType, Of: appTable, Meaning: meaning}
+}
+
+var credentialsTable = &fleet.Table{
+	Name:    "credentials by URL",
+	Meaning: "Credentials for repositories whose URL begins with `url`. The longest `url` wins.",
+	Attributes: []fleet.Attribute{
+		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories, such as `https://git.example.com/platform`."},
+		{Name: "token", Meaning: "Access token; it wins over a password."},
+		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one."},
+		{Name: "password", Meaning: "Password."},
+		appAttribute("A GitHub App in place of a token."),
+		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh."},
+		{Name: "ssh_passphrase", Meaning: "Its passphrase."},
+		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Unset: those of the user and the machine."},
+	},
+}
+
+var appTable = &fleet.Table{
+	Name:    "GitHub App",
+	Meaning: "A GitHub App. The provider gets tokens of an hour with its private key, and renews them.",
+	Attributes: []fleet.Attribute{
+		{Name: "id", Required: true, Meaning: "Id of the App."},
+		{Name: "installation_id", Required: true, Meaning: "Id of the App's installation on the account that has the repositories."},
+		{Name: "private_key", Required: true, Meaning: "PEM text of its private key."},
+		{Name: "url", Meaning: "The API of a GitHub Enterprise Server, needed only where it is not `https://<server>/api/v3`."},
+	},
+}
+
+var measurementsTable = &fleet.Table{
+	Name:    "measurements",
+	Meaning: "The attribute `measurements` of the provider: credentials for the servers that `flotilla_measurements` asks.",
+	Attributes: []fleet.Attribute{
+		{Name: "token", Meaning: "Bearer token for every `prometheus` of a check, by https or on this machine; it wins over a password. A `web` of a check never gets it. Unset: " +
+			"`FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here."},
+		{Name: "username", Meaning: "User name, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_USERNAME`."},
+		{Name: "password", Meaning: "Password, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_PASSWORD`."},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: serverTable, Meaning: "Credentials for servers whose URL begins with a certain one. The attributes above are not used for them."},
+		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
+	},
+}
+
+var serverTable = &fleet.Table{
+	Name:    "credentials of a server",
+	Meaning: "Credentials for servers whose URL begins with `url`. The longest `url` wins.",
+	Attributes: []fleet.Attribute{
+		{Name: "url", Required: true, Meaning: "The beginning of URLs, such as `https://mimir.example.com`."},
+		{Name: "token", Meaning: "Bearer token; it wins over a password."},
+		{Name: "username", Meaning: "User name, for basic authentication."},
+		{Name: "password", Meaning: "Password, for basic authentication."},
+		{Name: "headers", Type: fleet.TextMapType, NullElements: true, Meaning: "Secret headers."},
+	},
+}
