@@ -108,7 +108,7 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 		return read
 	}
 	var root *fleet.Path
-	o := reader.ObjectBy(OptionsTable, root.Attribute("options"), given)
+	o := reader.Object(OptionsTable, root.Attribute("options"), given)
 	if o == nil {
 		return read
 	}

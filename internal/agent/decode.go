@@ -16,7 +16,7 @@ const maxDuration = 24 * time.Hour
 // are known are checked. [Render] checks their values.
 func Decode(value any) (settings Settings, known bool, problems []Problem) {
 	reader := &fleet.Reader{}
-	if object := reader.ObjectBy(SettingsTable, nil, value); object != nil {
+	if object := reader.Object(SettingsTable, nil, value); object != nil {
 		settings = decodeSettings(reader, object)
 		object.Finish()
 	}
@@ -29,7 +29,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
-		Reconciler:  o.Choice("reconciler"),
+		Reconciler:  o.OneOf("reconciler"),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),

@@ -27,13 +27,13 @@ const maxWeight = 1000
 func (o *Object) placement(attribute string) *Placement {
 	var placement *Placement
 	if p := o.Object(attribute); p != nil {
-		placement = &Placement{NumberOfHosts: p.Whole("number_of_hosts")}
+		placement = &Placement{NumberOfHosts: p.Int("number_of_hosts")}
 		p.require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		for _, preference := range p.List("prefer") {
 			selector := preference.Selector("selector")
 			preference.require("selector", "is required")
 			placement.Prefer = append(placement.Prefer, Preference{
-				Selector: selector, Weight: preference.Whole("weight"),
+				Selector: selector, Weight: preference.Int("weight"),
 			})
 			preference.Finish()
 		}
@@ -42,7 +42,7 @@ func (o *Object) placement(attribute string) *Placement {
 			if problem := CheckLabelKey(key); problem != "" && isSet(key) {
 				spread.Report("key", "%s", problem)
 			}
-			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.Whole("max_skew")})
+			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.Int("max_skew")})
 			spread.Finish()
 		}
 		p.Finish()

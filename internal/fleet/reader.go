@@ -35,19 +35,10 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	r.Findings = append(r.Findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// Object begins to read an object. It returns nil for a value that is not known, or no object, which is a finding.
-func (r *Reader) Object(path *Path, value any) *Object {
-	o, isUnknown := r.object(path, value)
+// Object begins to read an object by its table. It returns nil for a value that is not known, or no object, which is a finding.
+func (r *Reader) Object(table *Table, path *Path, value any) *Object {
+	o, isUnknown := r.objectBy(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
-	return o
-}
-
-// ObjectBy is Object for one that has a table.
-func (r *Reader) ObjectBy(table *Table, path *Path, value any) *Object {
-	o := r.Object(path, value)
-	if o != nil {
-		o.table = table
-	}
 	return o
 }
 
@@ -71,11 +62,8 @@ func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
 	return nil, false
 }
 
-// List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
-func (r *Reader) List(path *Path, value any) []*Object { return r.ListBy(nil, path, value) }
-
-// ListBy is List for objects that have a table.
-func (r *Reader) ListBy(table *Table, path *Path, value any) []*Object {
+// List reads a list of objects by their table. An object is named in findings, not numbered, where its name is unique.
+func (r *Reader) List(table *Table, path *Path, value any) []*Object {
 	root := &Object{reader: r}
 	return root.children(table, path, root.listOf(path, value, "a list of objects"))
 }
@@ -278,15 +266,16 @@ func (o *Object) checked(name string, check func(string) string) string {
 	return text
 }
 
-// OneOf reads a text that must be one of some. It returns the default for one that is absent, unknown or wrong.
-func (o *Object) OneOf(name, byDefault string, allowed ...string) string {
-	if text := o.oneOfThese(name, byDefault, allowed...); slices.Contains(allowed, text) {
+// OneOf reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or wrong.
+func (o *Object) OneOf(name string) string {
+	attribute := o.table.find(name)
+	if text := o.oneOf(name); slices.Contains(attribute.Allowed, text) {
 		return text
 	}
-	return byDefault
+	return attribute.text()
 }
 
-// oneOf is OneOf with the texts and the default of the table, and with [unknownText] for an unknown attribute.
+// oneOf is OneOf with [unknownText] for an unknown attribute.
 func (o *Object) oneOf(name string) string {
 	attribute := o.table.find(name)
 	return o.oneOfThese(name, attribute.text(), attribute.Allowed...)
@@ -306,13 +295,6 @@ func (o *Object) oneOfThese(name, byDefault string, allowed ...string) string {
 		o.Report(name, "must be one of %s, not %q%s", strings.Join(allowed, ", "), text, DidYouMean(text, allowed))
 	}
 	return text
-}
-
-// Choice reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or
-// wrong.
-func (o *Object) Choice(name string) string {
-	attribute := o.table.find(name)
-	return o.OneOf(name, attribute.text(), attribute.Allowed...)
 }
 
 // Bool returns the default of the table for an absent attribute, and false for one that is unknown or wrong, or has no default.
@@ -345,27 +327,23 @@ func (o *Object) BoolOrObject(name string, is *bool) *Object {
 	return nil
 }
 
-// Whole is Int with the bounds and the default of the table; 0 where it has no default.
-func (o *Object) Whole(name string) int {
+// Int reads a whole number within the bounds of the table. It returns the table's default, else 0, for one that is absent, unknown
+// or wrong.
+func (o *Object) Int(name string) int {
 	attribute := o.table.find(name)
-	byDefault, _ := attribute.Default.(int)
-	return o.Int(name, byDefault, attribute.Least, attribute.Most)
-}
-
-// Int reads a whole number of a range. It returns the default for one that is absent, unknown or wrong.
-func (o *Object) Int(name string, byDefault, least, most int) int {
 	switch value := o.value(name, WholeType).(type) {
 	case nil:
 	case json.Number:
 		canonical, err := CanonicalNumber(value)
 		whole, notWhole := strconv.Atoi(string(canonical))
-		if err == nil && notWhole == nil && whole >= least && whole <= most {
+		if err == nil && notWhole == nil && whole >= attribute.Least && whole <= attribute.Most {
 			return whole
 		}
-		o.Report(name, "must be a whole number from %d to %d, not %s", least, most, value)
+		o.Report(name, "must be a whole number from %d to %d, not %s", attribute.Least, attribute.Most, value)
 	default:
 		o.Report(name, "must be a whole number, not %s", kindOf(value))
 	}
+	byDefault, _ := attribute.Default.(int)
 	return byDefault
 }
 

@@ -9,16 +9,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
+var eachTable = &fleet.Table{Name: "test", Attributes: []fleet.Attribute{
+	{Name: "text"}, {Name: "bool", Type: fleet.BoolType, Default: true}, {Name: "int", Type: fleet.WholeType, Default: 7, Least: 1, Most: 10},
+	{Name: "duration", Type: fleet.DurationType}, {Name: "timeout", Type: fleet.DurationType, Default: "5m"}, {Name: "time", Type: fleet.TimeType},
+	{Name: "texts", Type: fleet.TextsType}, {Name: "one_of", Default: "a", Allowed: []string{"a", "b"}},
+	{Name: "list", Type: fleet.ObjectsType, Of: &fleet.Table{Name: "element"}}, {Name: "selector", Type: fleet.ObjectType, Of: fleet.SelectorTable()},
+}}
+
 // read reads an object with an attribute of each kind.
 func readEach(value any) (*fleet.Reader, map[string]any) {
 	r := &fleet.Reader{}
-	o := r.Object(nil, value)
+	o := r.Object(eachTable, nil, value)
 	if o == nil {
 		return r, nil
 	}
 	got := map[string]any{
-		"text": o.Text("text"), "bool": o.Bool("bool"), "int": o.Int("int", 7, 1, 10), "duration": o.Duration("duration", time.Hour),
-		"time": o.Time("time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of", "a", "a", "b"), "list": len(o.List("list")),
+		"text": o.Text("text"), "bool": o.Bool("bool"), "int": o.Int("int"), "duration": o.Duration("duration", time.Hour), "timeout": o.Timeout("timeout"),
+		"time": o.Time("time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of"), "list": len(o.List("list")),
 		"selector": o.Selector("selector") != nil,
 	}
 	o.Finish()
@@ -37,7 +44,7 @@ func TestReaderReadsEachKind(t *testing.T) {
 	if got["text"] != "x" || got["bool"] != true || got["int"] != 3 || got["duration"] != time.Minute || got["one_of"] != "b" || got["list"] != 1 || got["selector"] != true {
 		t.Error(got)
 	}
-	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" {
+	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" || got["bool"] != true || got["timeout"] != 5*time.Minute {
 		t.Error(r.Findings, got)
 	}
 }
@@ -65,14 +72,14 @@ func TestReaderFindsAllThatIsWrong(t *testing.T) {
 
 func TestWhatIsNotKnownYetIsNoFinding(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"text", "bool", "int", "duration", "time", "texts", "one_of", "list", "selector"} {
+	for _, name := range []string{"text", "bool", "int", "duration", "time", "texts", "one_of", "list", "selector", "timeout"} {
 		r, _ := readEach(map[string]any{name: fleet.Unknown{}})
 		if len(r.Findings) > 0 || !r.Unknown {
 			t.Errorf("%s: %v, %q", name, r.Unknown, r.Findings)
 		}
 	}
 	r := &fleet.Reader{}
-	if o := r.Object(nil, fleet.Unknown{}); o != nil || !r.Unknown {
+	if o := r.Object(eachTable, nil, fleet.Unknown{}); o != nil || !r.Unknown {
 		t.Error("an unknown object is read")
 	}
 }

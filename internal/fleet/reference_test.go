@@ -116,7 +116,7 @@ func TestAReaderCannotAskForAnAttributeThatNoTableHas(t *testing.T) {
 		}
 	}()
 	reader := &fleet.Reader{}
-	reader.ObjectBy(fleet.CollectionTable("clusters"), nil, map[string]any{"name": "a"}).Text("title")
+	reader.Object(fleet.CollectionTable("clusters"), nil, map[string]any{"name": "a"}).Text("title")
 }
 
 func TestTheSchemaAcceptsWhatAFleetIs(t *testing.T) {

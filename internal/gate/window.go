@@ -57,7 +57,7 @@ var WindowTable = &fleet.Table{
 // DecodeWindows reads a list of windows by [WindowTable].
 func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 	var windows Windows
-	for _, object := range r.ListBy(WindowTable, path, value) {
+	for _, object := range r.List(WindowTable, path, value) {
 		windows = append(windows, decodeWindow(object))
 	}
 	return windows
@@ -68,7 +68,7 @@ func decodeWindow(o *fleet.Object) Window {
 	if !o.Has("kind") {
 		o.Report("kind", "is required: allow or deny")
 	}
-	w.Deny = o.Choice("kind") == deny
+	w.Deny = o.OneOf("kind") == deny
 	w.Schedule, w.TimeZone = o.Required("schedule"), o.Text("time_zone")
 	if text := o.Required("duration"); text != "" {
 		var problem string

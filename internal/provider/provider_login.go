@@ -22,11 +22,11 @@ type loginReader struct {
 func readLogin(table *fleet.Table, value types.Dynamic) loginReader {
 	reader := &fleet.Reader{}
 	if given := tfvalue.Plain(value); given != nil {
-		if object := reader.ObjectBy(table, nil, given); object != nil {
+		if object := reader.Object(table, nil, given); object != nil {
 			return loginReader{object, reader}
 		}
 	}
-	return loginReader{reader.ObjectBy(table, nil, map[string]any{}), reader}
+	return loginReader{reader.Object(table, nil, map[string]any{}), reader}
 }
 
 // textOr is the text of a key, or of an environment variable where the key is not set.

@@ -33,8 +33,8 @@ var withoutTable = map[string]string{
 
 // dynamicAttribute is an attribute that a configuration can set, and whose type Terraform does not check.
 type dynamicAttribute struct {
-	name      string // "flotilla_assignment.rollout", "provider.git"
-	attribute *tfprotov6.SchemaAttribute
+	name        string // "flotilla_assignment.rollout", "provider.git"
+	description string
 	// validate has the provider check a configuration in which all but this attribute is not known.
 	validate func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error)
 }
@@ -58,7 +58,7 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			if attribute.Type == nil || !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
 				continue
 			}
-			found = append(found, dynamicAttribute{of + "." + attribute.Name, attribute, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+			found = append(found, dynamicAttribute{of + "." + attribute.Name, attribute.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
 				config, err := tfprotov6.NewDynamicValue(schema.ValueType(), configurationWith(schema, attribute.Name, value))
 				if err != nil {
 					return nil, err
@@ -94,10 +94,47 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			return resp.Diagnostics, nil
 		})
 	}
+	for _, name := range slices.Sorted(maps.Keys(schemas.Functions)) {
+		function := schemas.Functions[name]
+		parameters := function.Parameters
+		if function.VariadicParameter != nil {
+			parameters = append(slices.Clone(parameters), function.VariadicParameter)
+		}
+		for i, parameter := range parameters {
+			if !settingsLink.MatchString(parameter.Description) {
+				continue
+			}
+			found = append(found, dynamicAttribute{name + "." + parameter.Name, parameter.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+				return called(t, server, name, parameters, i, value)
+			}})
+		}
+	}
 	return found
 }
 
-// configurationWith sets one attribute; of the provider all others are null, else they are not known.
+// called is what a function says of one argument while all others are not known.
+func called(t *testing.T, server tfprotov6.ProviderServer, name string, parameters []*tfprotov6.FunctionParameter, index int, value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+	t.Helper()
+	var arguments []*tfprotov6.DynamicValue
+	for i, parameter := range parameters {
+		argument := tftypes.NewValue(parameter.Type, tftypes.UnknownValue)
+		if i == index {
+			argument = value
+		}
+		given, err := tfprotov6.NewDynamicValue(parameter.Type, argument)
+		if err != nil {
+			return nil, err
+		}
+		arguments = append(arguments, &given)
+	}
+	resp, err := server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: name, Arguments: arguments})
+	if err != nil || resp.Error == nil {
+		return nil, err
+	}
+	return []*tfprotov6.Diagnostic{{Detail: resp.Error.Text}}, nil
+}
+
+// configurationWith sets one attribute. All others are not known.
 func configurationWith(schema *tfprotov6.Schema, name string, value tftypes.Value) tftypes.Value {
 	attributes := map[string]tftypes.Value{}
 	for _, attribute := range schema.Block.Attributes {
@@ -181,7 +218,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 	t.Parallel()
 	tables, used := settingsTables(), map[string]bool{}
 	for _, of := range dynamicAttributes(t) {
-		link := settingsLink.FindStringSubmatch(of.attribute.Description)
+		link := settingsLink.FindStringSubmatch(of.description)
 		if link == nil {
 			if withoutTable[of.name] == "" && withoutTable[of.name[strings.Index(of.name, "."):]] == "" {
 				t.Errorf("%s has no table: its description leads to no reference", of.name)
@@ -199,7 +236,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 			t.Parallel()
 			objects := 0
 			value := filled(table, &objects)
-			switch description := of.attribute.Description; {
+			switch description := of.description; {
 			case strings.Contains(description, "List of objects with the keys"), strings.Contains(description, "List or map of objects with the keys"):
 				value = tupleOf([]tftypes.Value{value})
 			case strings.Contains(description, "Map of objects with the keys"):
@@ -227,7 +264,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 			t.Errorf("no description leads to the table of a %s", table.Name)
 		}
 	}
-	if len(used) < 4 {
+	if len(used) < 25 {
 		t.Errorf("only %d tables are used", len(used))
 	}
 }

@@ -94,7 +94,7 @@ const failedFor = 5 * time.Minute
 // Decode reads the attribute rollout. known is false while some of it is not known yet.
 func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
-	o := r.ObjectBy(SettingsTable, nil, value)
+	o := r.Object(SettingsTable, nil, value)
 	if o == nil {
 		return nil, false, r.Findings
 	}
@@ -106,8 +106,8 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 		s.Stages = append(s.Stages, decodeStage(r, object))
 	}
 	s.checkStages(o)
-	s.RollBack = o.Choice("on_failure") == rollBack
-	s.SkipUnknown = o.Choice("unknown") == skip
+	s.RollBack = o.OneOf("on_failure") == rollBack
+	s.SkipUnknown = o.OneOf("unknown") == skip
 	s.ProgressDeadline = o.Duration("progress_deadline", gate.MaxDuration)
 	if s.FailedFor = o.Duration("failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
 		s.FailedFor = failedFor
@@ -129,9 +129,9 @@ func decodeStage(r *fleet.Reader, o *fleet.Object) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
-		Hosts: o.Texts("hosts"), Percent: o.Whole("percent"),
-		MaxConcurrent: o.Whole("max_concurrent"),
-		ReadyPercent:  o.Whole("ready_percent"), MaxFailed: o.Whole("max_failed"),
+		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
+		MaxConcurrent: o.Int("max_concurrent"),
+		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
 		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
 	}
 	s.types, s.clusters = compile(o, "cluster_type_selector", s.ClusterTypeSelector), compile(o, "cluster_selector", s.ClusterSelector)
@@ -176,7 +176,7 @@ func (s *Settings) checkStages(o *fleet.Object) {
 // DecodeHolds reads the attribute holds. known is false while some of it is not known yet.
 func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
-	for _, o := range r.ListBy(HoldTable, nil, value) {
+	for _, o := range r.List(HoldTable, nil, value) {
 		hold := Hold{
 			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
 		}

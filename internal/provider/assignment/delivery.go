@@ -52,12 +52,12 @@ var SourceTable = &fleet.Table{
 func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how delivery.Settings) {
 	tfvalue.ReadStrictly("delivery", DeliveryTable, value, diagnostics, func(o *fleet.Object) {
 		how = delivery.Settings{
-			PullRequest: o.Choice("mode") == pullRequest,
-			Forge:       forge.Forge(o.Choice("forge")),
+			PullRequest: o.OneOf("mode") == pullRequest,
+			Forge:       forge.Forge(o.OneOf("forge")),
 			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: o.Text("title"),
 			Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
 		}
-		if merge := o.Choice("merge"); merge != noMerge {
+		if merge := o.OneOf("merge"); merge != noMerge {
 			how.Merge = forge.MergeMode(merge)
 		}
 		if how.Head != "" {

@@ -42,6 +42,6 @@ func limit(o *fleet.Object, name string) *int64 {
 	if !o.Known(name) {
 		return nil
 	}
-	number := int64(o.Whole(name))
+	number := int64(o.Int(name))
 	return &number
 }

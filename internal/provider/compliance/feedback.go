@@ -78,7 +78,7 @@ func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedb
 func decodeStatuses(o *fleet.Object) *statusFeedback {
 	f := &statusFeedback{
 		context:  o.Text("context"),
-		commits:  o.Whole("commits"),
+		commits:  o.Int("commits"),
 		settings: delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")},
 	}
 	if given, _ := o.Value("context"); given == f.context {
@@ -155,7 +155,7 @@ func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster
 // decodeWait reads the attribute wait, strictly; nil where it is not given.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
 	tfvalue.ReadStrictly("wait", WaitTable, value, diagnostics, func(o *fleet.Object) {
-		goal = &compliance.Goal{ReadyPercent: o.Whole("ready_percent"), Timeout: o.Timeout("timeout")}
+		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent"), Timeout: o.Timeout("timeout")}
 	})
 	return goal
 }

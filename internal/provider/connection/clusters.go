@@ -66,7 +66,7 @@ func AskingAttributes() []fleet.Attribute {
 
 // Asking reads how clusters are asked.
 func Asking(o *fleet.Object) kube.Options {
-	return kube.Options{Deadline: o.Timeout("deadline"), Parallel: o.Whole("parallel")}
+	return kube.Options{Deadline: o.Timeout("deadline"), Parallel: o.Int("parallel")}
 }
 
 // ClustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
@@ -133,7 +133,7 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 		return
 	}
 	reader := &fleet.Reader{}
-	o := reader.ObjectBy(ClusterTable, nil, given)
+	o := reader.Object(ClusterTable, nil, given)
 	if o == nil && reader.Unknown {
 		s.Waiting[name] = true
 		return

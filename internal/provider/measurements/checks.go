@@ -33,7 +33,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 	}
 	reader := &fleet.Reader{}
 	at := (*fleet.Path)(nil).Attribute("checks")
-	objects := reader.ListBy(CheckTable, at, given)
+	objects := reader.List(CheckTable, at, given)
 	if len(objects) > evidence.MaxChecks {
 		reader.Report(at, "has %d checks, and %d are the most", len(objects), evidence.MaxChecks)
 		objects = objects[:evidence.MaxChecks]
@@ -52,7 +52,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 
 func decodeCheck(o *fleet.Object) measure.Check {
 	ofs := evidence.OfNames()
-	of := evidence.Of(o.Choice("of"))
+	of := evidence.Of(o.OneOf("of"))
 	if !o.Has("of") {
 		o.Report("of", "is required: what the figures are of, %s", wording.Either(ofs, ""))
 	}

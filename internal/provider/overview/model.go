@@ -151,7 +151,7 @@ func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
 	tfvalue.ReadStrictly("health", HealthTable, value, diagnostics, func(o *fleet.Object) {
-		bounds.Good, bounds.Poor = o.Whole("good"), o.Whole("poor")
+		bounds.Good, bounds.Poor = o.Int("good"), o.Int("poor")
 		good, _ := o.Value("good")
 		poor, _ := o.Value("poor")
 		if tfvalue.IsItselfKnown(good) && tfvalue.IsItselfKnown(poor) && bounds.Poor > bounds.Good {
@@ -193,7 +193,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	reader := &fleet.Reader{}
 	var promotions []report.Promotion
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		object := reader.ObjectBy(PromotionTable, (*fleet.Path)(nil).Key(name), entries[name])
+		object := reader.Object(PromotionTable, (*fleet.Path)(nil).Key(name), entries[name])
 		if object == nil {
 			continue
 		}

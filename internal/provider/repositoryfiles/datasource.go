@@ -114,8 +114,8 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 		}
 	}
 	tfvalue.ReadStrictly("limits", LimitsTable, m.Limits, diagnostics, func(o *fleet.Object) {
-		query.Limits.Files = o.Whole("files")
-		query.Limits.Bytes = o.Whole("bytes")
+		query.Limits.Files = o.Int("files")
+		query.Limits.Bytes = o.Int("bytes")
 	})
 	for _, wrong := range query.Check() {
 		if !unknown[wrong.Attribute] {

@@ -152,7 +152,7 @@ func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, dia
 		return
 	}
 	reader := &fleet.Reader{}
-	if object := reader.ObjectBy(table, nil, given); object != nil {
+	if object := reader.Object(table, nil, given); object != nil {
 		read(object)
 		object.Finish()
 	}
