@@ -251,7 +251,7 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 	for _, of := range dynamicAttributes(t) {
 		link := settingsLink.FindStringSubmatch(of.description)
 		if link == nil {
-			if withoutTable[of.name] == "" && withoutTable[of.name[strings.Index(of.name, "."):]] == "" {
+			if _, attribute, _ := strings.Cut(of.name, "."); withoutTable[of.name] == "" && withoutTable["."+attribute] == "" {
 				t.Errorf("%s has no table: its description leads to no reference", of.name)
 			}
 			continue
