@@ -1,0 +1,177 @@
+package provider_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// registryOf is a registry that has one archive as the artifact <name>:<tag>, as an OCI distribution's clients pull it.
+func registryOf(t *testing.T, name, tag, layerType string, archive []byte) (url string) {
+	t.Helper()
+	digest := func(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
+	manifest, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest([]byte("{}")), "size": 2},
+		"layers": []any{map[string]any{"mediaType": layerType, "digest": digest(archive), "size": len(archive)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data := manifest
+		switch r.URL.Path {
+		case "/v2/" + name + "/manifests/" + tag, "/v2/" + name + "/manifests/" + digest(manifest):
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		case "/v2/" + name + "/tags/list":
+			data = fmt.Appendf(nil, `{"name": %q, "tags": [%q]}`, name, tag)
+		case "/v2/" + name + "/blobs/" + digest(archive):
+			data = archive
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Docker-Content-Digest", digest(data))
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	}))
+	t.Cleanup(server.Close)
+	return "oci://" + server.Listener.Addr().String()
+}
+
+// packedOf is an archive with one file at its root.
+func packedOf(t *testing.T, name, content string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	compressed := gzip.NewWriter(&buffer)
+	writer := tar.NewWriter(compressed)
+	err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644})
+	_, wrote := io.WriteString(writer, content)
+	if err := errors.Join(err, wrote, writer.Close(), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// fromEverywhere are manifests from each kind of origin that Flux, or Argo CD, deploys, none of them pinned.
+func fromEverywhere(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {at: '%s'}\n"
+	charts := newPublished(t)
+	charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}")})
+	archive := charts.archives["/till-1.2.1.tgz"]
+	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
+	artifacts := registryOf(t, "team/app", "v1", "application/vnd.cncf.flux.content.v1.tar+gzip", packedOf(t, "all.yaml", fmt.Sprintf(template, t.Name())))
+	repo, _ := served(t, map[string]string{
+		"plain/all.yaml":           fmt.Sprintf(template, t.Name()),
+		"chart/Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.0.0\n",
+		"chart/templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}"),
+	})
+	return map[string]map[string]any{
+		"an exact version of a chart repository": {"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.2.1"},
+		"a range of a chart repository":          {"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.x"},
+		"an exact version of a registry":         {"storage": "oci", "repo": registry + "/charts", "chart": "till", "version": "1.2.1"},
+		"a range of a registry":                  {"storage": "oci", "repo": registry + "/charts", "chart": "till", "version": "1.x"},
+		"an artifact of a registry":              {"storage": "oci", "repo": artifacts + "/team/app", "tag": "v1"},
+		"a folder of Git":                        {"storage": "git", "repo": repo, "branch": "main", "path": "plain"},
+		"a chart of Git":                         {"storage": "git", "repo": repo, "branch": "main", "path": "chart", "type": "helm"},
+	}
+}
+
+// What flotilla_artifacts pins is rendered, wherever it is from, and whichever reconciler takes it.
+func TestWhateverIsPinnedIsRendered(t *testing.T) {
+	t.Parallel()
+	for origin, manifests := range fromEverywhere(t) {
+		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
+			t.Run(origin+", "+reconciler, func(t *testing.T) {
+				fleet := pinnedFleet(t, manifests, reconciler)
+				yaml, _, said := finalObjects(t, fleet)
+				if len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "greeting") {
+					t.Errorf("the objects are %v; said is %s", yaml, said)
+				}
+			})
+		}
+	}
+}
+
+// pinnedFleet is a fleet of one cluster type whose artifacts are what flotilla_artifacts returns.
+func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[string]any {
+	t.Helper()
+	workloads := []any{map[string]any{
+		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{"environment": "dev", "manifests": manifests}},
+	}}
+	read, said := readArtifacts(t, map[string]any{"workloads": workloads})
+	if read["artifacts"] == nil {
+		t.Fatalf("it is not pinned: %s", said)
+	}
+	return map[string]any{
+		"cluster_types": []any{map[string]any{"name": "store", "reconciler": reconciler, "render": "preview"}}, "workloads": workloads, "artifacts": read["artifacts"],
+		"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+	}
+}
+
+// While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
+func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
+	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	address := gone.Listener.Addr().String()
+	charts := newPublished(t)
+	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
+	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}
+	p.chart(t, "kept", files)
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(p.fleet(t, 1)), nil))
+	charts.isDown = true
+
+	// The pins that are deployed are kept where that is asked for, and what they name was fetched.
+	workloads := []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": p.targets}}
+	kept := map[string]any{"workloads": workloads, "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "keep_unreachable": true}
+	read, said := readArtifacts(t, kept)
+	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, charts.url) {
+		t.Fatalf("the pins are %v; said is %s", read["artifacts"], said)
+	}
+	fleet := p.fleet(t, 1)
+	fleet["artifacts"] = read["artifacts"]
+	if plan, said := w.Plan(t.Context(), assigned(url, fleetOf(fleet), nil)); said.Err() != nil || !plan.Empty() {
+		t.Errorf("with what was fetched before the plan says %s", said)
+	}
+
+	charts.isDown = false
+	p.chart(t, "other", map[string]string{"templates/all.yaml": "{{ fail `of itself` }}"})
+	lost := p.charts
+	p.charts = newPublished(t)
+	p.chart(t, "chart", files)
+	down := p.charts.url
+	p.charts.isDown = true
+	p.charts = lost
+	p.targets["git"] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "http://" + address + "/team/app", "commit": strings.Repeat("a", 40)}}
+	repo := "oci://" + address + "/team/app"
+	p.targets["registry"] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "oci", "repo": repo, "tag": "v1"}}
+	p.pins["till-registry"] = artifact.Entry{Manifests: folder.Manifests{Storage: "oci", Repo: repo, Tag: "v1"}, Pin: folder.Pin{Version: "v1", Digest: digestOfVersion("1")}}
+	text := saidOfPlan(t, p.fleet(t, 1))
+	for _, want := range []string{
+		fmt.Sprintf(`"till-chart": repository %q: `, down), fmt.Sprintf(`"till-git": repository "http://%s/team/app": `, address),
+		fmt.Sprintf(`"till-registry": repository "oci://%s/team/app": `, address), "502", "of itself",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan says %s, want %q", text, want)
+		}
+	}
+	if strings.Contains(text, "till-kept") {
+		t.Errorf("the plan names what was fetched before: %s", text)
+	}
+}
