@@ -60,6 +60,17 @@ func (s *standInCluster) replace() {
 	s.epoch++
 }
 
+// isList says whether a path below apis/ is that of all objects of a kind.
+func (s *standInCluster) isList(path string) bool {
+	at := strings.LastIndex(path, "/")
+	for _, kind := range standInKinds[path[:max(at, 0)]] {
+		if kind.resource == path[at+1:] {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(s.delay)
 	cluster, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -76,6 +87,17 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			list = append(list, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`, one.resource, one.kind, one.kind != "Namespace" && one.kind != "CustomResourceDefinition"))
 		}
 		fmt.Fprintf(w, `{"kind":"APIResourceList","resources":[%s]}`, strings.Join(list, ","))
+	case path == "version":
+		fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+	case r.Method == http.MethodGet && s.isList(version):
+		items := []any{}
+		for at, object := range s.objects {
+			folder, resource := key[:strings.LastIndex(key, "/")+1], key[strings.LastIndex(key, "/"):]
+			if strings.HasPrefix(at, folder) && strings.Contains(at, resource+"/") {
+				items = append(items, object)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
 	case strings.HasSuffix(path, "/namespaces/kube-system"):
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-%d-of-%s"}}`, s.epoch, cluster)
 	case r.Method == http.MethodPatch && s.refuse != nil:

@@ -89,7 +89,7 @@ func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.Epheme
 
 // ListResources lists the constructors of what `terraform query` lists.
 func (p *flotilla) ListResources(context.Context) []func() list.ListResource {
-	return []func() list.ListResource{branchlist.Assignments, branchlist.Claims}
+	return []func() list.ListResource{branchlist.Assignments, branchlist.Claims, agent.NewList}
 }
 
 // Functions lists the constructors of all functions.

@@ -264,6 +264,11 @@ func (o *operation) addError(err error) {
 
 // connect connects to the target, and removes the hidden texts from all errors.
 func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, cluster onboarding.Cluster) error) error {
+	return o.connectTo(ctx, deadline, hidden, func(ctx context.Context, client *kube.Client) error { return do(ctx, client) })
+}
+
+// connectTo is connect for what lists objects of several kinds.
+func (o *operation) connectTo(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, client *kube.Client) error) error {
 	var inner error
 	name := o.targetName()
 	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(o.connection.Release)}
@@ -330,18 +335,23 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 	if m.isOnHub() {
 		after.Reached = accessOf(o.clusters(), m.Cluster.ValueString())
 	}
-	var found []string
-	for i := range done.Records {
-		if !done.Records[i].Created {
-			found = append(found, done.Records[i].ID().String())
-		}
-	}
-	slices.Sort(found)
-	m.Found, m.Objects = tfvalue.Texts(found), objectsValue(objects, nil)
+	m.Found, m.Objects = foundValue(done.Records), objectsValue(objects, nil)
 	if m.Changes.IsUnknown() {
 		m.Changes = tfvalue.Texts(onboarding.Changes(nil, objects, nil, nil))
 	}
 	return after
+}
+
+// foundValue is the attribute found.
+func foundValue(records []onboarding.Record) types.List {
+	var found []string
+	for i := range records {
+		if !records[i].Created {
+			found = append(found, records[i].ID().String())
+		}
+	}
+	slices.Sort(found)
+	return tfvalue.Texts(found)
 }
 
 func (o *operation) warnOf(notes []string) {
@@ -374,6 +384,13 @@ func (o *operation) following(settings agent.Settings) *onboarding.Following {
 	}
 }
 
+// warnOfAway warns of a cluster that cannot be read, and says what follows.
+func (o *operation) warnOfAway(err error, effect string) {
+	for _, failure := range onboarding.FailuresOf(err) {
+		once.Warning(o.diagnostics, o.targetPath(), "Cluster cannot be reached", o.sentence(failure)+effect)
+	}
+}
+
 // refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
 // kept.
 func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
@@ -395,10 +412,7 @@ func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPri
 		return err
 	})
 	if err != nil {
-		for _, failure := range onboarding.FailuresOf(err) {
-			once.Warning(o.diagnostics, o.targetPath(), "Cluster cannot be reached",
-				o.sentence(failure)+" The state keeps what was applied last.")
-		}
+		o.warnOfAway(err, " The state keeps what was applied last.")
 		return &after
 	}
 	m.Objects = objectsValue(objects, drift.Findings)

@@ -247,7 +247,13 @@ func create(ctx context.Context, c *frame.Call[agentModel]) {
 // read compares the objects on the cluster with those that were applied.
 func read(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
-	if c.Diagnostics.HasError() || c.Connection == nil || c.Model.ClusterType.IsNull() { // imported: nothing is known
+	if c.Diagnostics.HasError() || c.Connection == nil {
+		return
+	}
+	if c.Model.ClusterType.IsNull() { // imported
+		if recognized := operationOf(c).recognize(ctx); recognized != nil {
+			recognized.save(ctx, c.Private, c.Diagnostics)
+		}
 		return
 	}
 	if after := operationOf(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
@@ -286,7 +292,8 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	operationOf(c).remove(ctx, before)
 }
 
-// importState takes an identity, or the name of a cluster. The next apply takes over the objects on it, as after a lost state.
+// importState takes an identity, or the name of a cluster. The refresh reads the rest of the objects on it; what they do not
+// tell, the next apply takes over, as after a lost state.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
 	if identity == nil {

@@ -1,0 +1,42 @@
+package onboarding
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// FindAgents returns the settings of those whose objects are on it, see [agent.Read].
+func FindAgents(ctx context.Context, client *kube.Client, name string) ([]agent.Settings, error) {
+	var kinds []kube.Kind
+	for _, kind := range agent.Kinds() {
+		kinds = append(kinds, kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource})
+	}
+	var live []*unstructured.Unstructured
+	for _, listing := range client.ListEach(ctx, kinds, kube.ListOptions{LabelSelector: reconciler.ManagedLabel + "=" + reconciler.ManagedBy}) {
+		if listing.Err != nil {
+			return nil, listing.Err
+		}
+		live = append(live, listing.Items...)
+	}
+	return agent.Read(name, live), nil
+}
+
+// Recognize returns the records of an agent's objects that are on a cluster, as an apply of them would have left them.
+func Recognize(objects []agent.Object, look Look) []Record {
+	var records []Record
+	for i := range objects {
+		live := look.Seen[objects[i].ID()].Live
+		if live == nil {
+			continue
+		}
+		record := RecordOf(&objects[i])
+		record.UID, record.Created = string(live.GetUID()), isCreated(&objects[i], live, look.Mark)
+		records = append(records, record)
+	}
+	return records
+}

@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
+	listschema "github.com/hashicorp/terraform-plugin-framework/list/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var _ list.ListResourceWithConfigure = &listed{}
+
+// NewList returns what lists agents, for `terraform query`: those whose objects are on the clusters of the provider.
+func NewList() list.ListResource { return &listed{} }
+
+type listed struct{ connection *connection.Connection }
+
+// ListDefinition is the configuration, with which a test compares the page of the documentation.
+var ListDefinition = listschema.Schema{
+	MarkdownDescription: "The agents in clusters, by their objects, in whichever state they are. Argo CD on a hub is not listed.",
+	Attributes: map[string]listschema.Attribute{
+		"clusters": listschema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Names of clusters to ask, entries of the provider's `clusters`. Default: all of them.",
+		},
+	},
+}
+
+// Metadata names it.
+func (l *listed) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_agent"
+}
+
+// ListResourceConfigSchema is the definition.
+func (l *listed) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
+	resp.Schema = ListDefinition
+}
+
+// Configure takes over the provider's connection.
+func (l *listed) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	l.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// List asks the clusters.
+func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
+	var diagnostics diag.Diagnostics
+	var names []string
+	diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &names)...)
+	settings := &l.connection.Clusters
+	asked := maps.Clone(settings.Known)
+	if names != nil {
+		maps.DeleteFunc(asked, func(name string, _ kube.Cluster) bool { return !slices.Contains(names, name) })
+		for _, name := range names {
+			if _, missing := settings.Access(name); missing {
+				settings.AddMissing(path.Root("clusters"), name, &diagnostics)
+			}
+		}
+	}
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	defer cancel()
+	answers := kube.Ask(bounded, asked, kube.Options{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
+		func(ctx context.Context, name string, client *kube.Client) ([]agent.Settings, error) {
+			return onboarding.FindAgents(ctx, client, name)
+		})
+	var found []agent.Settings
+	var failed []string
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		if err := answers[name].Err; err != nil {
+			failed = append(failed, fullStop(fmt.Sprintf("Cluster %q: %s", name, onboarding.NewFailure(err).Error())))
+		}
+		found = append(found, answers[name].Value...)
+	}
+	if len(failed) > 0 {
+		text := wording.Lines(failed, wording.Named)
+		if len(found) == 0 {
+			diagnostics.AddAttributeError(path.Root("clusters"), "Cluster cannot be reached", text)
+		} else {
+			diagnostics.AddAttributeWarning(path.Root("clusters"), "Cluster cannot be reached", text+"\nTheir agents are not listed.")
+		}
+	}
+	if diagnostics.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
+		return
+	}
+	stream.Results = func(push func(list.ListResult) bool) {
+		for i := range found {
+			result := req.NewListResult(ctx)
+			if i == 0 {
+				result.Diagnostics.Append(diagnostics...) // which belong to no result
+			}
+			recognized := agentModel{Cluster: types.StringValue(found[i].Cluster)}
+			recognized.recognize(&found[i])
+			result.DisplayName = wording.List(slices.DeleteFunc([]string{found[i].Cluster, found[i].Namespace, found[i].Name}, func(part string) bool { return part == "" }), 3)
+			for name, value := range identify(&recognized) {
+				result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root(name), value)...)
+			}
+			if req.IncludeResource {
+				for name, value := range recognized.attributes() {
+					result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root(name), value)...)
+				}
+			}
+			if !push(result) {
+				return
+			}
+		}
+	}
+}
+
+// recognize takes over the settings of an agent that were read of its objects.
+func (m *agentModel) recognize(settings *agent.Settings) {
+	text := func(given string) types.String {
+		if given == "" {
+			return types.StringNull()
+		}
+		return types.StringValue(given)
+	}
+	object := func(fields map[string]string) types.Dynamic {
+		kinds, values := map[string]attr.Type{}, map[string]attr.Value{}
+		for name, field := range fields {
+			if field != "" {
+				kinds[name], values[name] = types.StringType, types.StringValue(field)
+			}
+		}
+		return types.DynamicValue(types.ObjectValueMust(kinds, values))
+	}
+	m.ClusterType, m.Reconciler = text(settings.ClusterType), text(settings.Reconciler)
+	if m.Name.IsNull() {
+		m.Name = text(settings.Name)
+	}
+	if m.Namespace.IsNull() {
+		m.Namespace = text(settings.Namespace)
+	}
+	m.GitopsRepo = object(map[string]string{"url": settings.Repository.URL, "branch": settings.Repository.Branch, "path": settings.Repository.Path})
+	if settings.Interval > 0 {
+		m.Interval = text(settings.Interval.String())
+	}
+	if settings.Timeout > 0 {
+		m.Timeout = text(settings.Timeout.String())
+	}
+	if settings.CredentialsSecret != "" {
+		m.Credentials = object(map[string]string{"secret": settings.CredentialsSecret})
+	}
+	if of := settings.Decryption; of != nil {
+		m.Decryption = object(map[string]string{"secret": of.Secret, "service_account": of.ServiceAccount})
+	}
+}
+
+// attributes are those that [agentModel.recognize] sets, by name.
+func (m *agentModel) attributes() map[string]attr.Value {
+	return map[string]attr.Value{
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace, "gitops_repo": m.GitopsRepo,
+		"interval": m.Interval, "timeout": m.Timeout, "credentials": m.Credentials, "decryption": m.Decryption,
+	}
+}
+
+// recognize reads of the objects on a cluster how the imported agent is set up. It is nil where there are none: then the next
+// apply applies all of them.
+func (o *operation) recognize(ctx context.Context) *agentPrivate {
+	m := o.model
+	if waits, missing := o.access(); waits || missing || !m.Hub.IsNull() {
+		return nil
+	}
+	after := &agentPrivate{}
+	recognized := false
+	err := o.connectTo(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+		found, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
+		at := slices.IndexFunc(found, func(s agent.Settings) bool { return s.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) })
+		if err != nil || at < 0 {
+			return err
+		}
+		m.recognize(&found[at])
+		objects := o.rendered(m, nil, o.clusters())
+		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{SecretsUnknown: true})
+		if err != nil {
+			return err
+		}
+		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(objects, look), onboarding.FindDrift(objects, look)
+		m.Objects, m.Found, m.Changes = objectsValue(objects, after.Drift.Findings), foundValue(after.Records), tfvalue.Texts(nil)
+		if len(after.Drift.Findings) == 0 {
+			after.Drift = onboarding.Drift{}
+		}
+		return nil
+	})
+	if err != nil {
+		o.warnOfAway(err, " The next apply applies everything again.")
+	}
+	if !recognized {
+		return nil
+	}
+	return after
+}

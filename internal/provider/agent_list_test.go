@@ -1,0 +1,127 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// What is listed is imported as it is, whichever agent it is: the generated configuration plans nothing.
+func TestAgentsOfAClusterAreListed(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	objectsIn := func(namespace string) string {
+		return fmt.Sprint(server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster"))
+	}
+	repo := map[string]any{"url": "https://git.example.com/gitops", "branch": "dev", "path": "clusters/all"}
+	further := map[string]map[string]any{
+		"listed-flux":   {"gitops_repo": repo, "decryption": map[string]any{"secret": "sops-age"}, "interval": "30s", "timeout": "10m"},
+		"listed-argocd": {"reconciler": "argocd", "name": "second"},
+	}
+	for namespace, attributes := range further {
+		appliedAgent(t, providertest.New(startProvider), onCluster(theCluster(server), anAgent(namespace, attributes)))
+	}
+	before := objectsIn("listed-flux")
+
+	w := providertest.New(startProvider)
+	provider := onCluster(theCluster(server), nil)
+	identities, resources, said := w.Query(t.Context(), provider, "flotilla_agent", nil)
+	if len(said) > 0 {
+		t.Fatal(said)
+	}
+	found := 0
+	for i, identity := range identities {
+		namespace, _ := identity["namespace"].(string)
+		if further[namespace] == nil {
+			continue // of another test
+		}
+		found++
+		generated := resources[i]
+		if namespace == "listed-flux" {
+			want := "edge-1 edge flux <nil> listed-flux map[branch:dev path:clusters/all url:https://git.example.com/gitops] 30s 10m0s map[secret:flotilla-repository] map[secret:sops-age]"
+			var got []any
+			for _, name := range []string{"cluster", "cluster_type", "reconciler", "name", "namespace", "gitops_repo", "interval", "timeout", "credentials", "decryption"} {
+				got = append(got, generated[name])
+			}
+			if listed := strings.TrimSuffix(fmt.Sprintln(got...), "\n"); listed != want {
+				t.Errorf("listed is\n%s\nwant\n%s", listed, want)
+			}
+		}
+		for name, value := range generated {
+			if value == nil {
+				delete(generated, name)
+			}
+		}
+		mine, configuration := providertest.New(startProvider), onCluster(theCluster(server), generated)
+		if said := mine.ImportIdentity(t.Context(), configuration, theAgent, identity); len(said) > 0 {
+			t.Fatal(said)
+		}
+		plan, said := mine.Plan(t.Context(), configuration)
+		if said.Err() != nil || !plan.Empty() {
+			t.Errorf("%s: the plan after the import is to %s %v: %s", namespace, plan.Change(theAgent).Action, agentLines(plan), said)
+		}
+		if lines := fmt.Sprint(mine.State.Values(theAgent)["found"]); lines != "[]" {
+			t.Errorf("%s: found is %s", namespace, lines)
+		}
+		if namespace != "listed-flux" {
+			continue
+		}
+		// What others change is drift of what was imported, and the credentials can be given again.
+		configuration.Resources[theAgent].Attributes["interval"] = "45s"
+		if lines := fmt.Sprint(agentLines(planned(t, mine, configuration))); !strings.Contains(lines, "spec.interval") {
+			t.Errorf("another interval plans %s", lines)
+		}
+		whole := onCluster(theCluster(server), anAgent(namespace, further[namespace]))
+		if lines := fmt.Sprint(agentLines(planned(t, mine, whole))); lines != "[Secret listed-flux/flotilla-repository is applied]" {
+			t.Errorf("with its credentials it plans %s", lines)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d agents of this test are listed: %v", found, identities)
+	}
+	if after := objectsIn("listed-flux"); after != before {
+		t.Errorf("an import has changed\n%s\nto\n%s", before, after)
+	}
+}
+
+func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
+	t.Parallel()
+	away := map[string]any{"host": "http://127.0.0.1:1", "token": "any"}
+	there := map[string]any{"host": listing(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
+	query := func(clusters, arguments map[string]any) providertest.Diagnostics {
+		_, _, said := providertest.New(startProvider).Query(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_agent", arguments)
+		return said
+	}
+	if said := query(map[string]any{"away": away}, nil); said.Err() == nil || !said.Has("Cluster cannot be reached") || !strings.Contains(said.String(), `Cluster "away": `) {
+		t.Errorf("of a cluster that is away it is said %s", said)
+	}
+	if said := query(map[string]any{"away": away, "there": there}, map[string]any{"clusters": []any{"there"}}); len(said) > 0 {
+		t.Errorf("of another cluster it is said %s", said)
+	}
+	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"ther"}}); said.Err() == nil || !said.Has("Provider does not know this cluster") || !strings.Contains(said.String(), `"there"`) {
+		t.Errorf("of a misspelt cluster it is said %s", said)
+	}
+	if said := query(map[string]any{}, nil); len(said) > 0 {
+		t.Errorf("of no cluster it is said %s", said)
+	}
+}
+
+// As those of branches.
+func TestThePageOfTheListOfAgentsIsThatOfItsSchema(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, filepath.Join("..", "..", "templates", "list-resources", "agent.md"))
+	definition := agent.ListDefinition
+	for _, want := range []string{
+		definition.MarkdownDescription, fmt.Sprintf("- `clusters` (List of String) %s\n", definition.Attributes["clusters"].GetMarkdownDescription()),
+		strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "list-resources", "flotilla_agent", "list-resource.tfquery.hcl"))),
+	} {
+		if !strings.Contains(page, want) || len(definition.Attributes) != 1 {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
