@@ -49,8 +49,8 @@ type Question struct {
 	Offline string
 }
 
-// Cluster is a cluster of the fleet.
-type Cluster struct{ Type, Reconciler string }
+// Cluster is a cluster of the fleet. FirstType is the name after which the objects of its type are labelled.
+type Cluster struct{ Type, FirstType, Reconciler string }
 
 // Feedback is where reports come from.
 type Feedback struct {
@@ -135,6 +135,9 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 		in.Types[name] = cluster.Type
 		for _, host := range observe.Hosts(cluster.Type, name) {
 			in.HostLabels[host] = render.LabelValue(host)
+		}
+		if cluster.FirstType != "" {
+			in.HostLabels[cluster.Type] = render.LabelValue(cluster.FirstType)
 		}
 	}
 	if q.Offline == "" {

@@ -121,6 +121,7 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 		Owner: request.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(request.Decisions)),
 		Previously: plan.there(), Remove: plan.there().Without(request.After),
 		Author: c.author, Subject: request.Subject, Release: c.release, Source: request.Source, Adopt: request.Adopt,
+		Renames: request.Renames,
 	}
 	switch plan.Identity {
 	case Renamed:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -20,6 +21,8 @@ type Desired struct {
 	Owner    Owner
 	State    *State // nil where there is no state
 	Settings Settings
+	// Renames are hosts that had other names before; the state may have these.
+	Renames folder.Renames
 	// After are the folders that it has then; a tree that is not known yet is "".
 	After      rollout.Trees
 	Protection rollout.Protection
@@ -45,9 +48,10 @@ type Problem struct {
 // Plan is what applying what an owner wants would do.
 type Plan struct {
 	Identity Identity
-	// Before is what the owner has at the location, by the state alone: nothing where it is new there.
+	// Before is what the owner has at the location, by the state alone: nothing where it is new there. Hosts are under the
+	// names that they had then.
 	Before rollout.Trees
-	// Remove are those of Before that go.
+	// Remove are those of Before that go, and do not only move to another name of their host.
 	Remove rollout.Trees
 	// Found are the folders of the owner's name that a look has found there, and that the state does not know.
 	// A look at another time may find others, so that nothing but problems may follow from them in a plan.
@@ -90,6 +94,8 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return nil, err
 	}
 	o := &Plan{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
+	wanted := desired
+	desired.After = desired.Renames.Formerly(desired.After)
 	switch o.Identity {
 	case Same:
 		err = c.knows(ctx, desired, o)
@@ -114,9 +120,12 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return nil, err
 	}
 	c.leave(desired, former, o)
+	if err := c.moves(ctx, desired, o); err != nil {
+		return nil, err
+	}
 	o.protect(desired)
-	if o.Identity != Same || len(desired.After.Without(o.Before)) > 0 {
-		err = c.conflicts(ctx, desired, o)
+	if o.Identity != Same || len(wanted.After.Without(o.Before)) > 0 {
+		err = c.conflicts(ctx, wanted, o)
 	}
 	return o, err
 }
@@ -284,6 +293,38 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	return nil
 }
 
+// moves refuses to move the folders of a host that has another name now where others have something beside them: the folder
+// of the host would stay, and agents that follow it would remove what has moved.
+func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
+	moving := rollout.Trees{}
+	for former := range desired.Renames {
+		if targets := o.there()[former]; len(targets) > 0 {
+			moving[former] = targets
+		}
+	}
+	if len(moving) == 0 || o.Identity == Moved {
+		return nil
+	}
+	owner := desired.Owner
+	if o.Identity == Renamed {
+		owner.Name = desired.State.Owner.Name
+	}
+	view, err := c.view(ctx, owner, owner.Location.Branch)
+	if err != nil {
+		return err
+	}
+	beside, err := view.Beside(ctx, moving)
+	if err == nil && len(beside) > 0 {
+		o.add("gitops_repo", "Folder of a cluster type cannot move", "%s", besideText(beside))
+	}
+	return err
+}
+
+func besideText(beside []string) string {
+	return fmt.Sprintf("Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and agents that follow it would remove what moves. "+
+		"Move or remove that first; another assignment cannot share the folder of a cluster type that gets another name.", wording.List(wording.Quoted(beside), wording.Named))
+}
+
 func names(trees rollout.Trees) []string {
 	var names []string
 	for _, key := range trees.Keys() {
@@ -381,6 +422,7 @@ func Unseen(desired Desired) *Plan {
 	if desired.State != nil {
 		o.Identity, o.Before = Same, desired.State.Current()
 	}
+	desired.After = desired.Renames.Formerly(desired.After)
 	o.Remove = o.Before.Without(desired.After)
 	o.protect(desired)
 	return o

@@ -101,6 +101,8 @@ type decoder struct {
 	incomplete map[string]bool
 	// references are names that must be those of other objects.
 	references []reference
+	// formerNames are those of cluster types that certainly belong to this environment, in the order in which they were read.
+	formerNames []formerName
 	// workloads are those that certainly belong to this environment, for checks across objects, and
 	// workloadNames those of all, with targets in this environment or not.
 	workloads     []localWorkload
@@ -270,6 +272,7 @@ func (d *decoder) pendingManifests() []string {
 func (d *decoder) result() (*Decoded, Findings) {
 	d.Fleet.sortLists()
 	d.checkReferences()
+	d.checkFormerNames()
 	d.checkWorkloads()
 	slices.Sort(d.Pending)
 	slices.Sort(d.PendingConstraints)

@@ -69,13 +69,15 @@ func (w *Workspace) IsConfined() bool {
 
 // ClusterType is a set of clusters that run the same workloads with the same values.
 type ClusterType struct {
-	Name             string  `json:"name"`
-	Labels           Labels  `json:"labels,omitempty"`
-	Taints           []Taint `json:"taints,omitempty"`
-	Reconciler       string  `json:"reconciler"`
-	NamespaceService string  `json:"namespace_service"`
-	ConfigType       string  `json:"config_type"`
-	Description      string  `json:"description,omitempty"`
+	Name string `json:"name"`
+	// Formerly are the names that it had before, the first one first: see [ClusterType.FirstName].
+	Formerly         []string `json:"formerly,omitempty"`
+	Labels           Labels   `json:"labels,omitempty"`
+	Taints           []Taint  `json:"taints,omitempty"`
+	Reconciler       string   `json:"reconciler"`
+	NamespaceService string   `json:"namespace_service"`
+	ConfigType       string   `json:"config_type"`
+	Description      string   `json:"description,omitempty"`
 	// Parameters are for templates. Those of deployment targets are merged over them.
 	Parameters map[string]any `json:"parameters,omitempty"`
 	// SecretService is the template of type "secret", which brings the secrets that references name; empty: none.

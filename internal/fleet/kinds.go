@@ -41,6 +41,7 @@ func (d *decoder) workspace(o *Object) belonging {
 func (d *decoder) clusterType(o *Object) belonging {
 	clusterType := ClusterType{
 		Name:             o.name(checkClusterTypeName),
+		Formerly:         o.texts("formerly"),
 		Labels:           o.labels("labels"),
 		Taints:           o.taints("taints"),
 		Reconciler:       o.textOrDefault("reconciler"),
@@ -64,6 +65,7 @@ func (d *decoder) clusterType(o *Object) belonging {
 	}
 	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if isCertain {
+		d.noteFormerNames(o, &clusterType)
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
 		d.referToTemplate(o.path.Attribute("config_type"), "config", clusterType.ConfigType)

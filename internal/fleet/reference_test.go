@@ -280,7 +280,8 @@ func TestTheSchemaFindsNoOtherMistakes(t *testing.T) {
 		what := ""
 		eachTabled(tabled{fleet.RootTable(), value, ""}, func(of tabled) {
 			for _, key := range slices.Sorted(maps.Keys(of.object)) {
-				if random.Intn(25) > 0 {
+				ofOther := key == "data" && of.object["environment"] == "prod" // which a fleet of dev does not check
+				if random.Intn(25) > 0 || ofOther {
 					continue
 				}
 				what += " " + of.pointer + "/" + key

@@ -57,6 +57,10 @@ func (d *decoder) checkReferences() {
 		}
 		candidates := names[reference.collection]
 		if _, found := slices.BinarySearch(candidates, reference.name); !found {
+			if now := d.nameNow(reference.name); reference.collection == "cluster_types" && now != "" {
+				d.Report(reference.path, "cluster type %q is called %q now", reference.name, now)
+				continue
+			}
 			d.Report(reference.path, "no %s of environment %q is called %q%s",
 				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
 		}

@@ -93,6 +93,7 @@ workspaces:
   labels: {department: retail}
 cluster_types:
 - name: drone
+  formerly: [glider, plane]
   environment: dev
   labels: {region: east}
   taints: [{key: restricted, value: 'true', effect: NoSchedule}]

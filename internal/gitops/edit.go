@@ -21,6 +21,11 @@ type Edit struct {
 	Formerly string
 	// Hosts are all hosts of the fleet by name, those without folders too.
 	Hosts map[string]Host
+	// Renames are hosts that had other names before. What the owner has under a former
+	// name goes, and its records say under the present name what they said; a folder
+	// that is kept is what it was under the former name. The host's folder vanishes
+	// with its marker: an agent whose folder vanishes removes nothing.
+	Renames folder.Renames
 	// Holder is who has the owner from then on: a random text of the Terraform state,
 	// which the records say. "" leaves what they say.
 	Holder string
@@ -88,6 +93,8 @@ const (
 	Keep FolderAction = "keep"
 	// RollBack makes the folder what it was in the commit Folder.From.
 	RollBack FolderAction = "roll back"
+	// move makes the folder what it is under the former name of its host.
+	move FolderAction = "move"
 )
 
 // Folder is one assignment.

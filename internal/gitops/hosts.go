@@ -52,6 +52,11 @@ func (s *staging) host(host string, marker git.Hash) {
 // wantedRecord is the record of a host as it has to be.
 func (s *staging) wantedRecord(host string) hostRecord {
 	before, ok := s.recorded[host]
+	for _, former := range s.edit.Renames.FormerNames(host) {
+		if !ok {
+			before, ok = s.recorded[former]
+		}
+	}
 	if !ok {
 		before = s.formerly[host]
 	}
@@ -61,7 +66,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 	}
 	for target, wanted := range s.edit.Hosts[host].Folders {
 		k := folder.Key{Host: host, DeploymentTarget: target}
-		if wanted.Action != Keep {
+		if wanted.Action != Keep && wanted.Action != move {
 			record.DeploymentTargets[target] = s.written(k, wanted)
 		} else if kept, ok := s.keptRecord(k, wanted.Record); ok {
 			record.DeploymentTargets[target] = kept
@@ -211,7 +216,10 @@ func (s *staging) otherHosts(marker git.Hash) {
 			s.formerMarker(host)
 			continue
 		}
-		if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
+		if s.isRenamed(host) {
+			s.vanish(host, marker, recorded || former || loses[host])
+			s.change.hosts = append(s.change.hosts, host)
+		} else if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
 			s.change.hosts = append(s.change.hosts, host)
 		}
 		if recorded {

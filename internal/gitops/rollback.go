@@ -178,24 +178,32 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 	}
 	var hosts []string
 	for _, k := range keys {
-		hosts = append(hosts, k.Host)
+		hosts = append(append(hosts, k.Host), edit.Renames.FormerNames(k.Host)...)
 	}
 	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return err
 	}
 	slices.SortFunc(keys, folder.Key.Compare)
+	var had []folder.Key // by the names that their hosts had then
 	for _, k := range keys {
 		folder := edit.Hosts[k.Host].Folders[k.DeploymentTarget]
-		e, ok := at.hostAt(edit.Owner, k.Host).Find(k.DeploymentTarget)
+		then, e, ok := k, git.Entry{}, false
+		for _, host := range append([]string{k.Host}, edit.Renames.FormerNames(k.Host)...) {
+			if !ok {
+				then.Host = host
+				e, ok = at.hostAt(edit.Owner, host).Find(k.DeploymentTarget)
+			}
+		}
 		if !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
 			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, folder.Tree)
 		}
-		if record, ok := at.records[k.Host].DeploymentTargets[k.DeploymentTarget]; ok {
+		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record
 		}
 		edit.Hosts[k.Host].Folders[k.DeploymentTarget] = folder
+		had = append(had, then)
 	}
-	return at.areFlat(ctx, keys)
+	return at.areFlat(ctx, had)
 }
 
 func cloneHosts(hosts map[string]Host) map[string]Host {

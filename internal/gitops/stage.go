@@ -28,11 +28,14 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	for host := range edit.Previously {
 		hosts = append(hosts, host)
 	}
+	hosts = append(hosts, slices.Collect(maps.Keys(edit.Renames))...)
 	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
 	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return nil, err
 	}
 	edit = w.leaveUnseen(edit, proposed)
+	s.edit = edit
+	edit = s.moveKept(edit)
 	want := edit.written()
 	s.edit, s.want = edit, want
 	if edit.Formerly != "" {
@@ -67,6 +70,9 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	}
 	s.hosts() // first, so that the records are packed first, and need no memory after that
 	s.folders()
+	if err := s.checkVanishes(); err != nil {
+		return nil, err
+	}
 	for _, file := range s.change.put {
 		if len(file.content) > maxRecord {
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
@@ -210,9 +216,11 @@ func (s *staging) hasWanted(host string) bool {
 
 // prior is what is recorded of a folder until now.
 func (s *staging) prior(k folder.Key) (folderRecord, bool) {
-	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
-		if folder, ok := records[k.Host].DeploymentTargets[k.DeploymentTarget]; ok {
-			return folder, true
+	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
+		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+			if folder, ok := records[host].DeploymentTargets[k.DeploymentTarget]; ok {
+				return folder, true
+			}
 		}
 	}
 	folder, ok := s.taken[k]
@@ -320,7 +328,7 @@ func (s *staging) unplanned() []folder.Key {
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
 		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
-		if _, there := s.folderAt(k); !there || wanted || planned {
+		if _, there := s.folderAt(k); !there || wanted || planned || s.moves(k) {
 			continue
 		}
 		if s.edit.LeaveOthers {
@@ -413,7 +421,7 @@ func (s *staging) folder(k folder.Key, folder Folder) {
 		s.note(k, Added)
 	}
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: folder.Files, there: folder.Action == RollBack,
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: folder.Files, there: folder.Action == RollBack || folder.Action == move,
 	})
 }
 

@@ -7,6 +7,7 @@ package provider_test
 //     saved_plan_test.go and saved_destroy_test.go (pushes between plan and apply), assignment_test.go (drift).
 //   - Renames, other spellings, and moves: here; identity_test.go (names, spellings, branches, moves, replacements),
 //     handover_test.go (two in one apply, holders), replaced_test.go (tainted and deposed), on_destroy_test.go (keep).
+//   - A cluster type with another name: renamed_test.go, and e2e/renamed_test.go (with agents).
 //   - Hosts that leave: here; assignment_test.go (a destroy).
 //   - What is where: here; data_source_inventory_test.go.
 //   - Going back: here; rollback_test.go (drift, waiting changes, commits, protection, requests).

@@ -44,7 +44,8 @@ var argocd = Reconciler{
 // argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2, NoSecretValues: argoNoValues,
+	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
+	NoRename: "an Argo CD on a hub knows clusters by the name of their cluster type, and removes what it has deployed when that changes", NoSecretValues: argoNoValues,
 	Look: &argoLook,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,

@@ -9,6 +9,7 @@ const (
 var fleet = Reconciler{
 	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
 	SecretValues: &SecretValues{}, Decisive: fleetDecisive, Own: fleetOwn, Deploys: []string{"GitRepo", "HelmOp"},
+	NoRename: "Rancher Fleet names what it deploys after the folder, and removes it when the folder moves",
 	Agent: Agent{
 		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
 		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",

@@ -51,6 +51,8 @@ type Reconciler struct {
 	// SecretValues is how a chart gets values from a Secret; nil where it cannot. NoSecretValues says why it cannot.
 	SecretValues   *SecretValues
 	NoSecretValues string
+	// NoRename says why the folder of a host cannot move without a removal of what was deployed from it; "" where it can.
+	NoRename string
 	// NoFolder is in the messages of what follows a folder that does not exist.
 	NoFolder string
 	// NoObjects says why Flotilla itself does not render what its objects deploy; "" where it does.

@@ -162,7 +162,7 @@ func (d *data) substitute(target *fleet.DeploymentTarget, by *reconciler.Reconci
 
 // fillOwner writes the labels of the owner and the assignment. The name of the owner may not be known yet.
 func fillOwner(root map[string]any, subject Subject) {
-	root["HostLabel"] = LabelValue(subject.Assignment.Host.Name)
+	root["HostLabel"] = LabelValue(subject.Assignment.Host.FirstName())
 	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
 	root["Owner"], root["OwnerLabel"] = any(unknownRepo{}), any(unknownRepo{})
 	if subject.Owner != "" {

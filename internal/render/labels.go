@@ -48,7 +48,7 @@ func objectName(target *schedule.Target, host *schedule.Host, namespace, environ
 	}
 	of := namespace + "/" + target.Name
 	if known.OnHub() {
-		of = environment + "/" + host.Name + "/" + of
+		of = environment + "/" + host.FirstName() + "/" + of
 	}
 	return withHash(namespace+"-"+target.Name, of, longest)
 }

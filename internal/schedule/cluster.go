@@ -46,7 +46,7 @@ func (s *scheduler) checkClusters(assignments []*Assignment) {
 func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	for _, assignment := range ofHost {
 		if assignment.Target.Target.Namespace != "" ||
-			isCut(s.fleet.Environment, assignment.Host.Name, assignment.Target.Name) {
+			isCut(s.fleet.Environment, assignment.Host.FirstName(), assignment.Target.Name) {
 			return true
 		}
 	}

@@ -20,6 +20,14 @@ type Host struct {
 	selectable  fleet.Labels   // Labels and the reserved ones: what selectors see
 }
 
+// FirstName is the name after which what is on its clusters is called: see [fleet.ClusterType.FirstName].
+func (h *Host) FirstName() string {
+	if h.Cluster != nil {
+		return h.Name
+	}
+	return h.ClusterType.FirstName()
+}
+
 // Target is a deployment target together with its workload.
 type Target struct {
 	Name       string // the full name, "<workload>-<target>": unique

@@ -86,7 +86,7 @@ func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	}
 	candidates := make([]candidate, len(hosts))
 	for i, host := range hosts {
-		candidates[i] = candidate{host, c.weights[host], rendezvous(c.scheduler.hosts[host].Name, target.Name)}
+		candidates[i] = candidate{host, c.weights[host], rendezvous(c.scheduler.hosts[host].FirstName(), target.Name)}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.hash, a.hash), cmp.Compare(a.host, b.host))

@@ -78,7 +78,7 @@ func (s *scheduler) explicitAssignments() []*Assignment {
 func (s *scheduler) newAssignment(host *Host, target *Target, policies []string) Assignment {
 	namespace := target.Target.Namespace
 	if namespace == "" {
-		namespace = Namespace(s.fleet.Environment, host.Name, target.Name)
+		namespace = Namespace(s.fleet.Environment, host.FirstName(), target.Name)
 	}
 	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }

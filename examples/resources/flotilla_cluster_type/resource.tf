@@ -10,3 +10,10 @@ resource "flotilla_cluster_type" "drone" {
   kubernetes_version = "1.34"     # what charts are rendered for
   api_versions       = ["monitoring.coreos.com/v1/ServiceMonitor"]
 }
+
+# It was called "vehicle" before: its folder moves, and nothing on its clusters goes.
+resource "flotilla_cluster_type" "car" {
+  name        = "car"
+  formerly    = ["vehicle"]
+  environment = "dev"
+}

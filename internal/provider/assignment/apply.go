@@ -60,6 +60,9 @@ func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 		return nil
 	}
 	m := *o.private
+	if o.intent.State != nil { // nothing moves
+		m.Trees = o.intent.State.Trees
+	}
 	m.Constraints = o.ruling.saved(o.private)
 	if m.Rollout = o.state(); o.result != nil && !o.isUnderWay() {
 		m.noteFleet(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)

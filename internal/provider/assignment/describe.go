@@ -32,8 +32,9 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 		changed[i] = rollout.Key{Host: folder.Host, DeploymentTarget: folder.DeploymentTarget}
 	}
 	notes.Constraints = o.constraintLines(changed)
+	notes.Lines = o.moveLines()
 	if o.outcome != nil {
-		notes.Lines = o.outcome.Lines()
+		notes.Lines = append(notes.Lines, o.outcome.Lines()...)
 	}
 	if o.known != nil {
 		for _, line := range o.known.Drift.Unsigned {
@@ -50,7 +51,7 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 			Schedule: o.result.Schedule, GitopsRepo: repository.LocationText(o.intent.Owner.Location), Provider: o.connection.Release,
 		}
 	}
-	return changes.Summarize(o.private.version(), after, folders, notes), complete && o.locationKnown && o.connection.CanAsk() && !o.mayMove() &&
+	return changes.Summarize(o.private.version(after.Fleet), after, folders, notes), complete && o.locationKnown && o.connection.CanAsk() && !o.mayMove() &&
 		(o.outlook.Identity != delivery.Moved || !o.model.OnDestroy.IsUnknown())
 }
 
@@ -63,7 +64,7 @@ func (o *operation) mayMove() bool {
 // folders returns the folders that change, with their files where these are known. Of those whose new files are not known
 // yet, one for each host has its files before.
 func (o *operation) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
-	before, removed, after := o.outlook.Before, o.outlook.Remove, o.intent.After
+	before, removed, after := o.intent.Renames.Trees(o.outlook.Before), o.intent.Renames.Trees(o.outlook.Remove), o.intent.After
 	if o.known == nil { // what a rollout has read as of a commit; else nothing
 		before, removed = o.current, o.current.Without(after)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -124,6 +125,9 @@ func (o *operation) want(ctx context.Context) bool {
 	if o.result == nil || o.diagnostics.HasError() {
 		return false
 	}
+	if !o.followNames() {
+		return false
+	}
 	fleetvalue.AddWarnings(o.diagnostics, o.result.Warnings())
 	fleetvalue.AddWarnings(o.diagnostics, pipeline.ConstraintWarnings(value.Constraints))
 	label := o.label(ctx)
@@ -178,6 +182,8 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
 		return false
 	}
+	o.intent.Renames = o.private.formerNames()
+	hosts = folder.ByHost(o.intent.Renames, hosts)
 	o.backTo, o.decisions = hosts, rollout.Decide(nil, treesOf(hosts))
 	return true
 }

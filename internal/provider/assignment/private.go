@@ -201,13 +201,16 @@ func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Desti
 }
 
 // version returns the fleet before the change, for the causes of changes; nil where it is not known.
-func (m *assignmentPrivate) version() *changes.Version {
+func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
 	if m == nil || m.Model == "" {
 		return nil
 	}
 	f, err := fleet.ParseModel(m.Model)
 	if err != nil {
 		return nil
+	}
+	if now != nil {
+		f.RenamedAs(now)
 	}
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {

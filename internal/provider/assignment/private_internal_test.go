@@ -149,7 +149,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.Gone || drift.Touched[0] != "large" {
 		t.Errorf("read back: %+v", again.Drift)
 	}
-	if version := again.version(); version == nil || len(version.Schedule.Assignments) < 900 {
+	if version := again.version(nil); version == nil || len(version.Schedule.Assignments) < 900 {
 		t.Errorf("the fleet of then is %v", version)
 	}
 }

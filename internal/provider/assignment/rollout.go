@@ -188,10 +188,10 @@ func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 		repository.AddError(ctx, o.diagnostics, err, true)
 		return false
 	}
-	in.Deployed, o.current = recordedTrees(written), written.Trees
+	in.Deployed, o.current = o.intent.Renames.Trees(recordedTrees(written)), o.intent.Renames.Trees(written.Trees)
 	in.Lost = len(written.Records) > 0
 	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
-	for key, record := range written.Records {
+	for key, record := range folder.ByKey(o.intent.Renames, written.Records) {
 		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
 	}
 	return true
@@ -269,6 +269,7 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 				repository.AddError(ctx, o.diagnostics, err, false)
 				return out
 			}
+			hosts = folder.ByHost(o.intent.Renames, hosts)
 			o.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
 		}
 		out = rollout.Advance(in)

@@ -213,13 +213,17 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 }
 
 func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
-	reconcilers := map[string]string{}
-	for _, clusterType := range f.ClusterTypes {
-		reconcilers[clusterType.Name] = clusterType.Reconciler
+	types := map[string]*fleet.ClusterType{}
+	for i := range f.ClusterTypes {
+		types[f.ClusterTypes[i].Name] = &f.ClusterTypes[i]
 	}
 	clusters := make(map[string]compliance.Cluster, len(f.Clusters))
 	for _, cluster := range f.Clusters {
-		clusters[cluster.Name] = compliance.Cluster{Type: cluster.ClusterType, Reconciler: reconcilers[cluster.ClusterType]}
+		of := compliance.Cluster{Type: cluster.ClusterType}
+		if clusterType := types[cluster.ClusterType]; clusterType != nil {
+			of.FirstType, of.Reconciler = clusterType.FirstName(), clusterType.Reconciler
+		}
+		clusters[cluster.Name] = of
 	}
 	return clusters
 }

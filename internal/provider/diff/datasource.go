@@ -113,7 +113,7 @@ func folders(
 	if label == "" {
 		label = owner.Name
 	}
-	intent := delivery.Desired{Owner: owner, Adopt: true}
+	intent := delivery.Desired{Owner: owner, Adopt: true, Renames: result.Fleet.Renames()}
 	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
@@ -125,6 +125,7 @@ func folders(
 		return nil
 	}
 
+	outlook.Found = intent.Renames.Trees(outlook.Found)
 	var folders []changes.Folder
 	wanted := map[rollout.Key][]git.File{}
 	for i, assignment := range result.Schedule.Assignments {

@@ -58,6 +58,7 @@ var kinds = []Kind{
 	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
 	{gitops.ErrConflict, "gitops_repo", "Folder does not belong to this assignment", ""},
 	{gitops.ErrUnplanned, "gitops_repo", "Repository has changed since the plan", " Nothing was written: plan again."},
+	{gitops.ErrBeside, "gitops_repo", "Folder of a cluster type cannot move", " Nothing was written."},
 	{delivery.ErrDuplicate, "name", "Two assignments have the same name", ""},
 	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
 }

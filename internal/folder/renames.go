@@ -1,0 +1,103 @@
+package folder
+
+import (
+	"maps"
+	"slices"
+)
+
+// Renames maps the names that hosts had before to those that they have now.
+type Renames map[string]string
+
+// Trees are folders under the present names of their hosts.
+func (r Renames) Trees(of Trees) Trees {
+	if !r.concern(of) {
+		return of
+	}
+	renamed := make(Trees, len(of))
+	for host, targets := range of {
+		now := r.host(host)
+		if renamed[now] == nil {
+			renamed[now] = map[string]string{}
+		}
+		maps.Copy(renamed[now], targets)
+	}
+	return renamed
+}
+
+// Formerly are folders, and each of them under the former names of its host, too.
+func (r Renames) Formerly(of Trees) Trees {
+	if len(r) == 0 {
+		return of
+	}
+	both := maps.Clone(of)
+	for former, now := range r {
+		if targets, has := of[now]; has {
+			both[former] = targets
+		}
+	}
+	return both
+}
+
+// Merges are hosts of which both a former and the present name have folders, by the former name.
+func (r Renames) Merges(of Trees) map[string]string {
+	merges := map[string]string{}
+	for former, now := range r {
+		if len(of[former]) > 0 && len(of[now]) > 0 {
+			merges[former] = now
+		}
+	}
+	return merges
+}
+
+// ByHost is a map by host under their present names.
+func ByHost[T any](r Renames, of map[string]T) map[string]T {
+	if of == nil || len(r) == 0 {
+		return of
+	}
+	renamed := make(map[string]T, len(of))
+	for host, value := range of {
+		renamed[r.host(host)] = value
+	}
+	return renamed
+}
+
+// ByKey is a map by folder under the present names of the hosts.
+func ByKey[T any](r Renames, of map[Key]T) map[Key]T {
+	if of == nil || len(r) == 0 {
+		return of
+	}
+	renamed := make(map[Key]T, len(of))
+	for key, value := range of {
+		renamed[Key{r.host(key.Host), key.DeploymentTarget}] = value
+	}
+	return renamed
+}
+
+// FormerNames are the names that a host had before, in order.
+func (r Renames) FormerNames(host string) []string {
+	var names []string
+	for former, now := range r {
+		if now == host {
+			names = append(names, former)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r Renames) host(name string) string {
+	if now, renamed := r[name]; renamed {
+		return now
+	}
+	return name
+}
+
+// concern says whether any of the folders is of a host with another name now.
+func (r Renames) concern(of Trees) bool {
+	for former := range r {
+		if _, has := of[former]; has {
+			return true
+		}
+	}
+	return false
+}

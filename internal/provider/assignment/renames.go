@@ -1,0 +1,114 @@
+package assignment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// followNames takes what the state knows of cluster types that have another name now to be theirs under that name, so that
+// all that compares before and after sees no removal and no addition. It returns false after an error.
+func (o *operation) followNames() bool {
+	o.intent.Renames = o.result.Fleet.Renames()
+	o.warnOfFirstNames()
+	if o.known == nil || len(o.intent.Renames) == 0 {
+		return true
+	}
+	merges := o.intent.Renames.Merges(o.current)
+	for _, former := range slices.Sorted(maps.Keys(merges)) {
+		o.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
+			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, and its clusters be of the other one, as "+
+				"a change that removes what it has.", former, merges[former], former))
+	}
+	known := *o.known
+	known.Trees = o.intent.Renames.Trees(known.Trees)
+	known.Drift.Trees, known.Drift.Since = folder.ByKey(o.intent.Renames, known.Drift.Trees), folder.ByKey(o.intent.Renames, known.Drift.Since)
+	o.known, o.current = &known, known.Current()
+	o.private = o.private.renamed(o.intent.Renames)
+	return len(merges) == 0
+}
+
+// warnOfFirstNames warns of cluster types whose namespaces and objects get other names, since formerly has another first name.
+func (o *operation) warnOfFirstNames() {
+	if o.private == nil || o.private.Model == "" {
+		return
+	}
+	before, err := fleet.ParseModel(o.private.Model)
+	if err != nil {
+		return
+	}
+	first := map[string]string{}
+	for i := range before.ClusterTypes {
+		name := before.ClusterTypes[i].Name
+		if now, renamed := o.intent.Renames[name]; renamed && len(o.current[name]) > 0 {
+			name = now
+		}
+		first[name] = before.ClusterTypes[i].FirstName()
+	}
+	for i := range o.result.Fleet.ClusterTypes {
+		one := &o.result.Fleet.ClusterTypes[i]
+		if was := first[one.Name]; was != "" && was != one.FirstName() {
+			o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
+				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove what has the former names, and create it anew. "+
+					"If that is not meant, let formerly of the cluster type begin with %q.", one.Name, was, one.FirstName(), was))
+		}
+	}
+}
+
+// renamed is the private state under the present names of hosts. m may be nil.
+func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
+	if m == nil {
+		return nil
+	}
+	after := *m
+	after.Trees, after.Written = by.Trees(m.Trees), folder.ByHost(by, m.Written)
+	if m.Rollout != nil {
+		state := *m.Rollout
+		state.Targets = maps.Clone(state.Targets)
+		for name, target := range state.Targets {
+			renamed := *target
+			renamed.Hosts = folder.ByHost(by, target.Hosts)
+			state.Targets[name] = &renamed
+		}
+		after.Rollout = &state
+	}
+	return &after
+}
+
+// formerNames are the names that cluster types of the fleet in the state had before: a rollback goes to what they had then.
+func (m *assignmentPrivate) formerNames() folder.Renames {
+	if m == nil || m.Model == "" {
+		return nil
+	}
+	f, err := fleet.ParseModel(m.Model)
+	if err != nil {
+		return nil
+	}
+	return f.Renames()
+}
+
+// moveLines say which cluster types have another name now, and how many folders move for that.
+func (o *operation) moveLines() (lines []string) {
+	if o.intent.State == nil {
+		return nil
+	}
+	before := o.intent.State.Trees
+	for _, former := range slices.Sorted(maps.Keys(o.intent.Renames)) {
+		if now, has := o.intent.Renames[former], before[former]; has != nil {
+			moved := 0
+			for target := range has {
+				if o.intent.After.Has(now, target) {
+					moved++
+				}
+			}
+			lines = append(lines, fmt.Sprintf("cluster type %q is now %q: %s", former, now, wording.Count(moved, "folder moves", "folders move")))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,288 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// typesOf is a fleet with these cluster types, a cluster of the first, and three deployment targets, of which one needs
+// another and one is on the cluster. further replaces attributes of the fleet.
+func typesOf(level any, further map[string]any, types ...any) providertest.Call {
+	target := func(on string) map[string]any {
+		return map[string]any{"environment": "dev", "labels": map[string]any{"on": on}, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": on}}
+	}
+	first := types[0].(map[string]any)["name"]
+	argument := map[string]any{
+		"workloads": []any{
+			map[string]any{"name": "app", "workspace": "team", "requires": []any{"base"}, "deployment_targets": map[string]any{"web": target("type"), "edge": target("cluster")}},
+			map[string]any{"name": "base", "workspace": "team", "deployment_targets": map[string]any{"all": target("type")}},
+		},
+		"cluster_types": types,
+		"clusters":      []any{map[string]any{"name": "one", "cluster_type": first}},
+		"target_policies": []any{
+			map[string]any{"name": "types", "deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "type"}}, "cluster_type_selector": map[string]any{}},
+			map[string]any{"name": "clusters", "deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "cluster"}}, "cluster_selector": map[string]any{}},
+		},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}}},
+	}
+	maps.Copy(argument, further)
+	return fleetOf(argument)
+}
+
+// typeOf is a cluster type with the names that it had before.
+func typeOf(name string, formerly ...any) map[string]any {
+	made := map[string]any{"name": name}
+	if len(formerly) > 0 {
+		made["formerly"] = formerly
+	}
+	return made
+}
+
+// held is a protection that lets nothing go.
+var held = map[string]any{"protection": map[string]any{"max_removed": 0}}
+
+// filesAt are the files of the branch below a folder, with their ids.
+func filesAt(t *testing.T, url, folder string) string {
+	t.Helper()
+	var files []string
+	for _, line := range strings.Split(git(t, url, "ls-tree", "-r", "dev", "clusters/all/"+folder+"/"), "\n") {
+		if _, file, found := strings.Cut(line, " blob "); found {
+			files = append(files, strings.Replace(file, "clusters/all/"+folder+"/", "", 1))
+		}
+	}
+	return strings.Join(files, "\n")
+}
+
+func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
+	before, other, own := filesAt(t, url, "old"), filesAt(t, url, "other"), filesAt(t, url, "clusters/one")
+	commits := git(t, url, "rev-list", "--count", "dev")
+
+	for _, step := range []struct {
+		name, former string
+		formerly     []any
+	}{{"new", "old", []any{"old"}}, {"newest", "new", []any{"old", "new"}}} {
+		renamed := assigned(url, typesOf("info", nil, typeOf(step.name, step.formerly...), typeOf("other")), held)
+		plan := apply(t, w, renamed)
+		want := fmt.Sprintf(`[assignments: 0 changed, 0 added, 0 removed, 5 in all cluster type %q is now %q: 2 folders move]`, step.former, step.name)
+		if got := fmt.Sprint(after(plan)["changes"]); got != want {
+			t.Errorf("the plan says %s, not %s", got, want)
+		}
+		if got := filesAt(t, url, step.name); got != before {
+			t.Errorf("%s has\n%s\nnot\n%s", step.name, got, before)
+		}
+		if left := filesAt(t, url, step.former) + git(t, url, "ls-tree", "dev", "clusters/all/.flotilla/dev/"+step.former+".json"); left != "" {
+			t.Errorf("there still is %s", left)
+		}
+		if filesAt(t, url, "other") != other || filesAt(t, url, "clusters/one") != own {
+			t.Error("another host has changed")
+		}
+		if plan := apply(t, w, renamed); !plan.Empty() {
+			t.Errorf("the second plan says %s", said(plan))
+		}
+	}
+	if now := git(t, url, "rev-list", "--count", "dev"); now != "3" || commits != "1" {
+		t.Errorf("there are %s commits", now)
+	}
+	record := git(t, url, "show", "dev:clusters/all/.flotilla/dev/newest.json")
+	if strings.Contains(record, "tree_before") || !strings.Contains(record, `"namespace": "flux-system", "name": "dev-old-app-web"`) {
+		t.Errorf("the record says %s", record)
+	}
+}
+
+func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
+	for name, fleet := range map[string]providertest.Call{
+		"without formerly": typesOf("info", nil, typeOf("new"), typeOf("other")),
+		"another one goes": typesOf("info", nil, typeOf("new", "old")),
+	} {
+		if _, said := w.Plan(t.Context(), assigned(url, fleet, held)); said.Err() == nil || !said.Has("Mass deletion") {
+			t.Errorf("%s: the plan says %s", name, said)
+		}
+	}
+	if _, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("other", "old")), held)); !said.Has("Cluster types cannot become one") {
+		t.Errorf("the plan says %s", said)
+	}
+}
+
+func TestARenameOfALostStateAndALatePlan(t *testing.T) {
+	t.Parallel()
+	old, renamed := typesOf("info", nil, typeOf("old"), typeOf("other")), typesOf("info", nil, typeOf("new", "old"), typeOf("other"))
+	moved := func(t *testing.T, url string) {
+		t.Helper()
+		if filesAt(t, url, "old") != "" || filesAt(t, url, "new") == "" {
+			t.Errorf("old has %q, new has %q", filesAt(t, url, "old"), filesAt(t, url, "new"))
+		}
+	}
+	t.Run("imported", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, providertest.New(startProvider), assigned(url, old, held))
+		if said := w.Import(t.Context(), assigned(url, renamed, held), assignment, url+"#dev:clusters/all:dev"); said.Err() != nil {
+			t.Fatal(said.Err())
+		}
+		if plan := apply(t, w, assigned(url, renamed, held)); !strings.Contains(said(plan), `cluster type "old" is now "new": 2 folders move`) {
+			t.Errorf("the plan says %s", said(plan))
+		}
+		moved(t, url)
+	})
+	t.Run("adopted", func(t *testing.T) {
+		t.Parallel()
+		url := bare(t)
+		apply(t, providertest.New(startProvider), assigned(url, old, held))
+		further := maps.Clone(held)
+		further["adopt"] = true
+		apply(t, providertest.New(startProvider), assigned(url, renamed, further))
+		moved(t, url)
+	})
+	t.Run("destroyed", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, nil))
+		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
+		apply(t, w, providertest.Configuration{})
+		if left := filesAt(t, url, "new"); !strings.HasSuffix(left, "\tdev.md") || strings.Contains(left, "\n") {
+			t.Errorf("new has %s", left)
+		}
+	})
+	t.Run("gone back to the commit before", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, held))
+		before, first := filesAt(t, url, "old"), git(t, url, "rev-parse", "dev")
+		apply(t, w, assigned(url, renamed, held))
+		apply(t, w, assigned(url, typesOf("debug", nil, typeOf("new", "old"), typeOf("other")), held))
+		further := maps.Clone(held)
+		further["rollback_to"] = first
+		apply(t, w, assigned(url, renamed, further))
+		if filesAt(t, url, "new") != before {
+			t.Errorf("new has\n%s\nnot\n%s", filesAt(t, url, "new"), before)
+		}
+	})
+	t.Run("with a new name of the owner", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, held))
+		further := maps.Clone(held)
+		further["name"] = "stage"
+		apply(t, w, assigned(url, renamed, further))
+		moved(t, url)
+	})
+}
+
+// Names on clusters are those of the first name: without it they change.
+func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old")), held))
+	const summary = "Names on clusters change"
+	if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, typeOf("new", "old")), held)); said.Has(summary) {
+		t.Errorf("the plan of the rename says %s", said)
+	}
+	apply(t, w, assigned(url, typesOf("info", nil, typeOf("new", "old")), held))
+	for name, change := range map[string]struct {
+		to    map[string]any
+		after string
+	}{"no former name": {typeOf("new"), "new"}, "another order": {typeOf("newest", "new", "old"), "new"}} {
+		want := fmt.Sprintf(`of cluster type %q were called after "old", and will be called after %q.`, change.to["name"], change.after)
+		if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, change.to), held)); !said.Has(summary) || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: the plan says %s", name, said)
+		}
+	}
+	if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, typeOf("newest", "old", "new")), held)); said.Has(summary) {
+		t.Errorf("the plan of a second rename says %s", said)
+	}
+}
+
+// Agents that follow a folder from which a part has gone prune that: so nothing moves where something else would stay.
+func TestARenameIsRefusedWhereOthersShareTheFolder(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old")), held))
+	stage := assigned(url, typesOf("info", map[string]any{"target_policies": []any{}}, typeOf("old")), map[string]any{"name": "others"})
+	apply(t, providertest.New(startProvider), stage)
+	_, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("new", "old")), held))
+	if said.Err() == nil || !said.Has("Folder of a cluster type cannot move") || !strings.Contains(said.String(), `"clusters/all/old/others.md"`) {
+		t.Errorf("the plan says %s", said)
+	}
+}
+
+func TestARenameIsNoNewContentOfARollout(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	configuration := func(version string) providertest.Configuration {
+		argument := ringFleet(version, nil)
+		for _, one := range argument["cluster_types"].([]any) {
+			if one := one.(map[string]any); one["name"] == "rest" {
+				one["name"], one["formerly"] = "remainder", []any{"rest"}
+			}
+		}
+		for _, one := range argument["clusters"].([]any) {
+			if one := one.(map[string]any); one["cluster_type"] == "rest" {
+				one["cluster_type"] = "remainder"
+			}
+		}
+		return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{argument}}, map[string]any{"rollout": r.rollout, "evidence": r.evidence()})
+	}
+	r.run("1", "1 1 1")
+	before := r.tree("dev", "rest")
+	plan := apply(t, r.w, configuration("2"))
+	for _, want := range []string{`cluster type "rest" is now "remainder": 1 folder moves`, `stage 1 of 3 "canary", 1 of 3 hosts`, "assignments: 1 changed, 0 added, 0 removed"} {
+		if !strings.Contains(said(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		}
+	}
+	if r.tree("dev", "remainder") != before || r.tree("dev", "rest") != "" {
+		t.Errorf("rest has moved as %q, and has %q", r.tree("dev", "remainder"), r.tree("dev", "rest"))
+	}
+	if plan := apply(t, r.w, configuration("2")); !plan.Empty() {
+		t.Errorf("a plan that waits says %s", said(plan))
+	}
+	r.report("canary", verdict.Ready)
+	apply(t, r.w, configuration("2"))
+	r.report("region", verdict.Ready)
+	if plan := apply(t, r.w, configuration("2")); r.tree("dev", "remainder") == before || !strings.Contains(said(plan), "on remainder: app-core") {
+		t.Errorf("the last stage says %s", said(plan))
+	}
+}
+
+func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
+	t.Parallel()
+	with := func(further map[string]any) map[string]any {
+		made := typeOf("new", "old")
+		maps.Copy(made, further)
+		return made
+	}
+	for name, test := range map[string]struct {
+		fleet providertest.Call
+		says  []string
+	}{
+		"two with one":      {typesOf("info", nil, typeOf("new", "old"), typeOf("other", "old")), []string{`cluster_types["other"].formerly[0]: cluster type "new" was called "old", too`}},
+		"one that is there": {typesOf("info", nil, typeOf("new", "other"), typeOf("other")), []string{`cluster_types["new"].formerly[0]: a cluster type of the fleet is called "other"`}},
+		"its own":           {typesOf("info", nil, typeOf("new", "new")), []string{`cluster_types["new"].formerly[0]: is the name that the cluster type has now`}},
+		"twice":             {typesOf("info", nil, typeOf("new", "old", "old")), []string{`cluster_types["new"].formerly[1]: is there twice`}},
+		"no name":           {typesOf("info", nil, typeOf("new", "Not a name")), []string{`cluster_types["new"].formerly[0]: `}},
+		"the clusters":      {typesOf("info", map[string]any{"clusters": []any{map[string]any{"name": "one", "cluster_type": "old"}}}, typeOf("new", "old")), []string{`clusters["one"].cluster_type: cluster type "old" is called "new" now`}},
+		"on a hub":          {typesOf("info", nil, with(map[string]any{"reconciler": "argocd-hub"})), []string{`cluster_types["new"].formerly: cannot be set: an Argo CD on a hub`}},
+		"Rancher Fleet":     {typesOf("info", nil, with(map[string]any{"reconciler": "fleet"})), []string{`cluster_types["new"].formerly: cannot be set: Rancher Fleet`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), test.fleet, nil))
+			for _, want := range test.says {
+				if said.Err() == nil || !strings.Contains(said.String(), want) {
+					t.Errorf("the plan does not say %q: %s", want, said)
+				}
+			}
+		})
+	}
+}
