@@ -48,7 +48,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 			continue
 		}
 		if path.Ext(name) == ".jsonnet" {
-			return fmt.Errorf("%s is Jsonnet, which cannot be rendered: exclude it, or leave `render` away", full)
+			return fmt.Errorf("%s is Jsonnet, which cannot be rendered: exclude it"+orLeave, full)
 		}
 		if err := addFile(full, withoutMark(content), into); err != nil {
 			return err

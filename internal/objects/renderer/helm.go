@@ -247,7 +247,7 @@ func chanceError(file, function string) error {
 		file = "of the chart"
 	}
 	return fmt.Errorf("template %s renders something else each time, as it uses the function %s: set a value with which it does not, "+
-		"such as the name of a secret that exists, or leave `render` away", file, function)
+		"such as the name of a secret that exists"+orLeave, file, function)
 }
 
 // templateName finds the template in an error of Helm.

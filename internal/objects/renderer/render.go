@@ -14,6 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
+// orLeave is the end of errors about what can be deployed, though not rendered.
+const orLeave = ", or leave `render` away"
+
 // inProcess renders in this process, without bounds of time and memory.
 type inProcess struct {
 	fetcher artifact.Fetcher

@@ -31,7 +31,7 @@ func (s *scanner) kustomization(folder, file string, text []byte) error {
 	}
 	s.hasSchema = s.hasSchema || len(k.OpenAPI) > 0
 	if len(k.HelmCharts) > 0 || len(k.HelmChartInflationGenerator) > 0 {
-		return fmt.Errorf("%s has helmCharts, which are not rendered: point to the chart itself, or leave `render` away", file)
+		return fmt.Errorf("%s has helmCharts, which are not rendered: point to the chart itself"+orLeave, file)
 	}
 	for _, name := range s.files(&k) {
 		if isRemote(name) {
@@ -127,5 +127,5 @@ func isRemote(name string) bool {
 }
 
 func remoteError(file, name string) error {
-	return fmt.Errorf("%s refers to %s: rendering reads nothing from the network, so take it into the repository, or leave `render` away", file, name)
+	return fmt.Errorf("%s refers to %s: rendering reads nothing from the network, so take it into the repository"+orLeave, file, name)
 }
