@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // Result is what was made of the documents.
@@ -52,9 +53,10 @@ data:
 `
 
 // Adopt reads the arguments of provider::flotilla::adopt: the name of an environment, a list or map of texts of YAML
-// documents, and options, {repository = {url, branch}, hosts}, which may be nil. The result is nil, and known is false, while
+// documents, and options, {repository = {url, branch}, hosts}, which may be nil. render gives what folders of the documents
+// come to. The result is nil, and known is false, while
 // any of them is not known.
-func Adopt(environment, documents, given any) (result *Result, known bool, findings fleet.Findings) {
+func Adopt(environment, documents, given any, render Render) (result *Result, known bool, findings fleet.Findings) {
 	reader := &fleet.Reader{}
 	var root *fleet.Path
 	name, isText := environment.(string)
@@ -71,11 +73,13 @@ func Adopt(environment, documents, given any) (result *Result, known bool, findi
 	if known = textsKnown && !reader.Unknown; !known || len(findings) > 0 {
 		return nil, known, findings
 	}
-	a := &adoption{environment: name, options: settings}
+	a := &adoption{environment: name, options: settings, render: render, built: map[string]string{}, results: map[string]*objects.Result{}}
 	a.read(texts)
+	a.keepTexts(documents)
 	a.all = slices.Clone(a.objects)
 	a.locate()
 	a.place()
+	a.apply()
 	a.sift()
 	a.build()
 	slices.SortStableFunc(a.listed, func(a, b Listed) int {
@@ -161,16 +165,23 @@ type adoption struct {
 	options     options
 	listed      []Listed
 
-	files     []string  // the names of all texts
-	objects   []*object // those that are to be taken
-	all       []*object // those that were read
-	sources   map[reference][]*object
-	following map[string][]*object // what brings a folder
-	folders   map[string]bool      // all files and folders
-	overlays  map[string]overlay   // kustomizations, by folder
-	usedBy    map[string][]string  // the folders of kustomizations, by what they name
-	hosts     map[string]*host
-	workloads []*workload
+	render      Render
+	results     map[string]*objects.Result // by request
+	texts       map[string]string          // by path; nil where they have none
+	files       []string                   // the names of all texts
+	objects     []*object                  // those that are to be taken
+	all         []*object                  // those that were read or made
+	filesOf     map[string][]string        // by kind and name of an object
+	generators  []*object                  // those that generate artifacts
+	sources     map[reference][]*object
+	following   map[string][]*object // what brings a folder
+	folders     map[string]bool      // all files and folders
+	overlays    map[string]overlay   // kustomizations, by folder
+	usedBy      map[string][]string  // the folders of kustomizations, by what they name
+	built       map[string]string    // why a kustomization could not be rendered, by its folder; "" where it was
+	hostFolders map[string]string    // the names of folders that clusters follow
+	hosts       map[string]*host
+	workloads   []*workload
 }
 
 func (a *adoption) list(o *object, taken bool, reason string) {

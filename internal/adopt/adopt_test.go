@@ -101,7 +101,7 @@ func TestEachKindIsAdopted(t *testing.T) {
 				"clusters/prod/apps.yaml":                  fmt.Sprintf(kustomization, "apps", "./apps/prod"),
 				"clusters/dev/infra.yaml":                  fmt.Sprintf(kustomization, "infra", "./infra"),
 				"clusters/prod/infra.yaml":                 fmt.Sprintf(kustomization, "infra", "./infra"),
-				"infra/inner.yaml":                         fmt.Sprintf(kustomization, "inner", "./elsewhere"),
+				"infra/inner.yaml":                         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: inner, namespace: flux-system}\nspec: {interval: 1h, chart: {spec: {chart: inner}}}\n",
 				"readme/notes.md":                          "not: [yaml",
 			},
 			want: []string{
@@ -116,7 +116,7 @@ func TestEachKindIsAdopted(t *testing.T) {
 				"listed clusters/dev/flux-system/gotk-sync.yaml: Kustomization flux-system/flux-system is the agent's own: it goes on to follow its folder",
 				"listed clusters/prod/flux-system/gotk-sync.yaml: GitRepository flux-system/flux-system is the agent's own: it goes on to follow its folder",
 				"listed clusters/prod/flux-system/gotk-sync.yaml: Kustomization flux-system/flux-system is the agent's own: it goes on to follow its folder",
-				"listed infra/inner.yaml: Kustomization flux-system/inner comes with Kustomization flux-system/infra, which brings its folder",
+				"listed infra/inner.yaml: HelmRelease flux-system/inner comes with Kustomization flux-system/infra, which brings its folder",
 			},
 		},
 		"Flux: a source of one object comes with it, one of two is a workload": {
@@ -289,7 +289,7 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 				"listed other/apps.yaml: Kustomization flux-system/other is in no folder of a host: it comes with what brings its folder, or stays where it is",
 			},
 		},
-		"what a kustomization changes is listed": {
+		"what a kustomization has is adopted, and the rest listed": {
 			documents: map[string]any{
 				"one/kustomization.yaml":    "resources: [web.yaml, ../base]\nnamespace: argocd-one\n",
 				"one/web.yaml":              strings.Replace(fmt.Sprintf(application, "web", "default", "main", "name: in-cluster"), ", namespace: argocd", "", 1),
@@ -300,10 +300,10 @@ spec: {sourceFormat: unstructured, git: {repo: https://example.com/team, branch:
 			},
 			want: []string{
 				"cluster type prod <nil>",
+				"platform/api-default Application map[branch:main path:api repo:https://example.com/apps storage:git] everywhere",
 				"platform/base-default Application map[branch:main path:base repo:https://example.com/apps storage:git] everywhere",
 				"platform/web-default Application map[branch:main path:web repo:https://example.com/apps storage:git] everywhere",
 				"policy everywhere map[]",
-				"listed changed/api.yaml: Application argocd/api may be changed by patches of changed/kustomization.yaml: it is not known how it is applied",
 				"listed one/left.yaml: Application argocd/left is not among the resources of one/kustomization.yaml: it is not known whether it is applied",
 			},
 		},
@@ -399,7 +399,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"unknown name": {"prod", []any{}, map[string]any{"host": "x"}, []string{`options.host: unknown attribute; did you mean "hosts"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, findings := adopt.Adopt(test.environment, test.documents, test.options)
+			_, _, findings := adoptWith(t, test.environment, test.documents, test.options)
 			if got := strings.Split(findings.Error(), "\n"); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(test.want, "\n\t"))
 			}
@@ -414,7 +414,7 @@ func TestWhatIsNotKnownYetIsNoError(t *testing.T) {
 		"options": {"prod", []any{}, unknown}, "an option": {"prod", []any{}, map[string]any{"hosts": unknown}},
 		"the repository": {"prod", []any{}, map[string]any{"repository": map[string]any{"url": unknown}}},
 	} {
-		if result, known, findings := adopt.Adopt(arguments[0], arguments[1], arguments[2]); known || result != nil || len(findings) > 0 {
+		if result, known, findings := adoptWith(t, arguments[0], arguments[1], arguments[2]); known || result != nil || len(findings) > 0 {
 			t.Errorf("%s: known is %v, with %v", name, known, findings)
 		}
 	}

@@ -1,117 +1,173 @@
 package adopt_test
 
 import (
+	"maps"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// equality is how much of what is rendered is as it was read.
+// equality is how much of what was read is rendered as it was.
 type equality struct {
-	equal, rendered, listed int
-	differing               []string
+	rendered, equal int
+	differing       []string
+	brought         int            // what an object that is rendered brings by its path
+	agents          int            // those by which agents follow the repository
+	listed          map[string]int // objects of reconcilers that are not rendered, by reason
 }
 
-// compare compares the specs of what is rendered with those of the documents, by their canonical JSON.
+// compare compares the specs of what is rendered with those of the documents, and of what kustomizations and
+// roots make of them, by their canonical JSON.
 func compare(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Result) {
 	t.Helper()
-	result, all := adopted(t, documents, options)
-	specs := map[string]map[string]bool{} // by identity, without the namespace that a kustomization gives
-	texts, _, _ := fleet.ReadTexts(documents)
-	for _, text := range texts {
-		for _, document := range text.Documents {
-			object, _ := document.Value.(map[string]any)
-			items, _ := object["items"].([]any)
-			for _, one := range append(items, object) {
-				if object, isObject := one.(map[string]any); isObject {
-					canonical, err := fleet.CanonicalJSON(object["spec"])
-					if err != nil {
-						continue
-					}
-					if specs[named(object)] == nil {
-						specs[named(object)] = map[string]bool{}
-					}
-					specs[named(object)][canonical] = true
+	result, all, made := adoptedOf(t, documents, options)
+	specs := map[string]map[string]bool{} // by name, without the namespace that a kustomization gives
+	add := func(value any) {
+		object, _ := value.(map[string]any)
+		items, _ := object["items"].([]any)
+		for _, one := range append(items, value) {
+			if object, isObject := one.(map[string]any); isObject {
+				canonical, err := fleet.CanonicalJSON(object["spec"])
+				if err != nil {
+					continue
 				}
+				if specs[named(object)] == nil {
+					specs[named(object)] = map[string]bool{}
+				}
+				specs[named(object)][canonical] = true
 			}
 		}
 	}
-	var e equality
+	texts, _, _ := fleet.ReadTexts(documents)
+	for _, text := range texts {
+		for _, document := range text.Documents {
+			add(document.Value)
+		}
+	}
+	for i := range made {
+		value, err := fleet.ParseYAML(string(made[i].YAML))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(value)
+	}
+	e := equality{listed: map[string]int{}}
+	taken := map[string]bool{} // what is rendered, and what that brings
 	for _, one := range all {
 		canonical, err := fleet.CanonicalJSON(one.fields["spec"])
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.rendered++
+		_, name, _ := strings.Cut(identity(one.fields), " ")
+		taken[name] = true
 		if specs[named(one.fields)][canonical] {
 			e.equal++
 		} else {
 			e.differing = append(e.differing, one.host+": "+identity(one.fields)+" "+canonical)
 		}
 	}
-	for _, listed := range result.Listed {
-		if !listed.Taken {
-			e.listed++
+	var left []adopt.Listed
+	for _, one := range result.Listed {
+		switch kind, _, _ := strings.Cut(one.Object, " "); {
+		case one.Taken || !kinds[kind]:
+		case strings.Contains(one.Reason, "it goes on to follow its folder"):
+			e.agents++
+		default:
+			left = append(left, one)
 		}
+	}
+	for before := -1; before != e.brought; {
+		before = e.brought
+		left = slices.DeleteFunc(left, func(one adopt.Listed) bool {
+			by, _, _ := strings.Cut(strings.TrimPrefix(one.Reason, "comes with "), ",")
+			if by == one.Reason || !taken[by] {
+				return false
+			}
+			taken[one.Object] = true
+			e.brought++
+			return true
+		})
+	}
+	for _, one := range left {
+		e.listed[names.ReplaceAllString(one.Reason, "…")]++
 	}
 	return e, result
 }
 
+// names are what is not the same in two reasons of one form.
+var names = regexp.MustCompile(`\S*[./"]\S*`)
+
+// kinds are those that say what reconcilers deploy.
+var kinds = func() map[string]bool {
+	all := map[string]bool{}
+	for _, kind := range reconciler.Kinds() {
+		all[kind.Kind] = kind.Is(reconciler.Follows | reconciler.Consumer | reconciler.Maker | reconciler.Source)
+	}
+	return all
+}()
+
 func named(object map[string]any) string {
-	kind, _, _ := strings.Cut(identity(object), "/")
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	return strings.Fields(kind + " -")[0] + " " + name
+	group, name, _ := strings.Cut(identity(object), "/")
+	return group[:strings.LastIndex(group, " ")] + " " + name
 }
 
 const shared = "../../../shared"
 
-// TestWhatIsRenderedIsWhatWasRead prints how many specs are equal. ADOPT_REPOSITORIES names a folder of further
+// TestWhatIsRenderedIsWhatWasRead prints how many specs are equal. FLOTILLA_ADOPT_REPOSITORIES names a folder of further
 // repositories, each a folder of files.
 func TestWhatIsRenderedIsWhatWasRead(t *testing.T) {
 	type input struct {
-		folder  string
-		options map[string]any
+		name, folder string
+		options      map[string]any
 	}
-	flux := map[string]any{"repository": map[string]any{"url": "https://github.com/fluxcd/flux2-kustomize-helm-example", "branch": "main"}}
-	inputs := []input{
-		{shared + "/charts/kustomize/fleet-example", flux},
-		{shared + "/kalypso/tutorial/expected/dev", map[string]any{"hosts": "{cluster_type}"}},
-		{shared + "/kalypso/tutorial/expected/stage", map[string]any{"hosts": "{cluster_type}"}},
+	var inputs []input
+	if _, err := os.Stat(shared + "/kalypso"); err == nil {
+		flux := map[string]any{"repository": map[string]any{"url": "https://github.com/fluxcd/flux2-kustomize-helm-example", "branch": "main"}}
+		inputs = []input{
+			{"fleet-example", shared + "/charts/kustomize/fleet-example", flux},
+			{"kalypso dev", shared + "/kalypso/tutorial/expected/dev", map[string]any{"hosts": "{cluster_type}"}},
+			{"kalypso stage", shared + "/kalypso/tutorial/expected/stage", map[string]any{"hosts": "{cluster_type}"}},
+		}
 	}
-	if _, err := os.Stat(shared + "/kalypso"); err != nil {
-		inputs = nil
-	}
-	if more := os.Getenv("ADOPT_REPOSITORIES"); more != "" {
+	if more := os.Getenv("FLOTILLA_ADOPT_REPOSITORIES"); more != "" {
 		entries, err := os.ReadDir(more)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, entry := range entries {
-			url := "https://github.com/" + strings.Replace(entry.Name(), "+", "/", 1)
-			inputs = append(inputs, input{filepath.Join(more, entry.Name()), map[string]any{"repository": map[string]any{"url": url}}})
+			name := strings.Replace(entry.Name(), "+", "/", 1)
+			inputs = append(inputs, input{name, more + "/" + entry.Name() + "/", map[string]any{"repository": map[string]any{"url": "https://github.com/" + name}}})
 		}
 	}
 	if inputs == nil {
-		t.Skip("../shared is absent, and ADOPT_REPOSITORIES names no repositories")
+		t.Skip("../shared is absent, and FLOTILLA_ADOPT_REPOSITORIES names no folder of repositories")
 	}
 	for _, in := range inputs {
-		t.Run(filepath.Base(filepath.Dir(in.folder))+"/"+filepath.Base(in.folder), func(t *testing.T) {
+		t.Run(in.name, func(t *testing.T) {
 			e, result := compare(t, readRepository(t, in.folder), in.options)
-			t.Logf("%d of %d specs are equal, on %d cluster types; %d objects are listed", e.equal, e.rendered, len(result.Fleet["cluster_types"].([]any)), e.listed)
-			slices.Sort(e.differing)
-			for _, one := range e.differing {
-				t.Errorf("differs: %s", one)
+			listed := 0
+			for _, number := range e.listed {
+				listed += number
 			}
-			if testing.Verbose() && os.Getenv("ADOPT_LISTED") != "" {
+			t.Logf("%s: %d specs, %d equal, %d brought by those, %d of agents, %d listed, on %d cluster types", in.name, e.rendered+e.brought+e.agents+listed, e.equal, e.brought, e.agents, listed, len(result.Fleet["cluster_types"].([]any)))
+			if os.Getenv("FLOTILLA_ADOPT_LISTED") != "" {
 				for _, one := range result.Listed {
 					t.Logf("%+v", one)
 				}
+			}
+			for _, reason := range slices.Sorted(maps.Keys(e.listed)) {
+				t.Logf("%d: %s", e.listed[reason], reason)
+			}
+			slices.Sort(e.differing)
+			for _, one := range e.differing {
+				t.Errorf("differs: %s", one)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // FuzzAdopt adopts any documents: whatever they are, the fleet is one that provider::flotilla::fleet takes, and takes no
@@ -19,7 +20,9 @@ func FuzzAdopt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text, otherName, otherText string) {
 		for _, options := range []any{nil, map[string]any{"hosts": "{region}/{cluster_type}", "repository": map[string]any{"url": "https://example.com/fleet"}}} {
 			fleettest.Bounded(t, name+text+otherName+otherText, func() {
-				result, known, findings := adopt.Adopt("prod", map[string]any{name: text, otherName: otherText}, options)
+				result, known, findings := adopt.Adopt("prod", map[string]any{name: text, otherName: otherText}, options, func(map[string]string, *objects.Request) (*objects.Result, error) {
+					return &objects.Result{Objects: []objects.Object{{Group: "argoproj.io", Kind: "Application", Name: "a", YAML: []byte(otherText)}}}, nil
+				})
 				if !known || len(findings) > 0 {
 					t.Fatal(known, findings)
 				}

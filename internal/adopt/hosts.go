@@ -18,37 +18,38 @@ type host struct {
 	isCluster bool // it is one cluster, which objects name as the destination
 }
 
-// place finds the host of each object: the folder that its cluster follows, or the cluster that it names.
+// place finds the host of each object.
 func (a *adoption) place() {
 	a.hosts = map[string]*host{}
-	roots := a.roots()
-	for _, o := range a.objects {
-		var folder string
-		var labels map[string]string
-		var found bool
-		if a.options.hosts != nil {
-			folder, labels, found = a.matchPattern(o.file)
-			o.outside = !found
-		} else {
-			var root string
-			if root, found = rootOf(roots, o.file); found {
-				folder = roots[root]
-			}
-			// Flux applies nothing that none of its folders has.
-			o.outside = !found && len(roots) > 0 && o.isFlux()
-		}
-		name := cmp.Or(folder, a.environment)
-		if to, isCluster := o.destination(); isCluster {
-			o.host = a.host(to, nil)
-			o.host.isCluster = true
-		} else {
-			o.host = a.host(name, labels)
-		}
+	a.hostFolders = a.foldersOfHosts()
+	for _, o := range slices.Concat(a.objects, a.generators) {
+		a.put(o, o.file)
 	}
 }
 
-func (o *object) isFlux() bool {
-	return reconciler.OfGroup(o.kind.Group) == reconciler.Named(reconciler.DefaultAgent)
+// put finds the host of an object that is applied from a file: the folder that its cluster follows, or the cluster that it
+// names.
+func (a *adoption) put(o *object, file string) {
+	var folder string
+	var labels map[string]string
+	var found bool
+	if a.options.hosts != nil {
+		folder, labels, found = a.matchPattern(file)
+		o.outside = !found
+	} else {
+		var root string
+		if root, found = rootOf(a.hostFolders, file); found {
+			folder = a.hostFolders[root]
+		}
+		o.outside = !found && len(a.hostFolders) > 0 && o.kind.IsOfFolders()
+	}
+	name := cmp.Or(folder, a.environment)
+	if to, isCluster := o.destination(); isCluster {
+		o.host = a.host(to, nil)
+		o.host.isCluster = true
+	} else {
+		o.host = a.host(name, labels)
+	}
 }
 
 // destination is the cluster that an object on a hub names, unless that is the hub itself.
@@ -96,27 +97,28 @@ func (a *adoption) matchPattern(file string) (name string, labels map[string]str
 	return name, labels, name != "" && name != "."
 }
 
-// roots are the folders that clusters follow, with their names: those that Flux' own Kustomization names, those in which
+// foldersOfHosts are the folders that clusters follow, with their names: those that Flux' own Kustomization names, those in which
 // its installer has written, or else the folders below one that is called clusters.
-func (a *adoption) roots() map[string]string {
+func (a *adoption) foldersOfHosts() map[string]string {
 	found := map[string]bool{}
 	for _, o := range a.objects {
 		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil && isBelow(o.file, root) {
 			found[root] = true
 		}
 	}
-	agent := reconciler.Named(reconciler.DefaultAgent).Agent
 	for _, file := range a.files {
-		if folder := path.Dir(file); path.Base(file) == agent.Synced && slices.Contains(agent.Names, path.Base(folder)) {
-			found[path.Dir(folder)] = true
+		if folder, is := reconciler.InstallersFolder(file); is {
+			found[folder] = true
 		}
 	}
 	delete(found, ".") // the whole repository is one host
 	if len(found) == 0 {
 		for _, o := range a.objects {
-			segments := strings.Split(path.Dir(o.file), "/")
-			if i := slices.Index(segments, "clusters"); i >= 0 && i+1 < len(segments) {
-				found[path.Join(segments[:i+2]...)] = true
+			for _, folder := range append(a.outermost(o.file), path.Dir(o.file)) {
+				segments := strings.Split(folder, "/")
+				if i := slices.Index(segments, "clusters"); i >= 0 && i+1 < len(segments) {
+					found[path.Join(segments[:i+2]...)] = true
+				}
 			}
 		}
 	}

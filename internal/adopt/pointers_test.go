@@ -125,7 +125,7 @@ func TestManyObjectsAreAdopted(t *testing.T) {
 		}
 		documents[fmt.Sprintf("clusters/site-%d/apps.yaml", host)] = text.String()
 	}
-	result, known, findings := adoptAll(documents)
+	result, known, findings := adoptWith(t, "prod", documents, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
 	if !known || len(findings) > 0 || len(result.Fleet["workloads"].([]any)) != 10 || len(result.Fleet["cluster_types"].([]any)) != 100 || len(result.Fleet["target_policies"].([]any)) != 1 {
 		t.Errorf("known is %v, with %v", known, findings)
 	}

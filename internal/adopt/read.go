@@ -16,8 +16,12 @@ type object struct {
 	namespace, name string
 	fields          map[string]any // apiVersion, kind, metadata and spec
 	host            *host
-	own             bool // it is of the agent itself
-	outside         bool // it is in no folder of a host
+	own             bool   // it is of the agent itself
+	outside         bool   // it is in no folder of a host
+	made            bool   // it is what was rendered, not what was read
+	tried, isRoot   bool   // it was rendered, and what it brings is taken in its place
+	why             string // why it could not be
+	depth           int    // how many roots have brought it
 }
 
 func (o *object) String() string {
@@ -57,14 +61,15 @@ func textAt(value any, field string) string {
 
 // overlay is what a kustomization says of what it has.
 type overlay struct {
-	components []string // those of the entries that are components
-	namespace  string
-	changes    string // the first field by which it changes what it has; "" where it changes nothing
+	components  []string // those of the entries that are components
+	namespace   string
+	changes     string // the first field by which it changes what it has; "" where it changes nothing
+	isComponent bool
 }
 
 // harmless are the fields of a kustomization that change no object of a reconciler. Labels do not change what it does.
 var harmless = []string{"apiVersion", "kind", "metadata", "resources", "bases", "components", "namespace", "labels", "commonLabels", "commonAnnotations", "generatorOptions",
-	"configMapGenerator", "secretGenerator", "sortOptions", "buildMetadata", "configurations"}
+	"configMapGenerator", "secretGenerator", "sortOptions", "buildMetadata"}
 
 // kustomizations are the names of the files that kustomize reads.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
@@ -115,12 +120,16 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 		group = ""
 	}
 	kind := reconciler.KindOf(group, kindName)
-	isRead := kind != nil && kind.Is(reconciler.Follows|reconciler.Consumer|reconciler.Maker|reconciler.Source)
+	isTaken := kind != nil && isRead(kind)
 	if kind == nil {
 		kind = &reconciler.Kind{Group: group, Kind: kindName}
 	}
 	o := &object{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
-	if !isRead {
+	if !isTaken {
+		if reconciler.IsGenerator(group, kindName) {
+			o.fields = fields
+			a.generators = append(a.generators, o)
+		}
 		a.others(o)
 		return
 	}
@@ -157,6 +166,11 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 	a.objects = append(a.objects, o)
 }
 
+// isRead says whether objects of a kind say what is deployed.
+func isRead(kind *reconciler.Kind) bool {
+	return kind.Is(reconciler.Follows | reconciler.Consumer | reconciler.Maker | reconciler.Source)
+}
+
 func areTexts(value any) bool {
 	if value == nil {
 		return true
@@ -180,7 +194,7 @@ func (a *adoption) others(o *object) {
 }
 
 func (a *adoption) overlay(folder string, fields map[string]any) {
-	read := overlay{}
+	read := overlay{isComponent: textAt(fields, "kind") == "Component"}
 	read.namespace, _ = fields["namespace"].(string)
 	for key, value := range fields {
 		entries, _ := value.([]any)

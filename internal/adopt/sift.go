@@ -11,23 +11,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// sift keeps the objects that are applied as they are, and lists the others: what is the content of another object stays
-// that, what a kustomization changes is not known as it will be, and the agent's own is not a workload.
+// sift keeps the objects that are applied as they are known, and lists the others: what is the content of another object
+// stays that, what a root brings is taken in its place, and the agent's own is not a workload.
 func (a *adoption) sift() {
 	var kept []*object
 	firsts := map[string]*object{} // by host and key
 	for _, o := range a.objects {
-		owner := a.ownerOf(o)
+		owners := a.ownersOf(o)
 		namespace, problem := "", ""
-		if owner == nil && !o.own && !o.outside {
-			namespace, problem = a.kustomized(o.file)
+		if len(owners) == 0 && !o.own && !o.outside && !o.made {
+			namespace, problem, _ = a.kustomized(o.file)
 		}
 		switch {
 		case o.own:
 			a.list(o, false, "is the agent's own: it goes on to follow its folder")
 			continue
-		case owner != nil:
-			a.list(o, false, fmt.Sprintf("comes with %s, which brings its folder", owner))
+		case o.isRoot:
+			a.list(o, false, "brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder")
+			continue
+		case len(owners) > 0:
+			a.list(o, false, fmt.Sprintf("comes with %s, which brings its folder", owners[0])+because(owners[0].why))
 			continue
 		case o.outside:
 			a.list(o, false, "is in no folder of a host: it comes with what brings its folder, or stays where it is")
@@ -61,27 +64,32 @@ func (a *adoption) sift() {
 	a.objects = kept
 }
 
-// ownerOf returns the object whose folder has a file, and so brings what is in it; nil where none has.
-func (a *adoption) ownerOf(o *object) *object {
-	if a.following == nil {
-		a.follow()
+// ownersOf returns the objects whose folder has a file, and so bring what is in it. There are several where clusters follow
+// one folder.
+func (a *adoption) ownersOf(o *object) []*object {
+	if o.made {
+		return nil // it is what an owner has brought
 	}
-	owner := a.follower(o.file, o)
-	for at, seen := owner, map[*object]bool{o: true}; at != nil; at = a.follower(at.file, at) {
-		if seen[at] {
+	owners := a.followers(o.file, o)
+	seen := map[*object]bool{o: true}
+	for at := owners; len(at) > 0 && !at[0].made; at = a.followers(at[0].file, at[0]) {
+		if seen[at[0]] {
 			return nil // the folders bring each other
 		}
-		seen[at] = true
+		seen[at[0]] = true
 	}
-	return owner
+	return owners
 }
 
 // follow finds the objects that bring folders of the documents.
 func (a *adoption) follow() {
-	a.following, a.folders = map[string][]*object{}, map[string]bool{}
-	for _, file := range a.files {
-		for at := file; !a.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
-			a.folders[at] = true
+	a.following = map[string][]*object{}
+	if a.folders == nil {
+		a.folders = map[string]bool{}
+		for _, file := range a.files {
+			for at := file; !a.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
+				a.folders[at] = true
+			}
 		}
 	}
 	for _, o := range a.objects {
@@ -96,10 +104,11 @@ func (a *adoption) follow() {
 
 // foldersOf are the folders of the documents that an object brings; none where they are of another repository.
 func (a *adoption) foldersOf(o *object) (folders []string) {
-	if !a.isHere(o) {
-		return nil
+	paths, isGenerated := a.generated(o)
+	if !isGenerated && a.isHere(o) {
+		paths = a.pathFields(o)
 	}
-	for _, field := range a.pathFields(o) {
+	for _, field := range paths {
 		folder := path.Clean(strings.TrimLeft(field, "/"))
 		// What is in the folder that has the object itself is beside it.
 		if folder != "." && !isBelow(o.file, folder) && a.folders[folder] {
@@ -129,16 +138,25 @@ func (a *adoption) pathFields(o *object) (paths []string) {
 
 // isHere says whether the content of an object is in the repository that the documents are from.
 func (a *adoption) isHere(o *object) bool {
-	content := o
-	for _, reference := range sourcesOf(o) {
-		if reference.kind.For != reconciler.Git {
-			return false
-		}
-		if content = a.find(reference, o.host); content == nil {
-			return true // the agent's own source, which its installer has made
-		}
+	if named := sourcesOf(o); len(named) > 0 {
+		return a.comesFromHere(named[0], o.host)
 	}
-	repo, here := pointed(content, reconciler.Repo), a.here()
+	return a.points(o)
+}
+
+// comesFromHere says whether a source has the repository that the documents are from. The agent's own source, which its
+// installer has made, need not be among the documents.
+func (a *adoption) comesFromHere(named reference, on *host) bool {
+	if named.kind == nil || named.kind.For != reconciler.Git {
+		return false
+	}
+	source := a.find(named, on)
+	return source == nil || a.points(source)
+}
+
+// points says whether an object names the repository that the documents are from.
+func (a *adoption) points(o *object) bool {
+	repo, here := pointed(o, reconciler.Repo), a.here()
 	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
 }
 
@@ -155,20 +173,19 @@ func (a *adoption) locate() {
 	}
 }
 
-// follower returns the object that brings a file: by its folder, the innermost first, or by a kustomization in another folder.
-func (a *adoption) follower(file string, except *object) *object {
+// followers returns the objects that bring a file: by its folder, the innermost first, or by a kustomization in another
+// folder.
+func (a *adoption) followers(file string, except *object) []*object {
 	seen := map[string]bool{}
-	var of func(file string) *object
-	of = func(file string) *object {
+	var of func(file string) []*object
+	of = func(file string) []*object {
 		if seen[file] {
 			return nil
 		}
 		seen[file] = true
 		for at := file; at != "." && at != "/"; at = path.Dir(at) {
-			for _, one := range a.following[at] {
-				if one != except {
-					return one
-				}
+			if all := a.following[at]; len(all) > 0 && (len(all) > 1 || all[0] != except) {
+				return slices.DeleteFunc(slices.Clone(all), func(one *object) bool { return one == except })
 			}
 		}
 		for at := file; at != "." && at != "/"; at = path.Dir(at) {
@@ -186,30 +203,40 @@ func (a *adoption) follower(file string, except *object) *object {
 }
 
 // kustomized returns the namespace that kustomizations give the objects of a file, and why it is not known how they are
-// applied.
-func (a *adoption) kustomized(file string) (namespace, problem string) {
+// applied. isChanged says that rendering the kustomizations would tell that.
+func (a *adoption) kustomized(file string) (namespace, problem string, isChanged bool) {
 	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
-		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizations[0]))
+		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizations[0])), false
 	}
 	seen := map[string]bool{}
 	for at := file; ; {
 		by := slices.Compact(slices.Sorted(slices.Values(a.usedBy[at])))
 		if len(by) > 1 {
-			return "", fmt.Sprintf("is in the kustomizations of %s: it is not known how it is applied", strings.Join(by, ", "))
+			return "", fmt.Sprintf("is in the kustomizations of %s, and it is not known how it is applied", strings.Join(by, ", ")) + a.unbuilt(file), true
 		}
 		if len(by) == 0 || seen[by[0]] {
-			return namespace, ""
+			return namespace, "", false
 		}
 		at = by[0]
 		seen[at] = true
 		named := a.overlays[at]
 		if changes := a.changesOf(named, 0); changes != "" {
-			return "", fmt.Sprintf("may be changed by %s of %s: it is not known how it is applied", changes, path.Join(at, kustomizations[0]))
+			return "", fmt.Sprintf("may be changed by %s of %s, and it is not known how it is applied", changes, path.Join(at, kustomizations[0])) + a.unbuilt(file), true
 		}
 		if named.namespace != "" {
 			namespace = named.namespace
 		}
 	}
+}
+
+// unbuilt is why kustomizations that have a file could not be rendered, as the end of a sentence.
+func (a *adoption) unbuilt(file string) string {
+	for _, folder := range a.outermost(file) {
+		if problem := a.built[folder]; problem != "" {
+			return ": " + problem
+		}
+	}
+	return ""
 }
 
 func (a *adoption) hasOverlay(folder string) bool {
@@ -231,6 +258,14 @@ func (a *adoption) changesOf(named overlay, depth int) string {
 		}
 	}
 	return ""
+}
+
+// because adds to a reason why an object is not taken for a root.
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ", and is not adopted itself: " + why
 }
 
 // findPlaceholder returns a text of an object that the template would replace, or "".

@@ -6,13 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
+
+func TestMain(m *testing.M) {
+	renderer.RunIfWorker()
+	os.Exit(m.Run())
+}
 
 // written is an object as Flotilla renders it, with the folder that has it.
 type written struct {
@@ -23,15 +29,30 @@ type written struct {
 // adopted adopts documents, gives the result to fleet, and renders that: the result, and the objects of the folders.
 func adopted(t testing.TB, documents map[string]any, options map[string]any) (*adopt.Result, []written) {
 	t.Helper()
+	result, all, _ := adoptedOf(t, documents, options)
+	return result, all
+}
+
+// adoptedOf is as adopted, and returns what was rendered of folders of the documents, too.
+func adoptedOf(t testing.TB, documents map[string]any, options map[string]any) (result *adopt.Result, all []written, made []objects.Object) {
+	t.Helper()
+	folders := &renderer.Loose{}
+	defer folders.Close()
 	var given any
 	if options != nil {
 		given = options
 	}
-	result, known, findings := adopt.Adopt("prod", documents, given)
+	result, known, findings := adopt.Adopt("prod", documents, given, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+		result, err := folders.Render(t.Context(), files, request)
+		if err == nil {
+			made = append(made, result.Objects...)
+		}
+		return result, err
+	})
 	if len(findings) > 0 || !known {
 		t.Fatal(known, findings)
 	}
-	return result, rendered(t, result.Fleet)
+	return result, rendered(t, result.Fleet), made
 }
 
 // rendered renders what was adopted: of that, only reconciler.yaml is written.
@@ -50,8 +71,14 @@ func renderedWith(t testing.TB, input map[string]any) []written {
 	return renderedFiles(t, input, func(string, string) {})
 }
 
-func adoptAll(documents map[string]any) (*adopt.Result, bool, fleet.Findings) {
-	return adopt.Adopt("prod", documents, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
+// adoptWith adopts documents, of which folders are rendered as by the provider.
+func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Result, bool, fleet.Findings) {
+	t.Helper()
+	folders := &renderer.Loose{}
+	defer folders.Close()
+	return adopt.Adopt(environment, documents, options, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+		return folders.Render(t.Context(), files, request)
+	})
 }
 
 func renderedFiles(t testing.TB, input map[string]any, each func(key, name string)) (all []written) {
@@ -60,32 +87,18 @@ func renderedFiles(t testing.TB, input map[string]any, each func(key, name strin
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	scheduled, findings := schedule.Schedule(decoded.Fleet)
-	if len(findings) > 0 {
-		t.Fatal(findings)
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
 	}
-	hydrated, err := hydrate.Hydrate(decoded.Fleet, decoded.Config, scheduled.Assignments)
-	if err != nil || len(hydrated.Findings) > 0 {
-		t.Fatal(err, hydrated.Findings)
+	computed, wrong := pipeline.Compute(value)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
 	}
-	templates, findings := render.Compile(decoded.Fleet)
-	if len(findings) > 0 {
-		t.Fatal(findings)
-	}
-	if findings, _ := templates.Arrange(scheduled.Assignments); len(findings) > 0 {
-		t.Fatal(findings)
-	}
-	for i, assignment := range scheduled.Assignments {
-		subject := render.Subject{
-			Assignment: assignment, Owner: "platform", Environment: decoded.Environment,
-			Config: hydrated.Snapshots[i].Values(), ConfigVersion: hydrated.Snapshots[i].Version,
-		}
-		files, err := templates.Render(subject)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if findings := templates.Check(subject, files); len(findings) > 0 {
-			t.Fatal(findings)
+	for i, assignment := range computed.Schedule.Assignments {
+		files, problems, err := computed.CheckedFiles(i, pipeline.Destination{Owner: "platform"})
+		if err != nil || len(problems) > 0 {
+			t.Fatal(err, problems)
 		}
 		for _, file := range files {
 			each(assignment.Key(), file.Name)
@@ -101,7 +114,7 @@ func renderedFiles(t testing.TB, input map[string]any, each func(key, name strin
 	return all
 }
 
-// readRepository reads the YAML files of a folder.
+// readRepository reads the texts of a folder.
 func readRepository(t testing.TB, root string) map[string]any {
 	t.Helper()
 	documents := map[string]any{}
@@ -109,12 +122,11 @@ func readRepository(t testing.TB, root string) map[string]any {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		if extension := filepath.Ext(path); extension != ".yaml" && extension != ".yml" && extension != ".json" {
-			return nil
-		}
 		content, err := os.ReadFile(path)
 		relative, _ := filepath.Rel(root, path)
-		documents[filepath.ToSlash(relative)] = string(content)
+		if utf8.Valid(content) {
+			documents[filepath.ToSlash(relative)] = string(content)
+		}
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package provider_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -69,6 +71,77 @@ func TestAFleetIsAdopted(t *testing.T) {
 				if !strings.Contains(listed, part) {
 					t.Errorf("%q is not in %s", part, listed)
 				}
+			}
+		})
+	}
+}
+
+// TestAFleetIsAdoptedAsItIsApplied adopts an application of applications, a kustomization that patches, and one that cannot
+// be rendered.
+func TestAFleetIsAdoptedAsItIsApplied(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: NAME, namespace: argocd}\n" +
+		"spec: {project: default, source: {repoURL: 'https://git.example.com/fleet', path: PATH}, destination: {name: in-cluster}}\n"
+	application := func(name, path string) string { return strings.NewReplacer("NAME", name, "PATH", path).Replace(object) }
+	documents := map[string]string{
+		"root.yaml":               application("root", "apps"),
+		"apps/web.yaml":           application("web", "web"),
+		"apps/kustomization.yaml": "resources: [web.yaml]\nnamePrefix: eu-\n",
+		"db/db.yaml":              application("db", "charts/db"),
+		"db/patch.yaml":           "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: db, namespace: argocd}\nspec: {source: {targetRevision: v1.2.3}}\n",
+		"db/kustomization.yaml":   "resources: [db.yaml]\npatches: [{path: patch.yaml}]\n",
+		"far/far.yaml":            application("far", "far"),
+		"far/kustomization.yaml":  "resources: [far.yaml, 'https://git.example.com/base']\nnamePrefix: a-\n",
+	}
+	config := `
+locals {
+  adopted     = provider::flotilla::adopt("prod", local.documents, { repository = { url = "https://git.example.com/fleet" } })
+  fleet       = provider::flotilla::fleet(local.adopted.fleet)
+  gitops_repo = { url = "gitops.git", branch = "prod" }
+  documents = {
+`
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		config += "    " + strconv.Quote(name) + " = " + strconv.Quote(documents[name]) + "\n"
+	}
+	config += `  }
+}
+
+resource "flotilla_assignment" "prod" {
+  name        = "prod"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+output "listed" {
+  value = [for one in local.adopted.listed : "${one.object} ${one.reason}" if !one.taken]
+}
+`
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
+			w.run("apply", "-input=false", "-auto-approve")
+			w.plan("-detailed-exitcode")
+			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
+			for path, part := range map[string]string{
+				"prod/eu-web-default/reconciler.yaml": "name: eu-web\n", "prod/db-default/reconciler.yaml": "targetRevision: v1.2.3\n",
+			} {
+				if !strings.Contains(written[path], part) {
+					t.Errorf("%q is not in %s:\n%s", part, path, written[path])
+				}
+			}
+			var listed []string
+			if err := json.Unmarshal([]byte(w.run("output", "-json", "listed")), &listed); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{
+				"Application argocd/db is not among the resources of db/kustomization.yaml: it is not known whether it is applied",
+				"Application argocd/far may be changed by namePrefix of far/kustomization.yaml, and it is not known how it is applied: far/kustomization.yaml refers to https://git.example.com/base: " +
+					"rendering reads nothing from the network, so take it into the repository",
+				"Application argocd/root brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
+			}
+			if !reflect.DeepEqual(listed, want) {
+				t.Errorf("listed is %q, want %q", listed, want)
 			}
 		})
 	}

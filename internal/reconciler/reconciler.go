@@ -7,6 +7,7 @@ package reconciler
 
 import (
 	"embed"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -387,6 +388,24 @@ func OfGroup(group string) *Reconciler {
 		}
 	}
 	return nil
+}
+
+// InstallersFolder returns the folder that a cluster follows, where a file is one that the installer of an agent has written
+// for that.
+func InstallersFolder(file string) (folder string, is bool) {
+	for _, one := range all {
+		if within := path.Dir(file); one.Agent.Synced != "" && path.Base(file) == one.Agent.Synced && slices.Contains(one.Agent.Names, path.Base(within)) {
+			return path.Dir(within), true
+		}
+	}
+	return "", false
+}
+
+// IsOfFolders says whether objects of a kind are applied on the cluster whose folder has them: their agent's installer has
+// it follow that. Those of others may come from anywhere.
+func (k *Kind) IsOfFolders() bool {
+	of := OfGroup(k.Group)
+	return of != nil && of.Agent.Synced != ""
 }
 
 // Listed are those kinds of a reconciler whose objects say something about what runs, in the order in which they are to

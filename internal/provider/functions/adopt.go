@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -32,7 +35,8 @@ var adoptDefinition = function.Definition{
 		"path, the branch, the chart and the namespace of the object, and decide them from then on; all else is in `parameters.objects`, in which `$(repo)`, `$(path)`, `$(chart)`, `$(version)`, " +
 		"`$(branch)`, `$(revision)`, `$(ref)` and `$(namespace)` stand for them. Target policies select cluster types by the fewest labels.\n\n" +
 		"A cluster type is a folder that a cluster of Flux follows, a folder below one called `clusters`, or the cluster that an Application names as its destination; objects of none " +
-		"are on a cluster type with the name of the environment. A folder that an adopted object brings stays the content of that object.",
+		"are on a cluster type with the name of the environment. A folder that an adopted object brings stays the content of that object. If it brings other Kustomizations or Applications, those " +
+		"are adopted in its place. Kustomizations, and the folders of such objects, are rendered from the documents, without the network.",
 	Parameters: []function.Parameter{
 		function.StringParameter{
 			Name: "environment", AllowUnknownValues: true,
@@ -52,6 +56,9 @@ var adoptDefinition = function.Definition{
 	Return: function.DynamicReturn{},
 }
 
+// adoptTime is how long it may take to render what kustomizations and roots bring. What is not rendered by then is listed.
+const adoptTime = time.Minute
+
 // runAdopt adopts the documents. The result is unknown while any of them is.
 func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var environment, documents attr.Value
@@ -68,7 +75,13 @@ func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunRe
 		resp.Error = function.NewArgumentFuncError(3, "there may be only one object of options")
 		return
 	}
-	adopted, known, findings := adopt.Adopt(tfvalue.Plain(environment), tfvalue.Plain(documents), options)
+	folders := &renderer.Loose{}
+	defer folders.Close()
+	bounded, cancel := context.WithTimeout(ctx, adoptTime)
+	defer cancel()
+	adopted, known, findings := adopt.Adopt(tfvalue.Plain(environment), tfvalue.Plain(documents), options, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+		return folders.Render(bounded, files, request)
+	})
 	if len(findings) > 0 {
 		argument := int64(1)
 		switch {
