@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -108,6 +109,35 @@ func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
 	}
 	if said := query(map[string]any{}, nil); len(said) > 0 {
 		t.Errorf("of no cluster it is said %s", said)
+	}
+}
+
+// With Terraform, the example lists an agent, and what it generates plans nothing. `make matrix` has it.
+func TestQueriesListAgents(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	tool := allTools(t)["terraform"]
+	if !isTerraform(t, tool, 14) {
+		t.Skip("Terraform before 1.14, and any other tool, has no queries")
+	}
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	appliedAgent(t, providertest.New(startProvider), onCluster(theCluster(server), anAgent("queried", nil)))
+	w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": fmt.Sprintf(
+		"provider \"flotilla\" {\n  clusters = { edge-1 = { kubeconfig = file(%q) } }\n}\n", "edge-1.kubeconfig")})
+	if err := os.WriteFile(filepath.Join(w.path, "edge-1.kubeconfig"), []byte(server.Kubeconfig()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(w.path, "agents.tfquery.hcl"), readFile(t, filepath.Join("..", "..", "examples", "list-resources", "flotilla_agent", "list-resource.tfquery.hcl")))
+	w.run("query", "-generate-config-out=generated.tf")
+	imported := 0
+	for _, change := range w.plan().ResourceChanges {
+		if change.Change.Importing == nil || !change.Change.Actions.NoOp() {
+			t.Errorf("the plan is to %v %s\n%s", change.Change.Actions, change.Address, readFile(t, filepath.Join(w.path, "generated.tf")))
+		}
+		imported++
+	}
+	if imported == 0 {
+		t.Errorf("nothing is imported of\n%s", readFile(t, filepath.Join(w.path, "generated.tf")))
 	}
 }
 
