@@ -89,6 +89,10 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.layout(t, agent)
 				})
+				t.Run("rendering", func(t *testing.T) {
+					t.Parallel()
+					w.rendering(t, agent)
+				})
 				t.Run("nodes", func(t *testing.T) {
 					t.Parallel()
 					w.nodes(t, agent)

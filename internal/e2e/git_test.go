@@ -70,6 +70,13 @@ func (r *repository) head() string {
 	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
+// tip is the newest commit of a branch, as the Git host has it.
+func (r *repository) tip(branch string) string {
+	r.t.Helper()
+	r.git("fetch", "--quiet", r.write, branch)
+	return strings.TrimSpace(r.git("rev-parse", "FETCH_HEAD"))
+}
+
 // tag gives the branch main a tag.
 func (r *repository) tag(name string) {
 	r.t.Helper()

@@ -104,13 +104,15 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 	if tag, ok := field(repository, "spec", "ref", "tag").(string); ok {
 		name, ref = tag, "refs/tags/"
 	}
-	listed, err := s.git(ctx, "ls-remote", address, ref+name)
-	if err != nil {
-		return err
-	}
-	commit, _, _ := strings.Cut(string(listed), "\t")
-	if commit == "" {
-		return fmt.Errorf("there is no %s%s", ref, name)
+	commit, isPinned := field(repository, "spec", "ref", "commit").(string)
+	if !isPinned {
+		listed, err := s.git(ctx, "ls-remote", address, ref+name)
+		if err != nil {
+			return err
+		}
+		if commit, _, _ = strings.Cut(string(listed), "\t"); commit == "" {
+			return fmt.Errorf("there is no %s%s", ref, name)
+		}
 	}
 	revision := name + "@sha1:" + commit
 	if field(repository, "status", "artifact", "revision") == revision && field(repository, "status", "observedGeneration") == repository.GetGeneration() {
