@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -284,5 +285,55 @@ func TestMistakesInFormerNamesAreFoundAtPlan(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Until a request is merged the branch has the former folder: what is proposed meanwhile moves it, too.
+func TestAPullRequestProposesARename(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	w := providertest.New(startProvider)
+	configuration := func(types, level, delivery string) providertest.Configuration {
+		return moduleOf(t, repo.provider+fmt.Sprintf(`
+resource "flotilla_assignment" "test" {
+  name = "dev"
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team" }]
+    cluster_types = %s
+    workloads = [{
+      name = "app", workspace = "team"
+      deployment_targets = { web = { environment = "dev", manifests = { repo = "https://git.example.com/app", branch = "main" } } }
+    }]
+    target_policies   = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
+    config_containers = [{ name = "all", data = { LOG_LEVEL = %q } }]
+  })
+  gitops_repo = { url = %q, branch = "dev" }
+  delivery    = %s
+  protection  = { max_removed = 0 }
+}
+`, types, level, repo.url, delivery)).Configuration
+	}
+	apply(t, w, configuration(`[{ name = "old" }]`, "info", `{ mode = "push" }`))
+	const request = `{ mode = "pull_request", forge = "gitea" }`
+	const renamed = `[{ name = "new", formerly = ["old"] }]`
+	apply(t, w, configuration(renamed, "info", request))
+	apply(t, w, configuration(renamed, "debug", request))
+	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
+		t.Errorf("one more apply does %q", linesOf(plan))
+	}
+	proposed := requests(t, server, user)
+	mergeRequest(t, server, user, proposed[len(proposed)-1].Number, proposed[len(proposed)-1].Head.SHA)
+	if plan := apply(t, w, configuration(renamed, "debug", request)); !plan.Empty() {
+		t.Errorf("after the merge an apply does %q", linesOf(plan))
+	}
+	has := files(t, repo.clone(t, "dev"))
+	for _, file := range slices.Sorted(maps.Keys(has)) {
+		if strings.HasPrefix(file, "old/") {
+			t.Errorf("there still is %s", file)
+		}
+	}
+	if !strings.Contains(has["new/app-web/platform-config.yaml"], "debug") || !strings.Contains(has["new/app-web/reconciler.yaml"], "dev-old-app-web") {
+		t.Errorf("new has %q", has)
 	}
 }
