@@ -1,7 +1,7 @@
 package fleet
 
 func (d *decoder) configContainer(o *Object) belonging {
-	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
+	container := ConfigContainer{Name: o.name(o.form("name")), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	data, path := o.Value("data")
@@ -58,7 +58,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 
 func (d *decoder) configSchema(o *Object) belonging {
 	schema := ConfigSchema{
-		Name: o.name(CheckSubdomainName), Labels: o.labels("labels"), Schema: o.schema("schema"),
+		Name: o.name(o.form("name")), Labels: o.labels("labels"), Schema: o.schema("schema"),
 	}
 	o.checkEnvironmentLabel("labels", schema.Labels)
 	if given := o.fields["schema"]; given == nil || given == "" {
@@ -99,7 +99,7 @@ func (o *Object) schema(attribute string) string {
 
 func (d *decoder) template(o *Object) belonging {
 	template := Template{
-		Name:        o.name(CheckSubdomainName),
+		Name:        o.name(o.form("name")),
 		Type:        o.oneOf("type"),
 		ContentType: o.oneOf("content_type"),
 		Manifests:   o.texts("manifests"),

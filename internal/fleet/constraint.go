@@ -70,7 +70,7 @@ func (d *decoder) constraints(root *Object) {
 func (d *decoder) constraint(o *Object) belonging {
 	before := len(d.Findings) + d.more
 	constraint := Constraint{
-		Name:              o.name(CheckSubdomainName),
+		Name:              o.name(o.form("name")),
 		Expression:        o.required("expression"),
 		Message:           o.text("message"),
 		MessageExpression: o.text("message_expression"),

@@ -12,7 +12,7 @@ func (d *decoder) readEnvironment(root *Object) {
 	d.Fleet.Environment = name
 	if name == unknownText {
 		d.EnvironmentKnown, d.Known, d.ContainersKnown = false, false, false
-	} else if problem := CheckLabelName(name); problem != "" && name != "" {
+	} else if problem := root.form("environment")(name); problem != "" && name != "" {
 		root.Report("environment", "%q %s", name, problem)
 	}
 }
@@ -55,7 +55,7 @@ func (d *decoder) environments(root *Object) {
 
 // environment checks an environment, which is not part of any fleet's model.
 func (d *decoder) environment(o *Object) belonging {
-	o.name(CheckLabelName)
+	o.name(o.form("name"))
 	o.labels("labels")
 	o.text("description")
 	if repo := o.Object("gitops_repo"); repo != nil {

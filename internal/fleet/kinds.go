@@ -14,16 +14,16 @@ import (
 
 func (d *decoder) workspace(o *Object) belonging {
 	workspace := Workspace{
-		Name:              o.name(CheckLabelName),
+		Name:              o.name(o.form("name")),
 		ContributorGroups: o.sortedTexts("contributor_groups"),
 		ReaderGroups:      o.sortedTexts("reader_groups"),
 		Environments:      o.sortedTexts("environments"),
 		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
 		NetworkPolicy:     o.oneOf("network_policy"),
 		LimitRange:        o.limitRange("limit_range"),
-		ServiceAccount:    o.checked("service_account", CheckSubdomainName),
+		ServiceAccount:    o.checked("service_account", o.form("service_account")),
 		ArgocdProject:     o.argocdProject("argocd_project"),
-		Secrets:           o.allowed("secrets", checkSecret),
+		Secrets:           o.allowed("secrets", o.secretName),
 		Sources:           o.allowed("sources", checkSourcePrefix),
 		Parameters:        o.allowed("parameters", checkParameterPath),
 		Labels:            o.labels("labels"),
@@ -54,7 +54,7 @@ func (d *decoder) clusterType(o *Object) belonging {
 		Decryption:       o.decryption("decryption"),
 
 		Render:            o.oneOfOrNone("render"),
-		KubernetesVersion: o.checked("kubernetes_version", checkKubernetesVersion),
+		KubernetesVersion: o.checked("kubernetes_version", o.form("kubernetes_version")),
 		APIVersions:       o.apiVersions("api_versions"),
 	}
 	if clusterType.Render == RenderPointers {
@@ -79,12 +79,12 @@ func checkClusterTypeName(name string) string {
 	if name == "clusters" {
 		return `is the folder of all clusters in the GitOps repository: choose another name`
 	}
-	return CheckLabelName(name)
+	return clusterTypeTable.find("name").Form.check(name)
 }
 
 func (d *decoder) cluster(o *Object) belonging {
 	cluster := Cluster{
-		Name:        o.name(CheckLabelName),
+		Name:        o.name(o.form("name")),
 		ClusterType: o.required("cluster_type"),
 		Labels:      o.labels("labels"),
 		Taints:      o.taints("taints"),
@@ -100,7 +100,7 @@ func (d *decoder) cluster(o *Object) belonging {
 // workload belongs to the environment when one of its deployment targets does.
 func (d *decoder) workload(o *Object) belonging {
 	workload := Workload{
-		Name:      o.name(CheckLabelName),
+		Name:      o.name(o.form("name")),
 		Workspace: o.required("workspace"),
 		Labels:    o.labels("labels"),
 		Requires:  o.sortedTexts("requires"),
@@ -155,7 +155,7 @@ func (d *decoder) workload(o *Object) belonging {
 
 // deploymentTarget returns nil for a target that is unknown as a whole.
 func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
-	if problem := CheckLabelName(name); problem != "" {
+	if problem := workloadTable.find("deployment_targets").Keys.check(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)
 	}
 	o, isUnknown := d.objectBy(table, path, value)
@@ -165,7 +165,7 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 	if o == nil {
 		return nil, notInEnvironment, false
 	}
-	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", checkNamespace)}
+	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", o.namespaceName)}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.Report("environment", "is required")
 	}
@@ -180,21 +180,21 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 	return target, belongs, o.unknown
 }
 
-// checkNamespace refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
+// namespaceName refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
 // policies of its workspace would apply to them.
-func checkNamespace(name string) string {
+func (o *Object) namespaceName(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
 		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent.Product)
 	case strings.HasPrefix(name, "kube-"):
 		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}
-	return CheckLabelName(name)
+	return o.form("namespace")(name)
 }
 
 func (d *decoder) targetPolicy(o *Object) belonging {
 	policy := TargetPolicy{
-		Name:                     o.name(CheckSubdomainName),
+		Name:                     o.name(o.form("name")),
 		Workspace:                o.text("workspace"),
 		WorkloadSelector:         o.Selector("workload_selector"),
 		DeploymentTargetSelector: o.Selector("deployment_target_selector"),

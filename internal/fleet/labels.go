@@ -28,10 +28,7 @@ func CheckLabelName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
 	}
-	if len(validation.IsDNS1123Label(name)) == 0 {
-		return ""
-	}
-	return `is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`
+	return labelForm.check(name)
 }
 
 // CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
@@ -39,10 +36,7 @@ func CheckSubdomainName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
 	}
-	if len(validation.IsDNS1123Subdomain(name)) == 0 {
-		return ""
-	}
-	return `is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`
+	return subdomainForm.check(name)
 }
 
 // labels reads and checks Kubernetes labels.

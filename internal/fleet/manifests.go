@@ -46,9 +46,9 @@ func (o *Object) manifests() Manifests {
 	}
 	m.Branch, m.Tag, m.Commit = set["branch"], set["tag"], set["commit"]
 	m.Path, m.Chart, m.Version = set["path"], set["chart"], set["version"]
-	for _, other := range []string{"branch", "commit", "version"} {
-		if isSet(m.Tag) && isSet(set[other]) {
-			o.Report("tag", "cannot be set together with %s: give one of the two", other)
+	for _, pair := range manifestsTable.Apart {
+		if isSet(set[pair[0]]) && isSet(set[pair[1]]) {
+			o.Report(pair[0], "cannot be set together with %s: give one of the two", pair[1])
 		}
 	}
 	if m.Storage == "helm" && m.Chart == "" {

@@ -61,7 +61,7 @@ func (o *Object) secretReferences(attribute string) map[string]*SecretReference 
 // secretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
 func (o *Object) secretReference() *SecretReference {
 	reference := &SecretReference{Store: o.required("store"), Key: o.required("key"), Property: o.text("property"), Version: o.text("version")}
-	o.checkStoreName(o.At("store"), reference.Store)
+	o.checkStoreName(o.At("store"), reference.Store, o.form("store"))
 	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
 		o.checkShown(attribute, text)
 	}
@@ -69,8 +69,8 @@ func (o *Object) secretReference() *SecretReference {
 	return reference
 }
 
-func (o *Object) checkStoreName(path *Path, name string) {
-	if problem := CheckLabelName(name); isSet(name) && problem != "" {
+func (o *Object) checkStoreName(path *Path, name string, check func(string) string) {
+	if problem := check(name); isSet(name) && problem != "" {
 		o.reader.Report(path, "the fleet's name of a store %s", problem)
 	}
 }
@@ -118,13 +118,13 @@ func (o *Object) secretStores(attribute string) map[string]SecretStore {
 	}
 	stores := make(map[string]SecretStore, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		o.checkStoreName(path.Key(name), name)
+		o.checkStoreName(path.Key(name), name, o.table.find(attribute).Keys.check)
 		s := o.child(attribute, path.Key(name), given[name])
 		if s == nil {
 			continue
 		}
 		stores[name] = SecretStore{
-			Name:       s.checked("name", CheckSubdomainName),
+			Name:       s.checked("name", s.form("name")),
 			Kind:       s.oneOfOrNone("kind"),
 			Provider:   s.text("provider"),
 			Parameters: s.textMap("parameters"),
@@ -141,7 +141,7 @@ func (o *Object) decryption(attribute string) *Decryption {
 	if d == nil {
 		return nil
 	}
-	decryption := &Decryption{Secret: d.checked("secret", CheckSubdomainName), ServiceAccount: d.checked("service_account", CheckSubdomainName)}
+	decryption := &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
 	d.Finish()
 	return decryption
 }

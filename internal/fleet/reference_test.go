@@ -200,7 +200,7 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 	}
 	key := keys[random.Intn(len(keys))]
 	attribute := of.table.Find(key)
-	switch random.Intn(3) {
+	switch random.Intn(6) {
 	case 0:
 		wrong := misspelt(random, key)
 		of.object[wrong] = of.object[key]
@@ -220,9 +220,39 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 			delete(of.object, key)
 			return &mistake{"missing " + key, key, of.pointer, true}
 		}
+	case 3:
+		switch {
+		case attribute.Form == nil:
+		case attribute.Type == fleet.TextsType:
+			of.object[key] = []any{noName}
+			return &mistake{"malformed " + key, key, of.pointer + "/" + key, false}
+		default:
+			of.object[key] = noName
+			return &mistake{"malformed " + key, key, of.pointer + "/" + key, false}
+		}
+	case 4:
+		if values, is := of.object[key].(map[string]any); is && attribute.Keys != nil {
+			for _, value := range values {
+				values[noName] = value
+			}
+			return &mistake{"malkeyed " + key, key, of.pointer + "/" + key, false}
+		}
+	case 5:
+		if len(of.table.Apart) > 0 {
+			pair := of.table.Apart[random.Intn(len(of.table.Apart))]
+			for _, name := range pair {
+				if of.object[name] == nil {
+					of.object[name] = map[fleet.Type]any{fleet.TextType: "v1", fleet.CollectionType: []any{}}[of.table.Find(name).Type]
+				}
+			}
+			return &mistake{"both " + pair[0], pair[0], of.pointer, false}
+		}
 	}
 	return nil
 }
+
+// noName is no text of any form.
+const noName = "Not A Name"
 
 // foundBy says whether a schema's error has a cause at the mistake.
 func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
@@ -233,11 +263,11 @@ func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
 	return slices.ContainsFunc(err.Causes, m.foundBy)
 }
 
-// A hundred random mistakes, each a misspelt key, a value of another type or a required attribute that is missing, are found by the
-// schema where provider::flotilla::fleet finds them.
+// Random mistakes, each a misspelt key, a value of another type, a required attribute that is missing, a text or key that is no name,
+// or two attributes of which only one may be set, are found by the schema where provider::flotilla::fleet finds them.
 func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 	t.Parallel()
-	const mistakes = 100
+	const mistakes = 200
 	random := rand.New(rand.NewSource(25))
 	kinds := map[string]int{}
 	for made := 0; made < mistakes; {
@@ -264,7 +294,7 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 			t.Errorf("%s at %s: the schema does not find it: %#v", m.what, m.pointer, err)
 		}
 	}
-	if kinds["misspelt"] < 20 || kinds["missing"] < 5 {
+	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 3 || kinds["both"] < 10 {
 		t.Errorf("the mistakes are of too few kinds: %v", kinds)
 	}
 }

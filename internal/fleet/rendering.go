@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"regexp"
 )
 
 // How far what manifests point to is rendered.
@@ -20,24 +19,12 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
 }
 
-var (
-	kubernetesVersion = regexp.MustCompile(`^v?[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$`)
-	apiVersion        = regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?(/[A-Z][A-Za-z0-9]*)?$`)
-)
-
-func checkKubernetesVersion(text string) string {
-	if !kubernetesVersion.MatchString(text) {
-		return `is not a version of Kubernetes: write "1.34" or "v1.34.2"`
-	}
-	return ""
-}
-
 // apiVersions reads which API versions a cluster type has, sorted.
 func (o *Object) apiVersions(attribute string) []string {
 	versions := o.sortedTexts(attribute)
 	for _, version := range versions {
-		if version != unknownText && !apiVersion.MatchString(version) {
-			o.Report(attribute, `%q is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`, version)
+		if problem := o.form(attribute)(version); version != unknownText && problem != "" {
+			o.Report(attribute, "%q %s", version, problem)
 		}
 	}
 	return versions

@@ -20,6 +20,8 @@ type Table struct {
 	// Some are attributes of which at least one must be set, with One exactly one.
 	Some []string
 	One  bool
+	// Apart are pairs of attributes of which only one may be set.
+	Apart [][2]string
 }
 
 // Attribute is a row of a [Table].
@@ -29,6 +31,8 @@ type Attribute struct {
 	Required bool
 	Default  any      // of one that is not set: a string, an int, a bool or a []string; nil where there is none
 	Allowed  []string // texts; nil for any
+	Form     *Form    // of the text, or of the texts in the list; nil for any
+	Keys     *Form    // of the keys of a map; nil for any
 	// Least and Most bound a whole number.
 	Least, Most int
 	Meaning     string // Markdown

@@ -11,8 +11,9 @@ import (
 var fleetTable = Table{
 	Name:    "fleet",
 	Meaning: "Everything of one environment: the argument of `provider::flotilla::fleet`. Objects of other environments are left out.",
+	Apart:   [][2]string{{"assignments", "target_policies"}},
 	Attributes: []Attribute{
-		{Name: "environment", Required: true, Meaning: "Name of the environment, a DNS label."},
+		{Name: "environment", Required: true, Form: labelForm, Meaning: "Name of the environment, a DNS label."},
 		{Name: "environments", Type: NamesOrObjectsType, Of: &environmentTable, Meaning: "Names of all environments, or environments. With it, a name that is not among them is an error."},
 		{Name: "workspaces", Type: CollectionType, Of: &workspaceTable, Meaning: "The teams."},
 		{Name: "cluster_types", Type: CollectionType, Of: &clusterTypeTable, Meaning: "The sets of clusters that run the same."},
@@ -48,8 +49,8 @@ func selectorAttribute(name, meaning string) Attribute {
 	return Attribute{Name: name, Type: ObjectType, Of: &selectorTable, Meaning: meaning}
 }
 
-func nameAttribute(meaning string) Attribute {
-	return Attribute{Name: "name", Required: true, Meaning: meaning}
+func nameAttribute(form *Form, meaning string) Attribute {
+	return Attribute{Name: "name", Required: true, Form: form, Meaning: meaning}
 }
 
 // inMarkdown lists names in Markdown: "`a`, `b`".
@@ -59,7 +60,7 @@ var environmentTable = Table{
 	Name:    "environment",
 	Meaning: "A stage of the chain: dev, stage, prod. It names a location in a GitOps repository.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the environment, a DNS label."),
+		nameAttribute(labelForm, "Name of the environment, a DNS label."),
 		labelsAttribute,
 		descriptionAttribute,
 		{Name: "gitops_repo", Type: ObjectType, Of: &locationTable, Meaning: "Where the environment is delivered to. `flotilla_environment` requires it."},
@@ -71,7 +72,7 @@ var workspaceTable = Table{
 	Meaning: "A team: its workloads, the groups that may use its namespaces, its quota. The template of type `policy` " +
 		"renders role bindings, quota and network policy into every namespace of the team.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the workspace, a DNS label."),
+		nameAttribute(labelForm, "Name of the workspace, a DNS label."),
 		{Name: "contributor_groups", Type: TextsType, Meaning: "Groups that may change objects in the team's namespaces."},
 		{Name: "reader_groups", Type: TextsType, Meaning: "Groups that may read objects in the team's namespaces."},
 		{Name: "environments", Type: TextsType, Meaning: "Environments that the team may deploy to. Unset: all."},
@@ -79,12 +80,12 @@ var workspaceTable = Table{
 		{Name: "limit_range", Type: ObjectsType, Of: &limitTable, Meaning: "Limits of what runs in each namespace, as in a LimitRange."},
 		{Name: "network_policy", Default: "none", Allowed: []string{"none", "isolated"}, Meaning: "`isolated` lets in traffic from the team's own namespaces alone, those with the label " +
 			"`workspace`; `none` does nothing."},
-		{Name: "service_account", Meaning: "Service account that Flux impersonates when it reconciles the team's workloads, in the namespace `flux-system`; " +
+		{Name: "service_account", Form: subdomainForm, Meaning: "Service account that Flux impersonates when it reconciles the team's workloads, in the namespace `flux-system`; " +
 			"for Rancher Fleet that of the cluster's agent. With Config Sync, which has no such account, they may do no more than the cluster role `admin` in their namespace. " +
 			"Unset: they have the rights of the reconciler."},
-		{Name: "argocd_project", Type: TextOrObjectType, Of: &argocdProjectTable, Meaning: "Argo CD project of the team's Applications: its name, or `{name, render}`. With `render = true` Flotilla writes the " +
+		{Name: "argocd_project", Form: subdomainForm, Type: TextOrObjectType, Of: &argocdProjectTable, Meaning: "Argo CD project of the team's Applications: its name, or `{name, render}`. With `render = true` Flotilla writes the " +
 			"AppProject too, which allows the sources and namespaces of the team's own deployment targets and no others. Unset: `default`."},
-		{Name: "secrets", Type: TextsType, Meaning: "Names of the Secrets and ConfigMaps, in the namespace of the reconciler's objects, that the team's workloads may name " +
+		{Name: "secrets", Type: TextsType, Form: subdomainForm, Meaning: "Names of the Secrets and ConfigMaps, in the namespace of the reconciler's objects, that the team's workloads may name " +
 			"in their parameters. No other workspace's workloads can name them then."},
 		{Name: "sources", Type: TextsType, Meaning: "Beginnings of URLs, such as `https://git.example.com/team`, that the team's manifests come from. Unset: any."},
 		{Name: "parameters", Type: TextsType, Meaning: "Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
@@ -98,8 +99,8 @@ var clusterTypeTable = Table{
 	Name:    "cluster type",
 	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps thousands of clusters.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the cluster type, a DNS label; also its folder."),
-		{Name: "formerly", Type: TextsType, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. What Flotilla names after the cluster type keeps " +
+		nameAttribute(labelForm, "Name of the cluster type, a DNS label; also its folder."),
+		{Name: "formerly", Type: TextsType, Form: labelForm, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. What Flotilla names after the cluster type keeps " +
 			"the first name, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\"."},
 		environmentAttribute,
 		labelsAttribute,
@@ -111,12 +112,12 @@ var clusterTypeTable = Table{
 			"which are merged over these: see the guide \"What is rendered\"."},
 		{Name: "secret_service", Meaning: "Name of the template of type `secret`, which brings the secrets that config containers refer to: built in are " +
 			inMarkdown(BuiltinTemplates["secret"]) + ". Unset: such references are an error."},
-		{Name: "secret_stores", Type: ObjectMapType, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},
+		{Name: "secret_stores", Type: ObjectMapType, Keys: labelForm, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},
 		{Name: "decryption", Type: ObjectType, Of: &decryptionTable, Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. Unset: it does not."},
 		{Name: "render", Allowed: Renderings, Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
 			"for constraints and `flotilla_manifests`: see the guide \"Rendering\". A deployment target that has `render` decides for itself. Unset: `pointers`."},
-		{Name: "kubernetes_version", Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
-		{Name: "api_versions", Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
+		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
+		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,
 	},
 }
@@ -126,7 +127,7 @@ var clusterTable = Table{
 	Meaning: "One physical cluster of one cluster type, with labels of its own. A target policy with a `cluster_selector` " +
 		"assigns to single clusters, whose folders are `clusters/<cluster>`.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the cluster, a DNS label."),
+		nameAttribute(labelForm, "Name of the cluster, a DNS label."),
 		environmentAttribute,
 		{Name: "cluster_type", Required: true, Meaning: "Name of its cluster type, whose labels it has too, its own winning."},
 		labelsAttribute,
@@ -139,11 +140,11 @@ var workloadTable = Table{
 	Name:    "workload",
 	Meaning: "An application or a platform service, owned by a workspace, with its deployment targets in every environment.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the workload, a DNS label."),
+		nameAttribute(labelForm, "Name of the workload, a DNS label."),
 		{Name: "workspace", Required: true, Meaning: "Name of the workspace that owns it."},
 		labelsAttribute,
 		{Name: "requires", Type: TextsType, Meaning: "Names of workloads that must run on every host that this one runs on."},
-		{Name: "deployment_targets", Type: ObjectMapType, Of: &deploymentTargetTable, Meaning: "Deployment targets by name; the full name of one is `<workload>-<target>`, at most 63 characters."},
+		{Name: "deployment_targets", Type: ObjectMapType, Keys: labelForm, Of: &deploymentTargetTable, Meaning: "Deployment targets by name; the full name of one is `<workload>-<target>`, at most 63 characters."},
 	},
 }
 
@@ -153,7 +154,7 @@ var targetPolicyTable = Table{
 		"`cluster_selector` the hosts are cluster types; with one, each selected cluster is a host of its own. One of the two must be given.",
 	Some: []string{"cluster_type_selector", "cluster_selector"},
 	Attributes: []Attribute{
-		nameAttribute("Name of the policy, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the policy, a DNS subdomain."),
 		environmentAttribute,
 		{Name: "workspace", Meaning: "Only deployment targets of this workspace. Unset: of any."},
 		workloadSelector,
@@ -184,7 +185,7 @@ var containerTable = Table{
 		"`cluster-type` and `cluster` are labels of every assignment.",
 	Some: []string{"data", "secrets", "encrypted"},
 	Attributes: []Attribute{
-		nameAttribute("Name of the container, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the container, a DNS subdomain."),
 		environmentAttribute,
 		labelsAttribute,
 		{Name: "data", Type: AnyObjectType, Meaning: "An object of any shape. Types are kept; `null` removes a key that another container gives. Required unless `secrets` or `encrypted` is given."},
@@ -204,7 +205,7 @@ var configSchemaTable = Table{
 	Name:    "config schema",
 	Meaning: "A JSON Schema that the values of every assignment with its labels must satisfy.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the schema, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the schema, a DNS subdomain."),
 		environmentAttribute,
 		labelsAttribute,
 		{Name: "schema", Type: SchemaType, Required: true, Meaning: "Text of the JSON Schema, of draft 4 to 2020-12; in a fleet written by hand also the object. Nothing is fetched for it: " +
@@ -217,7 +218,7 @@ var templateTable = Table{
 	Meaning: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml`, `platform-secrets.yaml` " +
 		"or `policy.yaml`. One of the same type and name as a built-in template replaces it.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the template, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the template, a DNS subdomain."),
 		{Name: "type", Required: true, Allowed: TemplateTypes, Meaning: "Which file it makes."},
 		{Name: "content_type", Default: ContentTypes[0], Allowed: ContentTypes, Meaning: "Decides the file's name and how it is checked."},
 		{Name: "manifests", Type: TextsType, Required: true, Meaning: "Texts of Go templates with sprig's functions, joined as YAML documents."},
@@ -232,7 +233,7 @@ var constraintTable = Table{
 		"anything is written, one of a rule that informs is a line in `changes`. The data source `flotilla_scheduling` has the " +
 		"results of all rules, those that hold included.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the constraint, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the constraint, a DNS subdomain."),
 		environmentAttribute,
 		{Name: "expression", Required: true, Meaning: "CEL that is true where the rule is kept. The variables that it uses say what it is evaluated over: " +
 			"`object`, each rendered document; `assignment` or `config`, each assignment; `host`, each host; `target`, each deployment " +

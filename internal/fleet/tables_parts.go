@@ -95,7 +95,7 @@ var deploymentTargetTable = Table{
 	Attributes: []Attribute{
 		{Name: "environment", Required: true, Meaning: "Name of the environment that it belongs to."},
 		labelsAttribute,
-		{Name: "namespace", Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
+		{Name: "namespace", Form: labelForm, Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
 			"and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set."},
 		{Name: "manifests", Type: ObjectType, Required: true, Of: &manifestsTable, Meaning: "Where the workload's own manifests are."},
 		{Name: "config_as", Type: TextsType, Default: []string{"configmap"}, Meaning: "The forms in which it gets its configuration: `configmap` (`configmap:<name>` gives it another name), " +
@@ -109,6 +109,7 @@ var deploymentTargetTable = Table{
 var manifestsTable = Table{
 	Name:    "manifests",
 	Meaning: "Where a workload's own manifests are, and how they are rendered.",
+	Apart:   [][2]string{{"tag", "branch"}, {"tag", "commit"}, {"tag", "version"}},
 	Attributes: []Attribute{
 		{Name: "storage", Default: Storages[0], Allowed: Storages, Meaning: "Where they are: in a Git repository, in a chart repository, or as an OCI artifact."},
 		{Name: "repo", Required: true, Meaning: "URL of the repository, without credentials."},
@@ -140,7 +141,7 @@ var argocdProjectTable = Table{
 	Name:    "Argo CD project",
 	Meaning: "The Argo CD project of a workspace.",
 	Attributes: []Attribute{
-		nameAttribute("Name of the project, a DNS subdomain."),
+		nameAttribute(subdomainForm, "Name of the project, a DNS subdomain."),
 		{Name: "render", Type: BoolType, Default: false, Meaning: "Flotilla writes the AppProject, too."},
 	},
 }
@@ -149,7 +150,7 @@ var secretStoreTable = Table{
 	Name:    "secret store",
 	Meaning: "A store of secrets, as the clusters of a cluster type have it.",
 	Attributes: []Attribute{
-		{Name: "name", Meaning: "For `external-secrets`, name of the store's object. Unset: the name that references use."},
+		{Name: "name", Form: subdomainForm, Meaning: "For `external-secrets`, name of the store's object. Unset: the name that references use."},
 		{Name: "kind", Default: secretservice.ClusterStore, Allowed: []string{secretservice.ClusterStore, secretservice.NamespacedStore}, Meaning: "For `external-secrets`, kind of the store's object."},
 		{Name: "provider", Meaning: "For `secrets-store-csi`, the provider of a SecretProviderClass."},
 		{Name: "parameters", Type: TextMapType, NullElements: true, Meaning: "For `secrets-store-csi`, the parameters of a SecretProviderClass."},
@@ -160,8 +161,8 @@ var decryptionTable = Table{
 	Name:    "decryption",
 	Meaning: "How an agent decrypts files that SOPS has encrypted.",
 	Attributes: []Attribute{
-		{Name: "secret", Meaning: "Name of the Secret with the keys, in the agent's namespace."},
-		{Name: "service_account", Meaning: "Service account that may use the keys of a cloud. Unset: the agent's own."},
+		{Name: "secret", Form: subdomainForm, Meaning: "Name of the Secret with the keys, in the agent's namespace."},
+		{Name: "service_account", Form: subdomainForm, Meaning: "Service account that may use the keys of a cloud. Unset: the agent's own."},
 	},
 }
 
@@ -169,7 +170,7 @@ var secretReferenceTable = Table{
 	Name:    "reference to a secret",
 	Meaning: "Names a secret in a store. The secret itself is not read.",
 	Attributes: []Attribute{
-		{Name: "store", Required: true, Meaning: "One of the `secret_stores` of the cluster types that the container reaches."},
+		{Name: "store", Required: true, Form: labelForm, Meaning: "One of the `secret_stores` of the cluster types that the container reaches."},
 		{Name: "key", Required: true, Meaning: "The secret's name in the store."},
 		{Name: "property", Meaning: "A part of the secret, where the store has such."},
 		{Name: "version", Meaning: "One of the secret's versions, where the store has such. Unset: the newest."},

@@ -54,10 +54,10 @@ func (o *Object) limitRange(attribute string) []Limit {
 func (o *Object) argocdProject(attribute string) *ArgocdProject {
 	project := &ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
-		project.Name = o.checked(attribute, CheckSubdomainName)
+		project.Name = o.checked(attribute, o.form(attribute))
 	} else {
 		if p := o.Object(attribute); p != nil {
-			project.Name, project.Render = p.name(CheckSubdomainName), p.Bool("render")
+			project.Name, project.Render = p.name(p.form("name")), p.Bool("render")
 			p.Finish()
 		}
 	}
@@ -84,12 +84,12 @@ func (o *Object) allowed(attribute string, check func(string) string) []string {
 	return texts
 }
 
-// checkSecret says what is wrong with the name of a Secret that workloads may use, or "".
-func checkSecret(name string) string {
+// secretName says what is wrong with the name of a Secret that workloads may use, or "".
+func (o *Object) secretName(name string) string {
 	if reconciler.IsAgents(name) {
 		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
 	}
-	return CheckSubdomainName(name)
+	return o.form("secrets")(name)
 }
 
 // checkParameterPath says what is wrong with the path of a field that workloads may set, or "".

@@ -96,7 +96,29 @@ func (d definitions) object(table *fleet.Table) schema {
 		}
 		made[map[bool]string{false: "anyOf", true: "oneOf"}[table.One]] = some
 	}
+	var apart []schema
+	for _, pair := range table.Apart {
+		isSet := schema{"not": schema{"enum": []any{nil, ""}}}
+		apart = append(apart, schema{"not": schema{"required": pair[:], "properties": schema{pair[0]: isSet, pair[1]: isSet}}})
+	}
+	if apart != nil {
+		made["allOf"] = apart
+	}
 	return made
+}
+
+// formed adds the form of a text to its schema. An empty text is none, where it may be left out.
+func formed(text schema, form *fleet.Form, required bool) {
+	if form == nil {
+		return
+	}
+	text["pattern"] = form.Pattern
+	if !required {
+		text["pattern"] = "^$|" + form.Pattern
+	}
+	if form.Longest > 0 {
+		text["maxLength"] = form.Longest
+	}
 }
 
 // attribute is the schema of an attribute. Null is the same as an attribute that is not there.
@@ -106,6 +128,10 @@ func (d definitions) attribute(attribute *fleet.Attribute) schema {
 	}
 	made := d.typed(attribute)
 	made["description"] = attribute.Meaning
+	switch attribute.Type {
+	case fleet.TextType, fleet.TextOrObjectType:
+		formed(made, attribute.Form, attribute.Required)
+	}
 	if attribute.Default != nil {
 		made["default"] = attribute.Default
 	}
@@ -154,6 +180,7 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		if !attribute.EmptyElements {
 			text["minLength"] = 1
 		}
+		formed(text, attribute.Form, true)
 		return schema{"type": "array", "items": text}
 	case fleet.TextMapType:
 		return schema{"type": "object", "additionalProperties": element("string")}
@@ -172,7 +199,13 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		if attribute.NullElements {
 			inner = schema{"anyOf": []schema{{"type": "null"}, inner}}
 		}
-		return schema{"type": "object", "additionalProperties": inner}
+		made := schema{"type": "object", "additionalProperties": inner}
+		if attribute.Keys != nil {
+			keys := schema{}
+			formed(keys, attribute.Keys, true)
+			made["propertyNames"] = keys
+		}
+		return made
 	case fleet.TextOrObjectType, fleet.BoolOrObjectType:
 		inner := d.object(attribute.Of)
 		inner["type"] = []string{map[fleet.Type]string{fleet.TextOrObjectType: "string", fleet.BoolOrObjectType: "boolean"}[attribute.Type], "object"}

@@ -35,14 +35,14 @@ var reportTable = &fleet.Table{
 		{Name: "commit", Meaning: "The commit that the cluster has applied. Unset: that of the report about the cluster, for one about an assignment."},
 		{Name: "ready", Type: fleet.BoolType, Meaning: "Whether it is ready, in place of `verdict`."},
 		{Name: "verdict", Allowed: reportVerdicts, Meaning: "The verdict. Whether a cluster is behind follows from its commit."},
-		{Name: "since", Type: fleet.TimeType, Meaning: "Since when."},
+		{Name: "since", Type: fleet.TimeType, Meaning: "The time since when it is so."},
 		{Name: "message", Meaning: "The reason, for people."},
 	},
 }
 
 var statusesTable = &fleet.Table{
 	Name:    "commit statuses",
-	Meaning: "Which commit statuses are read.",
+	Meaning: "The commit statuses that are read.",
 	Attributes: []fleet.Attribute{
 		{Name: "context", Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`. Unset: " +
 			"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster."},

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Form is what a text must be like: readers check it, and JSON Schemas have it.
+type Form struct {
+	Pattern string // a regular expression that Go and JSON Schema understand alike
+	Longest int    // in bytes; 0 where the pattern bounds it
+
+	compiled *regexp.Regexp
+	wrong    string // of a text that is not so
+}
+
+func newForm(pattern string, longest int, wrong string) *Form {
+	return &Form{Pattern: pattern, Longest: longest, compiled: regexp.MustCompile(pattern), wrong: wrong}
+}
+
+const dnsLabel = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+// The forms.
+var (
+	labelForm = newForm("^"+dnsLabel+"$", validation.DNS1123LabelMaxLength,
+		`is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`)
+	subdomainForm = newForm("^"+dnsLabel+`(\.`+dnsLabel+")*$", validation.DNS1123SubdomainMaxLength,
+		`is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`)
+	kubernetesVersionForm = newForm(`^v?[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$`, 0, `is not a version of Kubernetes: write "1.34" or "v1.34.2"`)
+	apiVersionForm        = newForm(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?(/[A-Z][A-Za-z0-9]*)?$`, 0,
+		`is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`)
+)
+
+// check says what is wrong with a text, or "".
+func (f *Form) check(text string) string {
+	if f.Longest > 0 && len(text) > f.Longest || !f.compiled.MatchString(text) {
+		return f.wrong
+	}
+	return ""
+}
+
+// form returns the check of the form that the table has for an attribute, or for the elements of a list.
+func (o *Object) form(name string) func(string) string {
+	form := o.table.find(name).Form
+	if form == nil {
+		panic("attribute " + name + " has no form in the table of a " + o.table.Name)
+	}
+	return form.check
+}
