@@ -12,7 +12,7 @@ func (d *decoder) readEnvironment(root *Object) {
 	d.Fleet.Environment = name
 	if name == unknownText {
 		d.EnvironmentKnown, d.Known, d.ContainersKnown = false, false, false
-	} else if problem := root.form("environment")(name); problem != "" && name != "" {
+	} else if problem := fleetTable.find("environment").Form.check(name); problem != "" && name != "" {
 		root.Report("environment", "%q %s", name, problem)
 	}
 }
