@@ -100,8 +100,8 @@ var clusterTypeTable = Table{
 	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps thousands of clusters.",
 	Attributes: []Attribute{
 		nameAttribute(labelForm, "Name of the cluster type, a DNS label; also its folder."),
-		{Name: "formerly", Type: TextsType, Form: labelForm, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. What Flotilla names after the cluster type keeps " +
-			"the first name, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\"."},
+		{Name: "formerly", Type: TextsType, Form: labelForm, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are made of it keep " +
+			"the first one, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\"."},
 		environmentAttribute,
 		labelsAttribute,
 		taintsAttribute,

@@ -55,7 +55,7 @@ func (o *operation) warnOfFirstNames() {
 		one := &o.result.Fleet.ClusterTypes[i]
 		if was := first[one.Name]; was != "" && was != one.FirstName() {
 			o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
-				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove what has the former names, and create it anew. "+
+				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove the objects of the former names, and create the same objects again. "+
 					"If that is not meant, let formerly of the cluster type begin with %q.", one.Name, was, one.FirstName(), was))
 		}
 	}
