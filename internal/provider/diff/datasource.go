@@ -56,6 +56,12 @@ func definition() schema.Schema {
 		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
 			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
 	}
+	attributes["objects"] = schema.StringAttribute{
+		Computed: true,
+		MarkdownDescription: "Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
+			"those of each as a file `objects.yaml`, which is not on the branch. Of a Secret it has the keys, and `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
+			"It has at most as many bytes as `diff`.",
+	}
 	return schema.Schema{
 		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
@@ -72,6 +78,7 @@ type model struct {
 	Limit      types.Int64   `tfsdk:"limit"`
 	Timeouts   types.Dynamic `tfsdk:"timeouts"`
 	Diff       types.String  `tfsdk:"diff"`
+	Objects    types.String  `tfsdk:"objects"`
 }
 
 // read renders the fleet, and compares it with what the assignment has on the branch.
@@ -94,21 +101,27 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if m.Check(result.Fleet, diagnostics); diagnostics.HasError() {
 		return
 	}
-	folders := folders(ctx, c, owner, result, m.Narrowing, diagnostics)
+	folders, rendering := folders(ctx, c, owner, result, m.Narrowing, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
 	m.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
+	finals, unknown, err := finals(ctx, c, owner, rendering, folders)
+	if err != nil {
+		repository.AddError(ctx, diagnostics, err, false)
+		return
+	}
+	m.Objects = types.StringValue(changes.Unified(finals, owner.Location.Path, int(limit)) + unknown)
 }
 
 // folders returns the folders that differ from what the assignment has, with their files.
 func folders(
 	ctx context.Context, c *connection.Connection, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
-) []changes.Folder {
+) ([]changes.Folder, *pipeline.Rendering) {
 	label, err := c.Delivery.Label(ctx, owner)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
-		return nil
+		return nil, nil
 	}
 	if label == "" {
 		label = owner.Name
@@ -122,7 +135,7 @@ func folders(
 		repository.AddError(ctx, diagnostics, err, false)
 	}
 	if diagnostics.HasError() {
-		return nil
+		return nil, nil
 	}
 
 	outlook.Found = intent.Renames.Trees(outlook.Found)
@@ -139,7 +152,7 @@ func folders(
 			files, err := rendering.Files(i)
 			if err != nil {
 				once.Error(diagnostics, fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
-				return nil
+				return nil, nil
 			}
 			folder.After = files
 			wanted[key] = files
@@ -161,11 +174,11 @@ func folders(
 	present, err := c.Delivery.Files(ctx, owner, there, wanted)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
-		return nil
+		return nil, nil
 	}
 	for i := range folders {
 		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
 		folders[i].Before = present[key]
 	}
-	return folders
+	return folders, rendering
 }

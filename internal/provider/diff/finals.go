@@ -1,0 +1,93 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// finals returns the final objects of folders that change or are added, each list as one file, and lines about those whose former
+// objects are not known.
+func finals(
+	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.Folder,
+) (shown []changes.Folder, unknown string, err error) {
+	result := rendering.Result
+	former, added := map[int]render.Former{}, map[int]bool{}
+	for i := range folders {
+		one := &folders[i]
+		at, ok := result.Assignment(one.Host, one.DeploymentTarget)
+		if !ok || one.After == nil || !render.IsRendered(result.Schedule.Assignments[at]) {
+			continue
+		}
+		former[at], added[at] = render.Former{Files: one.Before}, one.Added
+	}
+	if len(former) == 0 {
+		return nil, "", nil
+	}
+	records, err := c.Delivery.Written(ctx, owner, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	for at, of := range former {
+		assignment := result.Schedule.Assignments[at]
+		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		if record, has := records.Records[key]; has && record.Tree == records.Trees[key.Host][key.DeploymentTarget] {
+			of.Manifests = record.Manifests
+			former[at] = of
+		}
+	}
+	var mutex sync.Mutex
+	var lines []string
+	result.FinalChanges(ctx, rendering.Destination, former, func(i int, change *pipeline.FinalChange) {
+		assignment := result.Schedule.Assignments[i]
+		before, unreadable := file(change.Before, nil)
+		after, otherErr := file(change.After, change.Before)
+		one := changes.Folder{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name, Before: before, After: after}
+		mutex.Lock()
+		defer mutex.Unlock()
+		switch err = errors.Join(err, unreadable, otherErr); {
+		case added[i]:
+			one.Before = nil
+		case change.Unknown != "":
+			lines = append(lines, fmt.Sprintf("# %s: the former final objects are not known: %s.\n", assignment.Key(), change.Unknown))
+			return
+		}
+		shown = append(shown, one)
+	})
+	slices.Sort(lines)
+	return shown, strings.Join(lines, ""), err
+}
+
+// file is a list of objects as they may be shown beside former ones.
+func file(all, former []objects.Object) ([]changes.File, error) {
+	type identity struct{ group, kind, namespace, name string }
+	identify := func(o *objects.Object) identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
+	old := map[identity]*objects.Object{}
+	for i := range former {
+		old[identify(&former[i])] = &former[i]
+	}
+	var text strings.Builder
+	for i := range all {
+		one, before := &all[i], old[identify(&all[i])]
+		if before == nil {
+			before = one
+		}
+		shown, err := one.ShownAfter(before)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n" + shown)
+	}
+	return []changes.File{{Name: "objects.yaml", Content: []byte(text.String())}}, nil
+}
