@@ -231,8 +231,40 @@ const (
 // manyObjects is from how many objects on equal changes are one line, each with all of its fields.
 const manyObjects = 3
 
-// objectLines says what changes in final objects: a line for each object, and one for equal changes of many.
-func (s *summary) objectLines(found map[objectCell]*entry, order []objectCell) []string {
+// objectLines says what changes in final objects: a line for each object, and one for equal changes of many. Where these are many,
+// equal changes of all causes are one.
+func (s *summary) objectLines(all *objectEntries) []string {
+	entries := s.objectGroups(all)
+	if len(entries) > manyChanges {
+		entries = s.objectGroups(all.ofAllCauses(s))
+	}
+	type group struct {
+		sign   string
+		causes *causeSet
+	}
+	var few []*entry
+	var groups []group
+	in := map[group][]*entry{}
+	for _, one := range entries {
+		of := group{one.sign, one.causes}
+		if in[of] == nil {
+			groups = append(groups, of)
+		}
+		in[of] = append(in[of], one)
+	}
+	for _, of := range groups {
+		limit := maxObjectsOfCause
+		if of.sign != "" {
+			limit = maxSignedOfCause
+		}
+		few = append(few, s.limited(in[of], limit, s.objectText)...)
+	}
+	return s.lines(few, maxObjectLines, s.objectText)
+}
+
+// objectGroups joins what is said of the same folders for the same causes.
+func (s *summary) objectGroups(all *objectEntries) []*entry {
+	found, order := all.entries, all.order
 	type change struct {
 		field, sign, folders string
 		causes               *causeSet
@@ -278,31 +310,9 @@ func (s *summary) objectLines(found map[objectCell]*entry, order []objectCell) [
 	entries = merged(s, entries, func(e *entry) object {
 		return object{objects: list(e.files), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
 	})
-	entries = merged(s, entries, func(e *entry) object {
+	return merged(s, entries, func(e *entry) object {
 		return object{fields: list(e.keys), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
 	})
-	type group struct {
-		sign   string
-		causes *causeSet
-	}
-	var few []*entry
-	var groups []group
-	in := map[group][]*entry{}
-	for _, one := range entries {
-		of := group{one.sign, one.causes}
-		if in[of] == nil {
-			groups = append(groups, of)
-		}
-		in[of] = append(in[of], one)
-	}
-	for _, of := range groups {
-		limit := maxObjectsOfCause
-		if of.sign != "" {
-			limit = maxSignedOfCause
-		}
-		few = append(few, s.limited(in[of], limit, s.objectText)...)
-	}
-	return s.lines(few, maxObjectLines, s.objectText)
 }
 
 // objectText is "Deployment till: spec.replicas, on large: till-live, by …".
@@ -320,21 +330,67 @@ type objectCell struct {
 	causes *causeSet
 }
 
+// objectEntries are what is said of final objects, in the order in which it was found.
+type objectEntries struct {
+	entries map[objectCell]*entry
+	order   []objectCell
+}
+
+// add says something of a folder; folders come in order.
+func (o *objectEntries) add(i int, of objectCell) {
+	if o.entries == nil {
+		o.entries = map[objectCell]*entry{}
+	}
+	if o.entries[of] == nil {
+		o.entries[of] = &entry{files: []string{of.object}, keys: []string{of.field}, sign: of.sign, objects: 1, causes: of.causes}
+		o.order = append(o.order, of)
+	}
+	o.entries[of].add([]int{i}, 0, 0)
+}
+
+// ofAllCauses joins equal entries of different causes.
+func (o *objectEntries) ofAllCauses(s *summary) *objectEntries {
+	all := make([]*entry, len(o.order))
+	field := make(map[*entry]objectField, len(o.order))
+	for i, cell := range o.order {
+		all[i] = o.entries[cell]
+		field[all[i]] = cell.objectField
+	}
+	joined := &objectEntries{entries: map[objectCell]*entry{}}
+	for _, one := range merged(s, all, func(e *entry) objectField { return field[e] }) {
+		cell := objectCell{objectField{one.files[0], one.keys[0], one.sign}, one.causes}
+		joined.entries[cell] = one
+		joined.order = append(joined.order, cell)
+	}
+	return joined
+}
+
 // finals adds what changes in the final objects of a folder, whose files have these differences.
-func (s *summary) finals(folder *Folder, by *reached, diffs []*fileDiff, add func(objectCell)) {
+func (s *summary) finals(i int, by *reached, diffs []*fileDiff, found *objectEntries) {
+	folder := &s.folders[i]
 	if folder.Finals == nil {
 		return
 	}
 	causes := s.finalCauses(folder, by, diffs)
 	switch {
 	case folder.Finals.Unknown != "":
-		add(objectCell{objectField{object: "final objects", field: "the former ones are not known: " + oneLine(folder.Finals.Unknown)}, causes})
+		found.add(i, objectCell{objectField{object: "final objects", field: "the former ones are not known: " + oneLine(folder.Finals.Unknown)}, causes})
 	case len(folder.Finals.Changes) == 0:
-		add(objectCell{objectField{object: "final objects", field: "no change"}, causes})
+		found.add(i, objectCell{objectField{object: "final objects", field: "no change"}, causes})
 	}
 	for _, change := range folder.Finals.Changes {
-		add(objectCell{change.of.Value(), causes})
+		found.add(i, objectCell{change.of.Value(), causes})
 	}
+}
+
+// SummarizeFinals returns lines about final objects of folders that stay as they are: at most 12.
+func SummarizeFinals(before, after *Version, folders []Folder) []string {
+	s := newSummary(before, after, folders, Notes{})
+	found := objectEntries{}
+	for i := range s.folders {
+		s.finals(i, s.reach(&s.folders[i]), nil, &found)
+	}
+	return LimitLines(s.objectLines(&found))
 }
 
 // tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to.

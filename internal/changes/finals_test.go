@@ -195,3 +195,39 @@ func TestABumpOverAllHostsIsLessThan20Lines(t *testing.T) {
 		t.Errorf("lines are\n%s\nwant\n%s", strings.Join(lines, "\n"), first)
 	}
 }
+
+// Another version of Kubernetes on many cluster types is one line for each change.
+func TestAnUpgradeOfManyClusterTypesIsAFewLines(t *testing.T) {
+	f, config := sample()
+	f.Clusters, f.TargetPolicies = nil, f.TargetPolicies[2:]
+	f.TargetPolicies[0].ClusterTypeSelector = &fleet.Selector{}
+	for i := range 98 {
+		one := f.ClusterTypes[0]
+		one.Name = fmt.Sprintf("store-%03d", i)
+		f.ClusterTypes = append(f.ClusterTypes, one)
+	}
+	before := mustRender(t, f, config)
+	after := *f
+	after.ClusterTypes = slices.Clone(f.ClusterTypes)
+	for i := range after.ClusterTypes {
+		after.ClusterTypes[i].KubernetesVersion = "1.34"
+	}
+	finals := &changes.Finals{Changes: changes.CompareObjects(
+		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1beta1\n")},
+		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1\n")},
+	)}
+	var folders []changes.Folder
+	for key := range before.files {
+		folders = append(folders, changes.Folder{Host: before.hosts[key].Host.Name, DeploymentTarget: "reports-nightly", Finals: finals})
+	}
+	for i, want := range map[int]string{
+		1:   `PodDisruptionBudget till: apiVersion, on large: reports-nightly, by cluster type "large"`,
+		100: `PodDisruptionBudget till: apiVersion, on large, small and 98 more hosts: 100 assignments, by cluster types "large", "small", "store-000" and 97 more`,
+	} {
+		slices.SortFunc(folders, func(a, b changes.Folder) int { return strings.Compare(a.Host, b.Host) })
+		got := changes.SummarizeFinals(before.version, mustRender(t, &after, config).version, folders[:i])
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("lines are\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+		}
+	}
+}

@@ -124,21 +124,14 @@ func (s *summary) contents() (contents, drift []string) {
 			found[at] = append(found[at], diffOf(name, before, after))
 		})
 	})
-	byCell, objects := map[cell]*entry{}, map[objectCell]*entry{}
+	byCell, objects := map[cell]*entry{}, objectEntries{}
 	var changed, drifted []*entry
-	var order []objectCell
 	for at, i := range s.changed {
 		besides := s.besidesFleet(&s.folders[i])
 		var by *reached
 		if besides == nil {
 			by = s.reach(&s.folders[i])
-			s.finals(&s.folders[i], by, found[at], func(of objectCell) {
-				if objects[of] == nil {
-					objects[of] = &entry{files: []string{of.object}, keys: []string{of.field}, sign: of.sign, objects: 1, causes: of.causes}
-					order = append(order, of)
-				}
-				objects[of].add([]int{i}, 0, 0)
-			})
+			s.finals(i, by, found[at], &objects)
 		}
 		for _, one := range found[at] {
 			for j := range one.keys {
@@ -164,7 +157,7 @@ func (s *summary) contents() (contents, drift []string) {
 			}
 		}
 	}
-	return append(s.objectLines(objects, order), s.contentLines(changed, maxChanged)...), s.contentLines(drifted, maxDrift)
+	return append(s.objectLines(&objects), s.contentLines(changed, maxChanged)...), s.contentLines(drifted, maxDrift)
 }
 
 // add adds folders, which are sorted and not before the ones that the entry has, and the changes in them.

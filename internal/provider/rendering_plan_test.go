@@ -165,6 +165,12 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	if _, isUnknown := field(plan.Change(assignment).After, "changes").(providertest.Unknown); said.Err() != nil || !isUnknown {
 		t.Errorf("said is %s, and the plan is %v", said, plan.Change(assignment).After)
 	}
+	read, _ := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+		"fleet": fleetOf(previewed(charts, two, 1, nil, nil)), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+	})
+	if want := "# store/till-live: the former final objects are not known: till 1.2.1 of " + charts.url + " cannot be fetched or rendered any more.\n"; read["objects"] != want {
+		t.Errorf("the difference of objects is %q, want %q", read["objects"], want)
+	}
 	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	want := []string{
 		`final objects: the former ones are not known: till 1.2.1 of ` + charts.url + ` cannot be fetched or rendered any more, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
@@ -192,4 +198,85 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 		t.Errorf("a late apply says %s, and there are %s commits after %s", said, commits(), before)
 	}
 	apply(t, w, with(three))
+}
+
+func TestTheDiffHasFinalObjects(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	one, two := charts.publish(t, "1.2.1", tillFiles), charts.publish(t, "1.2.2", tillWith("v2", "canary-secret", "canary-other", "name: migrate,", "name: move,"))
+	url, w := bare(t), providertest.New(startProvider)
+	read := func(fleet map[string]any) (diff, objects string) {
+		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+			"fleet": fleetOf(fleet), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		})
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		return fmt.Sprint(read["diff"]), fmt.Sprint(read["objects"])
+	}
+	before := previewed(charts, one, 1, nil, nil)
+	if _, objects := read(before); !strings.Contains(objects, "--- /dev/null\n+++ b/clusters/all/store/till-live/objects.yaml\n") || !strings.Contains(objects, "\n+  password: (hidden)\n") {
+		t.Errorf("of a folder that is added it has\n%s", objects)
+	}
+	apply(t, w, assigned(url, fleetOf(before), nil))
+	if diff, objects := read(before); diff+objects != "" {
+		t.Errorf("of what is there it has\n%s%s", diff, objects)
+	}
+	diff, objects := read(previewed(charts, two, 1, nil, nil))
+	for _, want := range []string{
+		"diff --git a/clusters/all/store/till-live/objects.yaml b/clusters/all/store/till-live/objects.yaml\n",
+		"\n-      - image: registry.example.com/till:v1\n+      - image: registry.example.com/till:v2\n", "\n-  password: (hidden)\n+  password: (hidden, changed)\n", "\n-  name: migrate\n", "\n+  name: move\n",
+	} {
+		if !strings.Contains(objects, want) {
+			t.Errorf("the objects are\n%s\nwithout %q", objects, want)
+		}
+	}
+	if strings.Contains(diff+objects, "canary") || strings.Contains(diff, "objects.yaml") {
+		t.Errorf("the difference is\n%s\nand that of objects\n%s", diff, objects)
+	}
+}
+
+// Another version of Kubernetes changes what charts render, and no folder.
+func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", tillFiles)
+	url, w := bare(t), providertest.New(startProvider)
+	with := func(version string, further map[string]any) providertest.Configuration {
+		return assigned(url, fleetOf(previewed(charts, pin, 2, merged(map[string]any{"kubernetes_version": version}, further), nil)), nil)
+	}
+	apply(t, w, with("1.33", nil))
+	commits := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev")
+	for _, test := range []struct {
+		configuration providertest.Configuration
+		want          string // on each of the two hosts
+	}{
+		{with("1.34", nil), `Deployment till: metadata.annotations.kubernetes`},
+		{
+			with("1.34", map[string]any{"api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}),
+			`Deployment till: metadata.annotations.monitored`,
+		},
+		{
+			with("1.34", map[string]any{"api_versions": []any{"example.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"}}),
+			`final objects: no change`,
+		},
+	} {
+		plan, said := w.Plan(t.Context(), test.configuration)
+		want := []string{
+			test.want + `, on store-001: till-live, by cluster type "store-001"`,
+			test.want + `, on store: till-live, by cluster type "store"`,
+		}
+		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
+			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		}
+		if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+			t.Fatal(said)
+		}
+		if plan := apply(t, w, test.configuration); !plan.Empty() {
+			t.Errorf("after that it is %v", plan.Change(assignment).After)
+		}
+	}
+	if now := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev"); now != commits {
+		t.Errorf("there are %s commits after %s", now, commits)
+	}
 }

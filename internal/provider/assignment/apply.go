@@ -54,7 +54,7 @@ func (o *operation) wantAgain(ctx context.Context, describe func()) (ready bool)
 func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 	ready := o.wantAgain(ctx, func() { // rules were not known yet
 		o.model.Changes = o.prior.Changes
-		o.addOtherLines()
+		o.addOtherLines(ctx)
 	})
 	if !ready || o.private == nil {
 		return nil

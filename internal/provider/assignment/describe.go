@@ -44,15 +44,22 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	if o.known != nil && o.known.Drift.Request != "" {
 		notes.Lines = append(notes.Lines, o.known.Drift.Request)
 	}
-	after := &changes.Version{}
-	if o.result != nil {
-		after = &changes.Version{
-			Fleet: o.result.Fleet, Config: o.result.Value.Config, Manifests: changes.Hashes(o.result.Value.Manifests),
-			Schedule: o.result.Schedule, GitopsRepo: repository.LocationText(o.intent.Owner.Location), Provider: o.connection.Release,
-		}
-	}
-	return changes.Summarize(o.private.version(after.Fleet), after, folders, notes), complete && o.locationKnown && o.connection.CanAsk() && !o.mayMove() &&
+	upgrades, isCertain := o.upgradeLines(ctx)
+	notes.Lines = append(notes.Lines, upgrades...)
+	after := o.version()
+	return changes.Summarize(o.private.version(after.Fleet), after, folders, notes), complete && isCertain && o.locationKnown && o.connection.CanAsk() && !o.mayMove() &&
 		(o.outlook.Identity != delivery.Moved || !o.model.OnDestroy.IsUnknown())
+}
+
+// version is the fleet after the change, for the causes of changes.
+func (o *operation) version() *changes.Version {
+	if o.result == nil {
+		return &changes.Version{}
+	}
+	return &changes.Version{
+		Fleet: o.result.Fleet, Config: o.result.Value.Config, Manifests: changes.Hashes(o.result.Value.Manifests),
+		Schedule: o.result.Schedule, GitopsRepo: repository.LocationText(o.intent.Owner.Location), Provider: o.connection.Release,
+	}
 }
 
 // mayMove says whether it takes a look at two locations to tell whether the assignment moves. A look at another time may

@@ -3,6 +3,7 @@ package assignment
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
@@ -74,6 +75,34 @@ func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folde
 		former[i] = of
 	}
 	return former, err == nil
+}
+
+// upgradeLines say how final objects change where a cluster type has another version of Kubernetes, or other APIs, and the folder
+// stays as it is: nothing is written then. complete is false where an apply may have other lines.
+func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete bool) {
+	if o.result == nil || o.private == nil || o.private.Model == o.result.Value.Model || o.isUnderWay() ||
+		!slices.ContainsFunc(o.result.Schedule.Assignments, render.IsRendered) {
+		return nil, true
+	}
+	clusterTypes, former := o.formerClusterTypes(), map[int]render.Former{}
+	for i, assignment := range o.result.Schedule.Assignments {
+		before, now := clusterTypes[assignment.Host.ClusterType.Name], *assignment.Host.ClusterType
+		if before == nil || before.KubernetesVersion == now.KubernetesVersion && slices.Equal(before.APIVersions, now.APIVersions) ||
+			o.current[assignment.Host.Name][assignment.Target.Name] != o.rendering.Trees[i] || o.rendering.Trees[i] == "" {
+			continue
+		}
+		if files, err := o.rendering.Files(i); err == nil {
+			now.KubernetesVersion, now.APIVersions = before.KubernetesVersion, before.APIVersions
+			former[i] = render.Former{ClusterType: &now, Manifests: &assignment.Target.Target.Manifests.Manifests, Files: files}
+		}
+	}
+	var folders []changes.Folder
+	complete = o.finalChanges(ctx, former, func(i int, finals *changes.Finals) {
+		assignment := o.result.Schedule.Assignments[i]
+		folders = append(folders, changes.Folder{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name, Finals: finals})
+	})
+	after := o.version()
+	return changes.SummarizeFinals(o.private.version(after.Fleet), after, folders), complete
 }
 
 // formerClusterTypes are the cluster types of the fleet that was written last, by name.

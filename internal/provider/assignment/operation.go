@@ -225,7 +225,7 @@ func (o *operation) plan(ctx context.Context) {
 	o.setProven(ctx, done)
 	if done {
 		o.model.Content, o.model.Commit, o.model.Changes = o.prior.Content, o.prior.Commit, o.prior.Changes
-		o.addOtherLines()
+		o.addOtherLines(ctx)
 		if o.intent.Settings.PullRequest {
 			o.model.PullRequest = o.prior.PullRequest
 		}
@@ -243,8 +243,8 @@ func (o *operation) plan(ctx context.Context) {
 	}
 }
 
-// addOtherLines plans an update where no folder changes, but the progress of a rollout or a rule does.
-func (o *operation) addOtherLines() {
+// addOtherLines plans an update where no folder changes, but the progress of a rollout, a rule or what a preview shows does.
+func (o *operation) addOtherLines(ctx context.Context) {
 	var lines []string
 	rollout := !o.isProgressInState() && o.outcome != nil
 	if rollout {
@@ -263,10 +263,12 @@ func (o *operation) addOtherLines() {
 	if rules {
 		lines = append(lines, changes.LimitLines(o.constraintLines(nil))...)
 	}
+	upgrades, isCertain := o.upgradeLines(ctx)
+	lines = append(lines, upgrades...)
 	switch {
-	case !o.ruling.allDecided(), o.model.Proven.IsUnknown():
+	case !o.ruling.allDecided(), o.model.Proven.IsUnknown(), !isCertain:
 		o.model.Changes = types.ListUnknown(types.StringType)
-	case rollout || rules || proven:
+	case rollout || rules || proven || len(upgrades) > 0:
 		o.model.Changes = tfvalue.Texts(lines)
 	}
 }
