@@ -120,7 +120,7 @@ func subjectsOf(result *pipeline.Result) constraint.Subjects {
 			if !result.Snapshots.Snapshots[i].Known {
 				return nil, "configuration values", nil
 			}
-			files, err := rendering.Files(i)
+			files, err := rendering.Files(context.Background(), i)
 			if errors.Is(err, render.ErrUnknown) {
 				return nil, "what is not known yet", nil
 			}

@@ -8,10 +8,11 @@ import (
 const (
 	RenderPointers = "pointers" // not at all: the reconciler's objects point to it
 	RenderPreview  = "preview"  // at plan, to be seen and for rules; folders have what points to it
+	RenderObjects  = "objects"  // at plan; folders have what comes of it
 )
 
 // Renderings are what the attribute "render" can be.
-var Renderings = []string{RenderPointers, RenderPreview}
+var Renderings = []string{RenderPointers, RenderPreview, RenderObjects}
 
 // RenderingOf returns how far the manifests of a deployment target are rendered for hosts of a cluster type: one of
 // [Renderings]. What the deployment target says wins.

@@ -98,7 +98,12 @@ type Directory struct {
 type Result struct {
 	// Objects are sorted by group, kind, namespace and name.
 	Objects []Object
+	// Chart is the chart that they are of; nil where they are of none.
+	Chart *Chart
 }
+
+// Chart is what a chart says of itself.
+type Chart struct{ Name, Version, AppVersion string }
 
 // Object is one final object.
 type Object struct {

@@ -28,7 +28,7 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	}
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
-		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(i, to) },
+		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(ctx, i, to) },
 		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
@@ -104,14 +104,17 @@ func ConstraintWarnings(rules map[string]string) []Finding {
 	return warnings.list()
 }
 
-// constrainedFiles renders an assignment for rules about its documents.
-func (r *Result) constrainedFiles(i int, to Destination) (files []render.File, waitsFor string, err error) {
+// constrainedFiles renders an assignment for rules about its documents, without final objects.
+func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (files []render.File, waitsFor string, err error) {
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
 		return nil, r.waitsFor(i, to), nil
 	}
-	files, err = r.Templates.Render(r.subject(i, to))
+	files, _, err = r.files(ctx, r.subject(i, to))
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i, to), nil
+	}
+	if render.HasObjects(r.Schedule.Assignments[i]) {
+		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsOfObjects(file.Name) })
 	}
 	return files, "", err
 }

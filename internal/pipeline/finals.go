@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -26,43 +27,84 @@ func (r *Result) Final(ctx context.Context, i int, to Destination) (final []obje
 	if !r.Snapshots.Snapshots[i].Known {
 		return nil, r.waitsFor(i, to), nil
 	}
-	if r.Renderer == nil {
-		return nil, "the credentials of the provider", nil
-	}
 	subject := r.subject(i, to)
 	files, err := r.Templates.Render(subject)
+	var result *objects.Result
+	if err == nil {
+		result, err = r.final(ctx, subject, files)
+	}
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i, to), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	request, err := r.Templates.Request(subject, files)
-	if err != nil {
-		return nil, "", err
-	}
-	result, err := r.Renderer.Render(ctx, request)
-	if err != nil {
-		return nil, "", err
-	}
 	return result.Objects, "", nil
 }
 
-// preview renders into final objects what is to be, and keeps the errors.
-func (r *Rendering) preview(ctx context.Context) {
+// final renders the manifests of an assignment whose files point to them.
+func (r *Result) final(ctx context.Context, subject render.Subject, files []render.File) (*objects.Result, error) {
+	if r.Renderer == nil {
+		return nil, render.ErrUnknown
+	}
+	request, err := r.Templates.Request(subject, files)
+	if err != nil {
+		return nil, err
+	}
+	return r.Renderer.Render(ctx, request)
+}
+
+// files are those of an assignment's folder, of which pointers are those that its templates render. Where it has final
+// objects and they cannot be rendered, the error is [ErrUnrendered], too.
+func (r *Result) files(ctx context.Context, subject render.Subject) (all, pointers []render.File, err error) {
+	pointers, err = r.Templates.Render(subject)
+	if err != nil || !render.HasObjects(subject.Assignment) {
+		return pointers, pointers, err
+	}
+	result, err := r.final(ctx, subject, pointers)
+	if err == nil {
+		all, err = r.Templates.Follow(subject, pointers, result)
+	}
+	switch {
+	case errors.Is(err, render.ErrUnknown):
+		return nil, nil, render.ErrUnknown
+	case ctx.Err() != nil:
+		return nil, nil, unrendered{context.Cause(ctx)}
+	case err != nil:
+		return nil, nil, unrendered{err}
+	}
+	return all, pointers, nil
+}
+
+// ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
+var ErrUnrendered = errors.New("final objects cannot be rendered")
+
+type unrendered struct{ error }
+
+func (u unrendered) Is(target error) bool { return target == ErrUnrendered }
+
+func (u unrendered) Unwrap() error { return u.error }
+
+// finals renders into final objects what is to be, and keeps the errors.
+func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 	var rendered []int
 	for i, assignment := range r.Result.Schedule.Assignments {
-		if render.IsRendered(assignment) && r.failed[i] == nil {
+		if render.IsRendered(assignment) && r.failed[i] == nil && r.Result.Snapshots.Snapshots[i].Known {
 			rendered = append(rendered, i)
 		}
 	}
 	r.unrendered = make([]string, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
-		if _, _, err := r.Result.Final(ctx, rendered[k], r.Destination); err != nil {
+		i := rendered[k]
+		if render.HasObjects(r.Result.Schedule.Assignments[i]) {
+			r.Result.tree(ctx, r, i, deployed)
+			return
+		}
+		if _, _, err := r.Result.Final(ctx, i, r.Destination); err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			r.unrendered[rendered[k]] = err.Error()
+			r.unrendered[i] = err.Error()
 		}
 	})
 }

@@ -27,11 +27,11 @@ func TestARememberedRenderingIsTheOneThatWasRendered(t *testing.T) {
 		if want, got := rendered.Record(i), remembered.Record(i); !reflect.DeepEqual(got, want) {
 			t.Fatalf("record of %d is %v, not %v", i, got, want)
 		}
-		want, err := rendered.Files(i)
+		want, err := rendered.Files(t.Context(), i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := remembered.Files(i); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := remembered.Files(t.Context(), i); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("files of %d differ, %v", i, err)
 		}
 	}

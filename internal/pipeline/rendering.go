@@ -63,27 +63,27 @@ func (r *Result) Render(ctx context.Context, to Destination, deployed rollout.Tr
 	defer r.mu.Unlock()
 	for _, known := range r.rendered {
 		if known.Destination.equal(to) {
-			return known.checkedBut(deployed)
+			return known.checkedBut(ctx, deployed)
 		}
 	}
-	rendering := r.render(to, deployed)
-	if rendering.preview(ctx); ctx.Err() != nil {
-		return rendering.checkedBut(deployed)
+	rendering := r.render(ctx, to, deployed)
+	if rendering.finals(ctx, deployed); ctx.Err() != nil {
+		return rendering.checkedBut(ctx, deployed)
 	}
 	const kept = 4
 	r.rendered = slices.Insert(r.rendered, 0, rendering)
 	r.rendered = r.rendered[:min(kept, len(r.rendered))]
-	return rendering.checkedBut(deployed)
+	return rendering.checkedBut(ctx, deployed)
 }
 
-func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
+func (r *Result) render(ctx context.Context, to Destination, deployed rollout.Trees) *Rendering {
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	rendering.objects = make([][]folder.Object, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
 	rendering.checked = make([]bool, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
-		if r.Snapshots.Snapshots[i].Known {
-			r.tree(rendering, i, deployed)
+		if r.Snapshots.Snapshots[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
+			r.tree(ctx, rendering, i, deployed)
 		}
 	})
 	return rendering
@@ -91,14 +91,14 @@ func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 
 // checkedBut is the rendering with the findings of all folders but those that are deployed. It checks those that were
 // deployed for whoever asked before.
-func (r *Rendering) checkedBut(deployed rollout.Trees) *Rendering {
+func (r *Rendering) checkedBut(ctx context.Context, deployed rollout.Trees) *Rendering {
 	isChecked := func(i int) bool {
 		assignment := r.Result.Schedule.Assignments[i]
 		return r.Trees[i] != "" && deployed[assignment.Host.Name][assignment.Target.Name] != r.Trees[i]
 	}
 	parallel.Each(len(r.Trees), func(i int) {
 		if !r.checked[i] && isChecked(i) {
-			_, r.problems[i], _ = r.Result.CheckedFiles(i, r.Destination) // it was rendered before without an error
+			_, r.problems[i], _ = r.Result.CheckedFiles(ctx, i, r.Destination) // it was rendered before without an error
 			r.checked[i] = true
 		}
 	})
@@ -148,13 +148,16 @@ func (r *Result) FromTrees(to Destination, trees rollout.Trees) *Rendering {
 }
 
 // tree renders one assignment, and checks it unless it is deployed.
-func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
+func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed rollout.Trees) {
 	subject := r.subject(i, rendering.Destination)
-	rendered, err := r.Templates.Render(subject)
-	if errors.Is(err, render.ErrUnknown) {
+	rendered, pointers, err := r.files(ctx, subject)
+	switch {
+	case errors.Is(err, render.ErrUnknown):
 		return
-	}
-	if err != nil {
+	case errors.Is(err, ErrUnrendered):
+		rendering.unrendered[i] = err.Error()
+		return
+	case err != nil:
 		rendering.failed[i] = []string{err.Error()}
 		return
 	}
@@ -164,17 +167,17 @@ func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
-		for _, finding := range r.Templates.Check(subject, rendered) {
+		for _, finding := range r.Templates.Check(subject, pointers) {
 			rendering.problems[i] = append(rendering.problems[i], finding.String())
 		}
 		rendering.checked[i] = true
 	}
-	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, rendered)
+	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, pointers)
 }
 
 // Files renders one assignment.
-func (r *Rendering) Files(i int) ([]git.File, error) {
-	rendered, err := r.Result.Templates.Render(r.Result.subject(i, r.Destination))
+func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
+	rendered, _, err := r.Result.files(ctx, r.Result.subject(i, r.Destination))
 	if err != nil {
 		return nil, err
 	}
@@ -182,14 +185,14 @@ func (r *Rendering) Files(i int) ([]git.File, error) {
 }
 
 // CheckedFiles renders one assignment, and returns the files and what is wrong with them.
-func (r *Result) CheckedFiles(i int, to Destination) ([]git.File, []string, error) {
+func (r *Result) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
 	subject := r.subject(i, to)
-	rendered, err := r.Templates.Render(subject)
+	rendered, pointers, err := r.files(ctx, subject)
 	if err != nil {
 		return nil, nil, err
 	}
 	var problems []string
-	for _, finding := range r.Templates.Check(subject, rendered) {
+	for _, finding := range r.Templates.Check(subject, pointers) {
 		problems = append(problems, finding.String())
 	}
 	return filesOf(rendered), problems, nil
@@ -254,6 +257,9 @@ func (r *Rendering) WaitsFor(i int) string {
 func (r *Result) waitsFor(i int, to Destination) string {
 	if waits := r.unknownOf(i, r.Schedule.Assignments[i]); len(waits) > 0 {
 		return strings.Join(waits, ", ")
+	}
+	if render.IsRendered(r.Schedule.Assignments[i]) && r.Renderer == nil {
+		return "the credentials of the provider"
 	}
 	if to.Repo == nil {
 		return "the GitOps repository"

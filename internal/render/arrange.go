@@ -28,6 +28,8 @@ type arrangement struct {
 type project struct {
 	sources, namespaces []any
 	isPending           bool // some of the sources are not known yet
+	// ofObjects is an assignment that has final objects, whose source is the GitOps repository; nil for none.
+	ofObjects *schedule.Assignment
 }
 
 // Arrange decides, before anything is rendered, which assignment writes an object that several need: the namespace
@@ -191,6 +193,9 @@ func projectOf(assignments []*schedule.Assignment) *project {
 	for _, assignment := range assignments {
 		target := assignment.Target.Target
 		made.isPending = made.isPending || target.ManifestsPending
+		if HasObjects(assignment) {
+			made.ofObjects = assignment
+		}
 		sources[sourceURL(&target.Manifests)], namespaces[assignment.Namespace] = true, true
 	}
 	made.sources, made.namespaces = listOf(slices.Sorted(maps.Keys(sources))), listOf(slices.Sorted(maps.Keys(namespaces)))

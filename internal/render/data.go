@@ -89,7 +89,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["SecretName"] = secretName(target)
 	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
 	fillOwner(root, subject)
-	root["RenderedProject"] = t.projectOf(assignment)
+	root["RenderedProject"] = t.projectOf(subject)
 
 	root["ContributorGroups"] = team.contributorGroups
 	root["ReaderGroups"] = team.readerGroups
@@ -171,14 +171,18 @@ func fillOwner(root map[string]any, subject Subject) {
 }
 
 // projectOf is the AppProject that an assignment writes: {sources, namespaces}, or nil.
-func (t *Templates) projectOf(assignment *schedule.Assignment) map[string]any {
-	arranged := t.arranged[assignment]
+func (t *Templates) projectOf(subject Subject) map[string]any {
+	arranged := t.arranged[subject.Assignment]
 	if arranged == nil || arranged.project == nil {
 		return nil
 	}
 	made := map[string]any{"sources": arranged.project.sources, "namespaces": arranged.project.namespaces}
-	if arranged.project.isPending {
+	follower := arranged.project.ofObjects
+	switch {
+	case arranged.project.isPending || follower != nil && subject.Repo == nil:
 		made["sources"] = unknownList{}
+	case follower != nil:
+		made["sources"] = append(slices.Clone(arranged.project.sources), any(t.repositoryOf(follower, subject.Repo)))
 	}
 	return made
 }

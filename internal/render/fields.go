@@ -26,7 +26,8 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 	return rewritten(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
 }
 
-// rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay.
+// rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay. A document that
+// has become the zero node is left out.
 func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
 	var output bytes.Buffer
 	encoder := yaml.NewEncoder(&output)
@@ -41,7 +42,7 @@ func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, 
 		if err == nil {
 			err = change(&document)
 		}
-		if err == nil {
+		if err == nil && !document.IsZero() {
 			err = encoder.Encode(&document)
 		}
 		if err != nil {

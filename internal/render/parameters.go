@@ -18,11 +18,13 @@ const (
 	valuesParameter  = "values"     // of a chart
 	secretParameter  = "secret_ref" // credentials of the source
 	projectParameter = "project"    // of an Argo CD Application
+
+	repositoryParameter = "gitops_repository" // as the agent of a cluster type knows it; what follows final objects has it
 )
 
 // parameterNames are the names of all parameters of built-in templates, sorted.
 var parameterNames = func() []string {
-	names := []string{valuesParameter, secretParameter, projectParameter}
+	names := []string{valuesParameter, secretParameter, projectParameter, repositoryParameter}
 	for _, kind := range parameterKinds {
 		names = append(names, kind.Parameter)
 	}
@@ -37,7 +39,8 @@ var parameterKinds = slices.SortedFunc(slices.Values(slices.DeleteFunc(reconcile
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
-		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects()
+		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects() ||
+			name == repositoryParameter && of.NoObjects != ""
 	})
 }
 
@@ -79,7 +82,7 @@ func (c *parameterCheck) isOfType(name string, value any) {
 		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", kind.Kind)
 	case name == valuesParameter && !isObject:
 		c.report(c.path.Attribute(name), "must be an object of Helm values")
-	case (name == secretParameter || name == projectParameter) && !isText:
+	case (name == secretParameter || name == projectParameter || name == repositoryParameter) && !isText:
 		c.report(c.path.Attribute(name), "must be a string")
 	}
 }
@@ -135,6 +138,9 @@ func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Mani
 	}
 	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
 		c.report(c.path.Attribute(valuesParameter), "is for charts, which these manifests are not")
+	}
+	if _, given := parameters[repositoryParameter]; given {
+		c.report(c.path.Attribute(repositoryParameter), "is for cluster types, whose agent knows the GitOps repository by it")
 	}
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)

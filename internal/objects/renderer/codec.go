@@ -23,7 +23,13 @@ type described struct {
 	Length int
 }
 
-// encode writes a result: a line of JSON that describes the objects, then the YAML of each.
+// heading describes a result.
+type heading struct {
+	Chart   *objects.Chart `json:",omitempty"`
+	Objects []described
+}
+
+// encode writes a result: a line of JSON that describes it, then the YAML of each object.
 func encode(result *objects.Result) ([]byte, error) {
 	all := make([]described, len(result.Objects))
 	size := 0
@@ -34,7 +40,7 @@ func encode(result *objects.Result) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(all)
+	text, err := json.Marshal(heading{result.Chart, all})
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +57,12 @@ func decode(text []byte) (*objects.Result, error) {
 	if !has {
 		return nil, errors.New("a result has no end")
 	}
-	var all []described
-	if err := json.Unmarshal(line, &all); err != nil {
+	var of heading
+	if err := json.Unmarshal(line, &of); err != nil {
 		return nil, err
 	}
-	result := &objects.Result{Objects: make([]objects.Object, len(all))}
-	for i, d := range all {
+	result := &objects.Result{Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart}
+	for i, d := range of.Objects {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")
 		}

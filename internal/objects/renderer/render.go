@@ -52,6 +52,7 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 		return nil, fmt.Errorf("path %q is outside of it", request.Path)
 	}
 	var all collector
+	var of *objects.Chart
 	switch formOf(t, folder, request) {
 	case "chart":
 		if folder, err = chartFolder(t, folder); err != nil {
@@ -65,6 +66,8 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 		if err != nil {
 			return nil, err
 		}
+		about := loaded.chart.Metadata
+		of = &objects.Chart{Name: about.Name, Version: about.Version, AppVersion: about.AppVersion}
 	case "kustomization":
 		err = renderKustomize(t, folder, request.Kustomize, &all)
 	case "directory":
@@ -81,7 +84,12 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 	if err := all.finish(request); err != nil {
 		return nil, err
 	}
-	return all.result(request.Namespace)
+	result, err := all.result(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	result.Chart = of
+	return result, nil
 }
 
 // formOf is what the request is for, or of several what the folder is made for, as Argo CD finds out.

@@ -74,7 +74,7 @@ func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
 	o.connection.Delivery.Writes()
 	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
-		Desired: o.intent, Decisions: o.decisions, Contents: o.contents, Subject: o.model.CommitMessage.ValueString(),
+		Desired: o.intent, Decisions: o.decisions, Contents: func(host, target string) gitops.Folder { return o.contents(ctx, host, target) }, Subject: o.model.CommitMessage.ValueString(),
 		Source: decodeSource(o.model.Source, o.diagnostics),
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 }
 
 // contents returns the files and the record of a folder that is written.
-func (o *operation) contents(host, target string) gitops.Folder {
+func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
 	if o.backTo != nil {
 		return o.backTo[host].Folders[target]
 	}
@@ -154,7 +154,7 @@ func (o *operation) contents(host, target string) gitops.Folder {
 	record.OwnerLabel = otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name)
 	return gitops.Folder{
 		Tree:   o.rendering.Trees[i],
-		Files:  func() ([]git.File, error) { return o.rendering.Files(i) },
+		Files:  func() ([]git.File, error) { return o.rendering.Files(ctx, i) },
 		Record: record,
 	}
 }

@@ -149,7 +149,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 			continue
 		}
 		i, _ := o.result.Assignment(key.Host, key.DeploymentTarget)
-		files, err := o.rendering.Files(i)
+		files, err := o.rendering.Files(ctx, i)
 		if err == nil {
 			wanted[key] = files
 		}

@@ -149,7 +149,7 @@ func folders(
 		}
 		folder := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, WaitsFor: rendering.WaitsFor(i)}
 		if folder.WaitsFor == "" {
-			files, err := rendering.Files(i)
+			files, err := rendering.Files(ctx, i)
 			if err != nil {
 				once.Error(diagnostics, fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
 				return nil, nil

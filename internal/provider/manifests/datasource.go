@@ -117,13 +117,18 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 			continue
 		}
 		to := pipeline.Destination{Owner: cmp.Or(m.Name.ValueString(), result.Fleet.Environment), Repo: repo}
-		files, wrong, err := result.CheckedFiles(i, to)
-		if errors.Is(err, render.ErrUnknown) {
+		files, wrong, err := result.CheckedFiles(ctx, i, to)
+		isWaiting := errors.Is(err, render.ErrUnknown)
+		switch {
+		case isWaiting && repo != nil && render.HasObjects(assignment): // Final says for what
+		case isWaiting:
 			diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository is needed",
-				"A template reads .Repo: set gitops_repo to what flotilla_assignment has.")
+				"A template reads .Repo, or what follows final objects names the repository: set gitops_repo to what flotilla_assignment has.")
 			return
-		}
-		if err != nil {
+		case errors.Is(err, pipeline.ErrUnrendered):
+			unrendered.Add(err.Error(), assignment.Target.Name)
+			continue
+		case err != nil:
 			problems.Add(assignment, err.Error())
 			continue
 		}

@@ -1,0 +1,220 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// openFiles are files of the chart "till" without a Secret, with a CRD.
+var openFiles = map[string]string{
+	"values.yaml": tillFiles["values.yaml"],
+	"templates/all.yaml": tillFiles["templates/all.yaml"][:strings.Index(tillFiles["templates/all.yaml"], "---\napiVersion: v1\nkind: Secret")] +
+		tillFiles["templates/all.yaml"][strings.Index(tillFiles["templates/all.yaml"], "---\napiVersion: batch/v1"):],
+	"templates/text.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\ndata: {text: '{{ \"{{ .Values.a }}\" }}'}\n",
+	"crds/tills.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Till, plural: tills}, versions: []}\n",
+}
+
+// objectsFleet is a fleet whose deployment target "till-live" commits the objects of a chart, with this many replicas.
+func objectsFleet(charts *published, pin folder.Pin, replicas int, render, reconciler string) map[string]any {
+	fleet := rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{"render": render, "reconciler": reconciler})
+	fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"replicas": replicas}}}
+	return fleet
+}
+
+const tillFolder = "clusters/all/store/till-live/"
+
+// onBranch is a file on the branch; "" where there is none.
+func onBranch(t *testing.T, url, name string) string {
+	t.Helper()
+	if git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", name) == "" {
+		return ""
+	}
+	return git(t, url, "show", "dev:"+name)
+}
+
+// filesOnBranch are the names of the files of the folder.
+func filesOnBranch(t *testing.T, url string) string {
+	t.Helper()
+	names := git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder)
+	return strings.ReplaceAll(strings.ReplaceAll(names, tillFolder, ""), "\n", " ")
+}
+
+// The folder has the objects that a preview shows, and whoever reads them as its reconciler does gets the same again.
+func TestObjectsAreCommitted(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	const ofKustomize = "kustomization.yaml namespace.yaml objects/kustomization.yaml objects/objects.yaml reconciler.yaml"
+	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
+		want, _, said := finalObjects(t, objectsFleet(charts, pin, 3, "preview", reconciler))
+		if len(want) != 4 {
+			t.Errorf("%s: the preview has %q; said is %s", reconciler, want, said)
+		}
+		url, w := bare(t), providertest.New(startProvider)
+		configuration := assigned(url, fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), nil)
+		plan := apply(t, w, configuration)
+		if again := apply(t, w, configuration); !again.Empty() {
+			t.Errorf("%s: the second plan is %v, the first was %v", reconciler, again.Change(assignment).After, plan.Change(assignment).After)
+		}
+		names := filesOnBranch(t, url)
+		text := onBranch(t, url, tillFolder+"objects/objects.yaml")
+		if isChart := reconciler == "flux"; isChart {
+			if names != "kustomization.yaml namespace.yaml objects/Chart.yaml objects/crds/objects.yaml objects/objects.yaml objects/templates/all.yaml reconciler.yaml" {
+				t.Errorf("%s: the folder has %s", reconciler, names)
+			}
+			packed := map[string]string{}
+			for _, name := range strings.Split(git(t, url, "ls-tree", "-r", "--name-only", "dev", "--", tillFolder+"objects/"), "\n") {
+				packed[strings.TrimPrefix(name, tillFolder+"objects/")] = onBranch(t, url, name) + "\n"
+			}
+			again := newPublished(t)
+			got, _, said := finalObjects(t, objectsFleet(again, again.publish(t, "1.2.1", packed), 7, "preview", reconciler))
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: the chart has %q, want %q; said is %s", reconciler, got, want, said)
+			}
+		} else if names != ofKustomize {
+			t.Errorf("%s: the folder has %s", reconciler, names)
+		}
+		kinds := []string{"kind: ConfigMap", "kind: Deployment", "kind: Job"}
+		last := 0
+		for _, kind := range kinds { // sorted by group, kind, namespace, name
+			at := strings.Index(text, kind)
+			if kind == "kind: Deployment" && !strings.Contains(text, "replicas: 3\n") || at < last {
+				t.Errorf("%s: the objects are %s", reconciler, text)
+			}
+			last = at
+		}
+		if !strings.Contains(text, "helm.sh/hook: pre-upgrade") || strings.Contains(text, "app.kubernetes.io/managed-by: Helm") {
+			t.Errorf("%s: the objects are %s", reconciler, text)
+		}
+		reads, said2 := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
+			"fleet": fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		})
+		files, _ := reads["files"].(map[string]any)
+		if file, _ := files["store/till-live/objects/objects.yaml"].(string); strings.TrimSuffix(file, "\n") != text {
+			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), said2)
+		}
+	}
+}
+
+// From pointers to objects and back, the reconciler's object stays the same one: nothing is deleted on the cluster.
+func TestTheReconcilersObjectStaysFromPointersToObjectsAndBack(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	for reconciler, follows := range map[string][]string{
+		"flux":       {"kind: HelmRelease\n", "chart: ./clusters/all/store/till-live/objects\n", "kind: GitRepository\n"},
+		"argocd":     {"kind: Application\n", "path: clusters/all/store/till-live/objects\n", "kustomize:\n"},
+		"argocd-hub": {"kind: ApplicationSet\n", "path: clusters/all/store/till-live/objects\n", "kustomize:\n"},
+	} {
+		url, w := bare(t), providertest.New(startProvider)
+		with := func(render string) string {
+			plan := apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, 3, render, reconciler)), nil))
+			if change := plan.Change(assignment); change.Action != providertest.Create && change.Action != providertest.Update {
+				t.Errorf("%s, %s: the plan is %v", reconciler, render, change)
+			}
+			return onBranch(t, url, tillFolder+"reconciler.yaml")
+		}
+		head := func(text string) string { // of the object that deploys, the last one
+			text = text[strings.LastIndex(text, "apiVersion: "):]
+			return text[:strings.Index(text, "\nspec:")]
+		}
+		pointers, objects, again := with("pointers"), with("objects"), with("pointers")
+		if head(pointers) != head(objects) || pointers != again {
+			t.Errorf("%s: the object is first %s, then %s, then %s", reconciler, pointers, objects, again)
+		}
+		for _, want := range follows {
+			if !strings.Contains(objects, want) {
+				t.Errorf("%s: the object is %s, want %q", reconciler, objects, want)
+			}
+		}
+		if strings.Contains(objects, charts.url) {
+			t.Errorf("%s: the object still points to the chart: %s", reconciler, objects)
+		}
+		if filesOnBranch(t, url) != "namespace.yaml reconciler.yaml" {
+			t.Errorf("%s: with pointers again, the folder has %s", reconciler, filesOnBranch(t, url))
+		}
+	}
+}
+
+func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	for _, reconciler := range []string{"flux", "argocd"} {
+		url, w := bare(t), providertest.New(startProvider)
+		at := func(replicas int) (text, follower, chart string) {
+			apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))
+			return onBranch(t, url, tillFolder+"objects/objects.yaml"), onBranch(t, url, tillFolder+"reconciler.yaml"), onBranch(t, url, tillFolder+"objects/Chart.yaml")
+		}
+		text, follower, chart := at(3)
+		changed, next, nextChart := at(4)
+		if strings.ReplaceAll(text, "replicas: 3", "replicas: 4") != changed {
+			t.Errorf("%s: the objects were %s, and are %s", reconciler, text, changed)
+		}
+		if follower == next || reconciler == "flux" && (chart == nextChart || !strings.Contains(chart, "version: 1.2.1+")) {
+			t.Errorf("%s: what follows them was %s%s, and is %s%s", reconciler, follower, chart, next, nextChart)
+		}
+	}
+}
+
+func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	url, w := bare(t), providertest.New(startProvider)
+	fleet := objectsFleet(charts, pin, 3, "objects", "argocd")
+	fleet["workspaces"] = []any{map[string]any{"name": "team", "argocd_project": map[string]any{"name": "team", "render": true}}}
+	fleet["cluster_types"].([]any)[0].(map[string]any)["parameters"] = map[string]any{"gitops_repository": "https://git.example.com/gitops"}
+	apply(t, w, assigned(url, fleetOf(fleet), nil))
+	text := onBranch(t, url, tillFolder+"reconciler.yaml")
+	if strings.Count(text, "https://git.example.com/gitops") != 2 || !strings.Contains(text, "kind: AppProject") {
+		t.Errorf("the objects are %s", text)
+	}
+}
+
+func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	secret := charts.publish(t, "1.2.1", tillFiles)
+	open := charts.publish(t, "1.2.2", openFiles)
+	other := objectsFleet(charts, open, 3, "objects", "fleet")
+	named := objectsFleet(charts, open, 3, "objects", "flux")
+	named["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)["manifests"].(map[string]any)["parameters"] = map[string]any{"gitops_repository": "a"}
+	number := objectsFleet(charts, open, 3, "objects", "flux")
+	number["cluster_types"].([]any)[0].(map[string]any)["parameters"] = map[string]any{"gitops_repository": []any{}}
+	unpinned := rendered(folder.Pin{}, tillManifests(charts), map[string]any{"render": "objects"}, nil)
+	for name, test := range map[string]struct {
+		fleet map[string]any
+		want  []string
+	}{
+		"a plain Secret": {objectsFleet(charts, secret, 3, "objects", "flux"), []string{
+			"Manifests cannot be rendered", `eployment target "till-live": Secret "till" would be in the GitOps repository as plain text`, "SOPS",
+		}},
+		"another reconciler": {other, []string{`cluster_types["store"].reconciler: is "fleet"`, `render = "objects": final objects are rendered for Flux and Argo CD alone`}},
+		"no pin":             {unpinned, []string{`deployment_targets["live"].manifests: are not pinned`, `render = "objects"`}},
+		"a name of one deployment target": {named, []string{
+			`deployment_targets["live"].manifests.parameters.gitops_repository: is for cluster types`,
+		}},
+		"no text": {number, []string{`cluster_types["store"].parameters.gitops_repository: must be a string`}},
+	} {
+		url, w := bare(t), providertest.New(startProvider)
+		_, said := w.Apply(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		for _, want := range test.want {
+			if said.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "canary-secret") {
+				t.Errorf("%s: said is %s, want %q", name, text, want)
+			}
+		}
+		if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	kubernetesyaml "sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// The folder of an assignment that has final objects has them in a folder of their own. What follows the folder of the
+// host passes over that: kustomize, and Flux by it, takes of a folder with a kustomization only what that lists, and Argo CD no
+// file with the comment skipped.
+const (
+	objectsFolder     = "objects"
+	objectsFile       = "objects.yaml"
+	kustomizationFile = "kustomization.yaml"
+	kustomization     = skipped + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:"
+	skipped           = "# +argocd:skip-file-rendering\n"
+)
+
+// HasObjects says whether the folder of an assignment has final objects in place of what points to them.
+func HasObjects(assignment *schedule.Assignment) bool {
+	return IsRendered(assignment) && fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target) == fleet.RenderObjects
+}
+
+// IsOfObjects says whether a file of such a folder has final objects, or is there for them.
+func IsOfObjects(name string) bool {
+	return name == kustomizationFile || strings.HasPrefix(name, objectsFolder+"/")
+}
+
+// Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
+// returned: the reconciler's object then follows the objects, and has what it needs of the GitOps repository in place of
+// sources of its own. The error is [ErrUnknown] while the repository is not known.
+func (t *Templates) Follow(subject Subject, files []File, result *objects.Result) ([]File, error) {
+	if subject.Repo == nil {
+		return nil, ErrUnknown
+	}
+	of := t.hosts[subject.Assignment.Host.ClusterType.Name].reconciler
+	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests)).Kind
+	final, spec := of.FinalOf(kind)
+	made, digest, err := objectFiles(result, final.Wraps)
+	if err != nil {
+		return nil, err
+	}
+	edits := final.Follow(reconciler.Place{
+		Repository: t.repositoryOf(subject.Assignment, subject.Repo), Branch: subject.Repo.Branch,
+		Path: path.Join(subject.Repo.Path, subject.Assignment.Key(), objectsFolder), Digest: digest,
+	})
+	listed := kustomization
+	for _, file := range files {
+		if extension := path.Ext(file.Name); extension == ".yaml" || extension == ".yml" {
+			listed += "\n  - " + file.Name
+		}
+		content := file.Content
+		if file.Name == "reconciler.yaml" {
+			if content, err = following(content, kind, spec, edits); err != nil {
+				return nil, err
+			}
+		}
+		made = append(made, File{Name: file.Name, Content: content})
+	}
+	made = append(made, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
+	slices.SortFunc(made, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return made, nil
+}
+
+// repositoryOf is the GitOps repository as the agent of an assignment's host knows it.
+func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *Repo) string {
+	host := t.hosts[assignment.Host.ClusterType.Name]
+	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
+	return cmp.Or(given, host.reconciler.Repository, repo.URL)
+}
+
+// following is a file with a reconciler's objects without the sources among them, and with edits of the spec of the one that deploys.
+func following(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
+	return rewritten(content, func(document *yaml.Node) error {
+		at := document.Content[0]
+		name := member(at, "kind")
+		switch {
+		case name == nil:
+		case reconciler.IsSource(name.Value):
+			*document = yaml.Node{}
+		case name.Value == kind:
+			for step := range strings.SplitSeq(spec, ".") {
+				at = member(at, step)
+			}
+			for _, edit := range edits {
+				if err := setField(at, edit.Path, edit.Value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// setField sets the field at a path of a mapping; nil removes it.
+func setField(mapping *yaml.Node, at string, value any) error {
+	step, rest, isDeeper := strings.Cut(at, ".")
+	present := member(mapping, step)
+	if value == nil && (present == nil || !isDeeper) {
+		remove(mapping, step)
+		return nil
+	}
+	if present == nil || isDeeper && present.Kind != yaml.MappingNode {
+		remove(mapping, step)
+		present = &yaml.Node{Kind: yaml.MappingNode}
+		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: step}, present)
+	}
+	if isDeeper {
+		return setField(present, rest, value)
+	}
+	return present.Encode(value)
+}
+
+// objectFiles are the files with final objects, as a chart or a kustomization, and their digest. All objects that cannot be
+// there are in the error.
+func objectFiles(result *objects.Result, asChart bool) (files []File, digest string, err error) {
+	var all, definitions [][]byte
+	var mistakes []error
+	var secrets []string
+	for i := range result.Objects {
+		o := &result.Objects[i]
+		isPlain, err := hasPlainSecret(o)
+		switch {
+		case err != nil:
+			mistakes = append(mistakes, err)
+		case isPlain:
+			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
+		case !asChart && bytes.Contains(o.YAML, []byte("\n  generateName: ")):
+			mistakes = append(mistakes, fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+		case !asChart && i > 0 && sameIdentity(o, &result.Objects[i-1]):
+			mistakes = append(mistakes, fmt.Errorf("%s %q is there as a hook and as another object, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+		}
+		if asChart && o.IsCRD {
+			definitions = append(definitions, o.YAML)
+		} else {
+			all = append(all, o.YAML)
+		}
+	}
+	if len(secrets) > 0 {
+		secrets = slices.Compact(secrets)
+		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
+			"encrypt them with SOPS, or set render = %q", map[bool]string{true: "Secrets", false: "Secret"}[len(secrets) > 1], wording.List(secrets, wording.Named), fleet.RenderPreview))
+	}
+	text := bytes.Join(all, []byte("---\n"))
+	if len(text) > MaxFile {
+		mistakes = append(mistakes, fmt.Errorf("its final objects have more than %d MiB", MaxFile>>20))
+	}
+	if mistakes != nil {
+		return nil, "", errors.Join(mistakes...)
+	}
+	add := func(name, text string) {
+		files = append(files, File{Name: path.Join(objectsFolder, name), Content: []byte(text)})
+	}
+	crds := string(bytes.Join(definitions, []byte("---\n")))
+	digest = fmt.Sprintf("%x", sha256.Sum256([]byte(string(text)+"\x00"+crds)))
+	add(objectsFile, skipped+string(text))
+	switch {
+	case asChart:
+		about := objects.Chart{}
+		if result.Chart != nil {
+			about = *result.Chart
+		}
+		// Flux upgrades where the version is another one, and uninstalls where the name is.
+		separator := map[bool]string{true: ".", false: "+"}[strings.Contains(about.Version, "+")]
+		described, err := kubernetesyaml.Marshal(map[string]any{
+			"apiVersion": "v2", "type": "application", "name": about.Name, "version": about.Version + separator + digest[:12], "appVersion": about.AppVersion,
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		add("Chart.yaml", skipped+string(described))
+		add("templates/all.yaml", "{{ .Files.Get \""+objectsFile+"\" }}\n")
+		if crds != "" {
+			add("crds/"+objectsFile, skipped+crds)
+		}
+	case len(all) == 0:
+		add(kustomizationFile, kustomization+" []\n")
+	default:
+		add(kustomizationFile, kustomization+"\n  - "+objectsFile+"\n")
+	}
+	return files, digest, nil
+}
+
+func sameIdentity(a, b *objects.Object) bool {
+	return a.Group == b.Group && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// hasPlainSecret says whether an object is a Secret with values that are not encrypted. The error is about one that is only
+// in part.
+func hasPlainSecret(o *objects.Object) (bool, error) {
+	if o.Group != "" || o.Kind != "Secret" {
+		return false, nil
+	}
+	documents, err := fleet.ReadYAMLDocuments(string(o.YAML), func(string) bool { return false })
+	if err != nil {
+		return false, err
+	}
+	object, _ := documents[0].(map[string]any)
+	data, _ := object["data"].(map[string]any)
+	texts, _ := object["stringData"].(map[string]any)
+	if len(data)+len(texts) == 0 {
+		return false, nil
+	}
+	if object["sops"] == nil {
+		return true, nil
+	}
+	if metadata, _ := object["metadata"].(map[string]any); metadata != nil && metadata["namespace"] == nil {
+		metadata["namespace"] = o.Namespace
+	}
+	if _, err := encrypted.Check(object); err != nil {
+		return false, fmt.Errorf("Secret %q: %w", o.Name, err)
+	}
+	return false, nil
+}
