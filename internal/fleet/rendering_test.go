@@ -11,8 +11,9 @@ func TestMistakesOfRendering(t *testing.T) {
 	const of, at = `cluster_types["a"].`, `workloads["w"].deployment_targets["live"].`
 	for given, want := range map[string][]string{
 		"render: preview":                         nil,
+		"render: objects":                         nil,
 		"render: (known after apply)":             nil,
-		"render: previews":                        {of + `render: must be one of pointers, preview, not "previews"; did you mean "preview"?`},
+		"render: previews":                        {of + `render: must be one of pointers, preview, objects, not "previews"; did you mean "preview"?`},
 		"kubernetes_version: '1.34'":              nil,
 		"kubernetes_version: v1.34.2":             nil,
 		"kubernetes_version: 1.34":                {of + `kubernetes_version: in quotes`},
@@ -27,7 +28,7 @@ func TestMistakesOfRendering(t *testing.T) {
 	}
 	const before, after = "{environment: dev, workspaces: [{name: team}], workloads: [{name: w, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}, render: ", "}}}]}"
 	_, findings := fleet.Decode(input(t, before+"all"+after))
-	wantFindings(t, findings, at+`render: must be one of pointers, preview, not "all"`)
+	wantFindings(t, findings, at+`render: must be one of pointers, preview, objects, not "all"`)
 	decoded, findings := fleet.Decode(input(t, before+unknown+after))
 	wantFindings(t, findings)
 	if len(decoded.PendingManifests) != 1 || !decoded.Known {

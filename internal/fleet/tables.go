@@ -115,7 +115,7 @@ var clusterTypeTable = Table{
 		{Name: "secret_stores", Type: ObjectMapType, Keys: labelForm, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},
 		{Name: "decryption", Type: ObjectType, Of: &decryptionTable, Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. Unset: it does not."},
 		{Name: "render", Allowed: Renderings, Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
-			"for constraints and `flotilla_manifests`: see the guide \"Rendering\". A deployment target that has `render` decides for itself. Unset: `pointers`."},
+			"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target that has `render` decides for itself. Unset: `pointers`."},
 		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
 		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,

@@ -15,7 +15,7 @@ import (
 // The guide lists every parameter, and shows each in an example, which the provider's tests apply.
 func TestTheGuideShowsEveryParameter(t *testing.T) {
 	var guide []byte
-	for _, name := range []string{"what-is-rendered.md.tmpl", "what-is-rendered-reference.md.tmpl"} {
+	for _, name := range []string{"what-is-rendered.md.tmpl", "what-is-rendered-reference.md.tmpl", "rendering.md.tmpl"} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", name))
 		if err != nil {
 			t.Fatal(err)

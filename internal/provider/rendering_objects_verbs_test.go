@@ -1,0 +1,176 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
+func TestObjectsThroughOtherVerbs(t *testing.T) {
+	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	down := func(is bool) {
+		charts.mutex.Lock()
+		defer charts.mutex.Unlock()
+		charts.isDown = is
+	}
+	for _, reconciler := range []string{"flux", "argocd"} {
+		down(false)
+		url, w := bare(t), providertest.New(startProvider)
+		with := func(replicas int, further map[string]any) providertest.Configuration {
+			fleet := fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler))
+			configuration := assigned(url, fleet, further)
+			configuration.Resources["flotilla_assignment.other"] = assigned(url, fleet, map[string]any{
+				"name": "other", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/other"},
+			}).Resources[assignment]
+			return configuration
+		}
+		commits := func() string { return git(t, url, "rev-list", "--count", "dev") }
+		objects := func() string { return onBranch(t, url, tillFolder+"objects/objects.yaml") }
+		apply(t, w, with(3, nil))
+		first, text := git(t, url, "rev-parse", "dev"), objects()
+		if follower := onBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(follower, "clusters/other/store/till-live/objects") {
+			t.Errorf("%s: the second assignment follows %s", reconciler, follower)
+		}
+
+		byHandOn(t, url, "dev", func(folder string) {
+			name := filepath.Join(folder, filepath.FromSlash(tillFolder), "objects", "objects.yaml")
+			if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "replicas: 3", "replicas: 9")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if plan, said := w.Plan(t.Context(), with(3, nil), providertest.RefreshOnly()); said.Err() != nil {
+			t.Errorf("%s: a refresh says %s, %v", reconciler, said, plan)
+		}
+		plan := apply(t, w, with(3, nil))
+		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "objects") || !strings.Contains(lines, "by hand") || objects() != text {
+			t.Errorf("%s: after a change by hand it is %s, and the objects are %s", reconciler, lines, objects())
+		}
+
+		apply(t, w, with(4, nil))
+		changed := objects()
+		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text {
+			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
+		}
+		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {
+			t.Errorf("%s: rolled back, the folder differs: %s", reconciler, diff)
+		}
+		if apply(t, w, with(4, nil)); objects() != changed {
+			t.Errorf("%s: after that the objects are %s", reconciler, objects())
+		}
+
+		late, said := w.Plan(t.Context(), with(5, nil))
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		before := commits()
+		t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir()) // another machine
+		down(true)
+		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") || !strings.Contains(said, charts.url) || commits() != before {
+			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, said, commits(), before)
+		}
+		for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
+			if _, said := w.Plan(t.Context(), with(4, nil), options...); said.Err() != nil {
+				t.Errorf("%s: the plan of %s says %s", reconciler, verb, said)
+			}
+		}
+		down(false)
+
+		lost := providertest.New(startProvider)
+		for address, at := range map[string]string{assignment: "#dev:clusters/all:dev", "flotilla_assignment.other": "#dev:clusters/other:other"} {
+			if said := lost.Import(t.Context(), with(4, nil), address, url+at); said.Err() != nil {
+				t.Fatal(said)
+			}
+		}
+		if plan, said := lost.Plan(t.Context(), with(4, nil)); said.Err() != nil || !plan.Empty() {
+			t.Errorf("%s: after an import the plan is not empty: %s %v", reconciler, said, plan.Change(assignment).After)
+		}
+		tree := git(t, url, "rev-parse", "dev:clusters/all/store/till-live/objects")
+		if apply(t, w, with(4, map[string]any{"name": "next"})); git(t, url, "rev-parse", "dev:clusters/all/store/till-live/objects") != tree {
+			t.Errorf("%s: after a handover the objects are %s", reconciler, objects())
+		}
+		moved := map[string]any{"name": "next", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/moved"}}
+		apply(t, w, with(4, moved))
+		if follower := onBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(follower, "clusters/moved/store/till-live/objects") || objects() != "" {
+			t.Errorf("%s: moved, it follows %s", reconciler, follower)
+		}
+
+		gone := objectsFleet(charts, pin, 4, "objects", reconciler)
+		gone["target_policies"] = []any{}
+		protected := map[string]any{"name": "next", "gitops_repo": moved["gitops_repo"], "fleet": fleetOf(gone)}
+		if _, said := w.Plan(t.Context(), with(4, protected)); !strings.Contains(fmt.Sprint(said), "removed") {
+			t.Errorf("%s: without assignments the plan says %s", reconciler, said)
+		}
+		down(true)
+		apply(t, w, with(4, moved), providertest.Destroy())
+		if left := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, "till-live") {
+			t.Errorf("%s: after the destroy there is %s", reconciler, left)
+		}
+	}
+}
+
+// Objects go through stages as pointers do: hosts of a later stage keep theirs, and what follows these.
+func TestObjectsGoThroughStages(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	for _, reconciler := range []string{"flux", "argocd"} {
+		url, w := bare(t), providertest.New(startProvider)
+		with := func(replicas int, reports ...any) providertest.Configuration {
+			argument := objectsFleet(charts, pin, replicas, "objects", reconciler)
+			var types, clusters []any
+			for _, host := range []string{"canary", "region"} {
+				types = append(types, map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": reconciler})
+				clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
+			}
+			argument["cluster_types"], argument["clusters"] = types, clusters
+			fleet := fleetOf(argument)
+			location := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
+			return assigned(url, fleet, map[string]any{
+				"rollout": map[string]any{"stages": []any{ring("canary"), ring("region")}},
+				"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+					"name": "dev", "fleet": fleet, "gitops_repo": location, "feedback": map[string]any{"reports": reports},
+				}},
+			})
+		}
+		replicas := func() string {
+			var all []string
+			for _, host := range []string{"canary", "region"} {
+				text := onBranch(t, url, "clusters/all/"+host+"/till-live/objects/objects.yaml")
+				_, after, _ := strings.Cut(text, "replicas: ")
+				all = append(all, after[:1])
+			}
+			return strings.Join(all, " ")
+		}
+		reports := func() (all []any) {
+			for _, host := range []string{"canary", "region"} {
+				all = append(all, map[string]any{"cluster": host + "-a", "commit": git(t, url, "rev-parse", "dev"), "ready": true, "since": "2026-01-01T00:00:00Z"})
+			}
+			return all
+		}
+		apply(t, w, with(3, map[string]any{"cluster": "canary-a", "commit": strings.Repeat("0", 40), "ready": true, "since": "2026-01-01T00:00:00Z"}))
+		for range 2 {
+			if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
+				apply(t, w, with(3, reports()...))
+			}
+		}
+		if got := replicas(); got != "3 3" {
+			t.Fatalf("%s: at first the replicas are %s", reconciler, got)
+		}
+		had := onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml")
+		apply(t, w, with(4, reports()...))
+		if got := replicas(); got != "4 3" || onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != had {
+			t.Errorf("%s: in the first stage the replicas are %s", reconciler, got)
+		}
+		apply(t, w, with(4, reports()...))
+		if got := replicas(); got != "4 4" {
+			t.Errorf("%s: in the second stage the replicas are %s", reconciler, got)
+		}
+	}
+}
