@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -41,7 +42,7 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		}
 		hosts[host] = Host{Folders: folders}
 	}
-	return hosts, at.areFlat(ctx, keys)
+	return hosts, at.areFiles(ctx, keys)
 }
 
 // openPast reads the owner's records of a commit, or those of its first name,
@@ -111,40 +112,58 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 	return at, err
 }
 
-// areFlat checks that folders are as Apply writes them: a link or a submodule may
+// areFiles checks that folders are as Apply writes them, files and folders of files: a link or a submodule may
 // have been put into one by hand.
-func (p *past) areFlat(ctx context.Context, keys []folder.Key) error {
+func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
-	trees := make([]git.Hash, len(keys))
+	level := make([]entryOf, len(keys))
 	for i, k := range keys {
-		e, _ := p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
-		trees[i] = e.ID
+		level[i].of = k
+		level[i].Entry, _ = p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
 	}
-	if err := p.Need(ctx, trees); err != nil {
-		return err
-	}
-	for i, k := range keys {
-		if err := isFlat(p.Tip, trees[i]); err != nil {
-			return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(k.Host, k.DeploymentTarget), p.commit, err)
+	for depth := 0; len(level) > 0; depth++ {
+		trees := make([]git.Hash, len(level))
+		for i := range level {
+			trees[i] = level[i].ID
 		}
+		if err := p.Need(ctx, trees); err != nil {
+			return err
+		}
+		var next []entryOf
+		for _, at := range level {
+			below, err := p.areFilesIn(at)
+			if err == nil && len(below) > 0 && depth == git.MaxDepth {
+				err = fmt.Errorf("it has more than %d levels of folders in it", git.MaxDepth)
+			}
+			if err != nil {
+				return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(at.of.Host, at.of.DeploymentTarget), p.commit, err)
+			}
+			next = append(next, below...)
+		}
+		level = next
 	}
 	return nil
 }
 
-func isFlat(t *git.Tip, tree git.Hash) error {
-	entries, err := t.Entries(tree)
+// areFilesIn checks what is in one folder, and returns the folders in it.
+func (p *past) areFilesIn(at entryOf) (below []entryOf, err error) {
+	entries, err := p.Entries(at.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range entries {
 		if err := git.CheckName(e.Name); err != nil {
-			return err
+			return nil, err
 		}
-		if !e.IsFile() {
-			return fmt.Errorf("%q is %s", e.Name, e.Kind())
+		in := entryOf{of: at.of, name: path.Join(at.name, e.Name), Entry: e}
+		switch {
+		case e.IsTree():
+			below = append(below, in)
+		case !e.IsFile():
+			return nil, fmt.Errorf("%q is %s", in.name, e.Kind())
 		}
 	}
-	return nil
+	return below, nil
 }
 
 // resolve finds the folders that an edit rolls back to, with what their commits
@@ -203,7 +222,7 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 		edit.Hosts[k.Host].Folders[k.DeploymentTarget] = folder
 		had = append(had, then)
 	}
-	return at.areFlat(ctx, had)
+	return at.areFiles(ctx, had)
 }
 
 func cloneHosts(hosts map[string]Host) map[string]Host {

@@ -104,7 +104,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		gone := objectsFleet(charts, pin, 4, "objects", reconciler)
 		gone["target_policies"] = []any{}
 		protected := map[string]any{"name": "next", "gitops_repo": moved["gitops_repo"], "fleet": fleetOf(gone)}
-		if _, said := w.Plan(t.Context(), with(4, protected)); !strings.Contains(fmt.Sprint(said), "removed") {
+		if _, said := w.Plan(t.Context(), with(4, protected)); !said.Has("Nothing would be left") {
 			t.Errorf("%s: without assignments the plan says %s", reconciler, said)
 		}
 		down(true)
