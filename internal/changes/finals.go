@@ -393,9 +393,10 @@ func SummarizeFinals(before, after *Version, folders []Folder) []string {
 	return LimitLines(s.objectLines(&found))
 }
 
-// tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to.
+// tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to, and the
+// objects in the folder itself.
 func (f *Finals) tell(file string, key *keyChange) bool {
-	return f != nil && f.Unknown == "" && f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments)
+	return f != nil && f.Unknown == "" && (folder.IsOfObjects(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
 // finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose

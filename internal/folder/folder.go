@@ -128,5 +128,15 @@ type File struct {
 	Content []byte
 }
 
+// The final objects of an assignment, where its folder has them, are in a folder of their own: one file of all, and as a chart
+// one more of the definitions of custom resources that it has.
+const (
+	ObjectsFolder = "objects"
+	ObjectsFile   = "objects.yaml"
+)
+
+// IsOfObjects says whether a file is in the folder of final objects.
+func IsOfObjects(name string) bool { return strings.HasPrefix(name, ObjectsFolder+"/") }
+
 // Location is where an owner's folders are. Path is relative to the repository's root; "" is the root.
 type Location struct{ URL, Branch, Path string }

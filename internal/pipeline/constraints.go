@@ -114,7 +114,7 @@ func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (f
 		return nil, r.waitsFor(i, to), nil
 	}
 	if render.HasObjects(r.Schedule.Assignments[i]) {
-		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsOfObjects(file.Name) })
+		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsForObjects(file.Name) })
 	}
 	return files, "", err
 }

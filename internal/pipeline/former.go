@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
@@ -51,8 +52,15 @@ func (r *Result) manifestsOf(i int) *folder.Manifests {
 	return &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
 }
 
-// former renders what a folder was made from.
+// former takes the objects that a folder has, or renders what it was made from.
 func (r *Result) former(ctx context.Context, i int, former render.Former, change *FinalChange) {
+	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsOfObjects(file.Name) }) {
+		var err error
+		if change.Before, err = render.FormerObjects(former.Files, change.After); err != nil {
+			change.Unknown = err.Error()
+		}
+		return
+	}
 	request, err := r.Templates.FormerRequest(r.Schedule.Assignments[i], former)
 	if err != nil {
 		change.Unknown = err.Error()

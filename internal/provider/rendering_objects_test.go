@@ -165,6 +165,29 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 	}
 }
 
+// A plan speaks of the objects, and not of the files that have them.
+func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	newer := maps.Clone(openFiles)
+	newer["values.yaml"] = "replicas: 1\ntag: v2\n"
+	next := charts.publish(t, "1.2.2", newer)
+	for _, reconciler := range []string{"flux", "argocd"} {
+		url, w := bare(t), providertest.New(startProvider)
+		lines := func(pin folder.Pin, replicas int) string {
+			return strings.Join(linesOf(apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))), "\n")
+		}
+		lines(pin, 3)
+		if got := lines(pin, 4); !strings.Contains(got, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) || strings.Contains(got, "objects.yaml") {
+			t.Errorf("%s: with other values it says %s", reconciler, got)
+		}
+		if got := lines(next, 4); !strings.Contains(got, `Deployment till: spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`) || strings.Contains(got, "objects.yaml") {
+			t.Errorf("%s: with another version it says %s", reconciler, got)
+		}
+	}
+}
+
 func TestAWorkspacesProjectAllowsTheRepositoryOfItsObjects(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -25,8 +26,6 @@ import (
 // host passes over that: kustomize, and Flux by it, takes of a folder with a kustomization only what that lists, and Argo CD no
 // file with the comment skipped.
 const (
-	objectsFolder     = "objects"
-	objectsFile       = "objects.yaml"
 	kustomizationFile = "kustomization.yaml"
 	kustomization     = skipped + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:"
 	skipped           = "# +argocd:skip-file-rendering\n"
@@ -37,9 +36,9 @@ func HasObjects(assignment *schedule.Assignment) bool {
 	return IsRendered(assignment) && fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target) == fleet.RenderObjects
 }
 
-// IsOfObjects says whether a file of such a folder has final objects, or is there for them.
-func IsOfObjects(name string) bool {
-	return name == kustomizationFile || strings.HasPrefix(name, objectsFolder+"/")
+// IsForObjects says whether a file of such a folder has final objects, or is there for them.
+func IsForObjects(name string) bool {
+	return name == kustomizationFile || folder.IsOfObjects(name)
 }
 
 // Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
@@ -58,7 +57,7 @@ func (t *Templates) Follow(subject Subject, files []File, result *objects.Result
 	}
 	edits := final.Follow(reconciler.Place{
 		Repository: t.repositoryOf(subject.Assignment, subject.Repo), Branch: subject.Repo.Branch,
-		Path: path.Join(subject.Repo.Path, subject.Assignment.Key(), objectsFolder), Digest: digest,
+		Path: path.Join(subject.Repo.Path, subject.Assignment.Key(), folder.ObjectsFolder), Digest: digest,
 	})
 	listed := kustomization
 	for _, file := range files {
@@ -165,11 +164,11 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		return nil, "", errors.Join(mistakes...)
 	}
 	add := func(name, text string) {
-		files = append(files, File{Name: path.Join(objectsFolder, name), Content: []byte(text)})
+		files = append(files, File{Name: path.Join(folder.ObjectsFolder, name), Content: []byte(text)})
 	}
 	crds := string(bytes.Join(definitions, []byte("---\n")))
 	digest = fmt.Sprintf("%x", sha256.Sum256([]byte(string(text)+"\x00"+crds)))
-	add(objectsFile, skipped+string(text))
+	add(folder.ObjectsFile, skipped+string(text))
 	switch {
 	case asChart:
 		about := objects.Chart{}
@@ -185,14 +184,14 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 			return nil, "", err
 		}
 		add("Chart.yaml", skipped+string(described))
-		add("templates/all.yaml", "{{ .Files.Get \""+objectsFile+"\" }}\n")
+		add("templates/all.yaml", "{{ .Files.Get \""+folder.ObjectsFile+"\" }}\n")
 		if crds != "" {
-			add("crds/"+objectsFile, skipped+crds)
+			add("crds/"+folder.ObjectsFile, skipped+crds)
 		}
 	case len(all) == 0:
 		add(kustomizationFile, kustomization+" []\n")
 	default:
-		add(kustomizationFile, kustomization+"\n  - "+objectsFile+"\n")
+		add(kustomizationFile, kustomization+"\n  - "+folder.ObjectsFile+"\n")
 	}
 	return files, digest, nil
 }
@@ -227,4 +226,41 @@ func hasPlainSecret(o *objects.Object) (bool, error) {
 		return false, fmt.Errorf("Secret %q: %w", o.Name, err)
 	}
 	return false, nil
+}
+
+// FormerObjects are the final objects that a folder has, sorted; nil where it has none. Those without a namespace get that of the
+// wanted object of the same name, which has none either.
+func FormerObjects(files []folder.File, wanted []objects.Object) (former []objects.Object, err error) {
+	type name struct{ group, kind, name string }
+	namespaces := map[name]string{}
+	for i := range wanted {
+		o := &wanted[i]
+		namespaces[name{o.Group, o.Kind, o.Name}] = o.Namespace
+	}
+	for _, file := range files {
+		if !folder.IsOfObjects(file.Name) || path.Base(file.Name) != folder.ObjectsFile {
+			continue
+		}
+		documents, err := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
+		}
+		for _, document := range documents {
+			object, _ := document.(map[string]any)
+			text, err := kubernetesyaml.Marshal(object)
+			if err != nil {
+				return nil, err
+			}
+			of := identityOf(object)
+			one := objects.Object{Group: of.group, Kind: of.kind, Namespace: of.namespace, Name: of.name, YAML: text}
+			if one.Namespace == "" {
+				one.Namespace = namespaces[name{of.group, of.kind, of.name}]
+			}
+			former = append(former, one)
+		}
+	}
+	slices.SortStableFunc(former, func(a, b objects.Object) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return former, nil
 }
