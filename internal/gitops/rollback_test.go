@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,11 +160,14 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 		r.git("update-ref", "refs/heads/aside", aside)
 		r.byHand(func(w *workTree) {
 			w.write("dev/drone/app/deep/x", "by hand")
+			if err := os.Symlink("x", filepath.Join(w.directory, "dev", "drone", "app", "deep", "link")); err != nil {
+				t.Fatal(err)
+			}
 		})
 		deep := r.git("rev-parse", "main")
 		tree := r.git("rev-parse", "main:dev/drone/app")
 		for from, want := range map[string]string{
-			byHand: "has no record", aside: "not in the history", strings.Repeat("1", 40): "not in the history", deep: "a folder", "main": "not an object id",
+			byHand: "has no record", aside: "not in the history", strings.Repeat("1", 40): "not in the history", deep: `"deep/link" is a symbolic link`, "main": "not an object id",
 		} {
 			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) || !strings.Contains(err.Error(), want) {
 				t.Errorf("as of %s: err = %v, want %q", from, err, want)
@@ -172,7 +177,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			"no record, and no folder": {byHand, tree, "is not tree"},
 			"aside":                    {aside, tree, "not in the history"},
 			"unknown":                  {strings.Repeat("1", 40), tree, "not in the history"},
-			"not flat":                 {deep, tree, "a folder"},
+			"a link in a folder":       {deep, tree, `"deep/link" is a symbolic link`},
 			"no commit":                {"main", tree, "not an object id"},
 			"another tree":             {good, tree, "is not tree"},
 			"no tree":                  {good, "", "not an object id"},
