@@ -91,7 +91,7 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 			o.current[assignment.Host.Name][assignment.Target.Name] != o.rendering.Trees[i] || o.rendering.Trees[i] == "" {
 			continue
 		}
-		if files, err := o.rendering.Files(i); err == nil {
+		if files, err := o.rendering.Files(ctx, i); err == nil {
 			now.KubernetesVersion, now.APIVersions = before.KubernetesVersion, before.APIVersions
 			former[i] = render.Former{ClusterType: &now, Manifests: &assignment.Target.Target.Manifests.Manifests, Files: files}
 		}
