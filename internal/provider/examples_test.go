@@ -64,9 +64,12 @@ func TestExamplesApply(t *testing.T) {
 					text = newSources(t).config(text)
 				}
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
-					charts := newPublished(t)
+					charts, chart := newPublished(t), tillFiles
+					if strings.Contains(text, `render = "objects"`) { // which takes no Secret
+						chart = openFiles
+					}
 					for _, version := range []string{"1.2.1", "1.2.2", "2.0.3"} {
-						charts.publish(t, version, tillFiles)
+						charts.publish(t, version, chart)
 					}
 					text = strings.ReplaceAll(text, "https://charts.example.com", charts.url)
 				}
