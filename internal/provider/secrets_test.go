@@ -204,11 +204,22 @@ func (c canaries) failed(printed string) map[string]string {
 		message, _, _ = strings.Cut(message, "Warning: ")
 		for name, cell := range c.cells {
 			if strings.Contains(message, "with flotilla_assignment."+name+",") || strings.Contains(message, "flotilla/flotilla\"]."+cell.provider+",") {
-				failed[name], _, _ = strings.Cut(message, "\n")
+				failed[name] = title(message)
 			}
 		}
 	}
 	return failed
+}
+
+// title is the summary of an error, or that of the one error that another object shows in full.
+func title(message string) string {
+	summary, detail, _ := strings.Cut(message, "\n")
+	if summary != "Same error as elsewhere" {
+		return summary
+	}
+	_, after, _ := strings.Cut(strings.Join(strings.Fields(strings.ReplaceAll(detail, "│", " ")), " "), `with it: 1 error "`)
+	summary, _, _ = strings.Cut(after, `"`)
+	return summary
 }
 
 // TestCanariesAppearNowhere puts a secret into every field that takes one, and goes every way to an error
