@@ -138,7 +138,7 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 // documents are the rendered objects of an assignment.
 func documents(t *testing.T, in *overview.Input, i int) []map[string]any {
 	t.Helper()
-	files, err := in.Rendering.Files(i)
+	files, err := in.Rendering.Files(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
 	if said := query(map[string]any{"away": away, "there": there}, map[string]any{"clusters": []any{"there"}}); len(said) > 0 {
 		t.Errorf("of another cluster it is said %s", said)
 	}
-	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"ther"}}); said.Err() == nil || !said.Has("Provider does not know this cluster") || !strings.Contains(said.String(), `"there"`) {
+	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"here"}}); said.Err() == nil || !said.Has("Provider does not know this cluster") || !strings.Contains(said.String(), `"there"`) {
 		t.Errorf("of a misspelt cluster it is said %s", said)
 	}
 	if said := query(map[string]any{}, nil); len(said) > 0 {

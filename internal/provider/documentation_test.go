@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s[]+)\)`) // no pattern of a JSON Schema
 	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)">`)
 	codePattern    = regexp.MustCompile("(?ms)^```.*?^```$")
