@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,6 +28,10 @@ provider "flotilla" {
 variable "render" { type = string }
 variable "commit" { type = string }
 variable "targets" { type = set(string) }
+variable "rollback_to" {
+  type    = string
+  default = null
+}
 
 locals {
   rings = ["first", "rest"]
@@ -34,6 +40,7 @@ locals {
     workspaces    = [{ name = "shop" }]
     cluster_types = [for ring in local.rings : {
       name = "%[1]s-${ring}", labels = { ring = ring }, reconciler = "%[2]s", render = var.render
+      parameters = { gitops_repository = "%[2]s" == "flux" ? "flotilla-%[1]s-${ring}-1" : "%[4]s" }
     }]
     clusters  = [for ring in local.rings : { name = "%[1]s-${ring}-1", cluster_type = "%[1]s-${ring}" }]
     workloads = [{
@@ -68,6 +75,7 @@ resource "flotilla_assignment" "dev" {
   fleet       = local.fleet
   gitops_repo = local.gitops_repo
   evidence    = data.flotilla_compliance.dev.evidence
+  rollback_to = var.rollback_to
   protection  = { max_removed_percent = 100 }
   rollout     = { stages = [{ name = "first", cluster_type_selector = { match_labels = { ring = "first" } } }] }
 }
@@ -103,7 +111,8 @@ patches:
 	}
 }
 
-// rendering has the agent render what a plan has shown: the cluster has the same objects.
+// rendering goes from pointers, whose final objects a plan shows, to objects in the folder and back: the cluster has what was
+// shown, and nothing is deleted. The objects go through stages, back, and away as pointers do.
 func (w *world) rendering(t *testing.T, agent agent) {
 	user := w.git.User(t)
 	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
@@ -165,8 +174,9 @@ func (w *world) rendering(t *testing.T, agent agent) {
 			if err := configMapSays(t, w.cluster, namespace(ring, target), greeting[target], "hello", version); err != nil {
 				return err
 			}
-			if !settled(child(ring, target)) {
-				return fmt.Errorf("%s has not settled", namespace(ring, target))
+			follows := fmt.Sprint(field(child(ring, target), "spec", "path"), field(child(ring, target), "spec", "source", "path"))
+			if is := strings.Contains(follows, "/objects"); is != (variables["render"] == "objects") || !settled(child(ring, target)) {
+				return fmt.Errorf("%s follows %s, and has settled: %t", namespace(ring, target), follows, settled(child(ring, target)))
 			}
 		}
 		return nil
@@ -191,6 +201,17 @@ func (w *world) rendering(t *testing.T, agent agent) {
 			return nil
 		})
 		until(func() error { return all(arrived("first", version), arrived("rest", version)) })
+	}
+	uids := func() map[reference]string {
+		had := map[reference]string{}
+		for _, ring := range []string{"first", "rest"} {
+			for _, target := range targets {
+				one := child(ring, target)
+				had[reference{one.GetAPIVersion(), one.GetKind(), one.GetNamespace(), one.GetName()}] = string(one.GetUID())
+				maps.Copy(had, w.brought(t, one))
+			}
+		}
+		return had
 	}
 	// asShown checks that the cluster has the objects that the plan showed, and no others.
 	asShown := func() {
@@ -233,11 +254,92 @@ func (w *world) rendering(t *testing.T, agent agent) {
 
 	step("a preview arrives", func() { goes("v1") })
 	asShown()
-	step("a preview of another commit arrives", func() {
+	had := uids()
+	same := func() {
+		t.Helper()
+		if got := uids(); !maps.Equal(got, had) {
+			t.Errorf("there was %v, and is %v", had, got)
+		}
+	}
+	step("objects arrive", func() {
+		variables["render"] = "objects"
+		goes("v1")
+	})
+	same()
+	asShown()
+	atFirst := gitops.tip("dev")
+	step("changed objects arrive at the first stage", func() {
 		variables["commit"] = pushed("v2")
+		if rolledOut, says := apply(); rolledOut {
+			t.Errorf("the rollout is over at once: %v", says)
+		}
+		until(func() error { return arrived("first", "v2") })
+		if err := arrived("rest", "v1"); err != nil {
+			t.Error(err)
+		}
+	})
+	step("and at the second", func() { goes("v2") })
+	same()
+	asShown()
+	step("rolled back", func() {
+		variables["rollback_to"] = atFirst
+		apply()
+		until(func() error { return all(arrived("first", "v1"), arrived("rest", "v1")) })
+	})
+	same()
+	step("and on again", func() {
+		delete(variables, "rollback_to")
 		goes("v2")
 	})
-	asShown()
+	step("a change by hand on the cluster is put right", func() {
+		setData(t, w.cluster, namespace("rest", "plain"), "greeting", "hello", "by hand")
+		if agent.reconciler() == "flux" {
+			agent.nudge(t, namespace("rest", "plain"))
+		}
+		until(func() error { return arrived("rest", "v2") })
+	})
+	step("a change by hand in the folder is put right", func() {
+		gitops.git("checkout", "--quiet", "-B", "dev", gitops.tip("dev"))
+		path := name + "-rest/web-plain/objects/objects.yaml"
+		text, err := os.ReadFile(filepath.Join(gitops.clone, filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gitops.pushTo("dev", map[string]string{path: strings.Replace(string(text), "hello: v2", "hello: by hand", 1)})
+		goes("v2")
+		same()
+	})
+	step("the state is lost", func() {
+		if err := os.Remove(filepath.Join(tf.folder, "terraform.tfstate")); err != nil {
+			t.Fatal(err)
+		}
+		before := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest")
+		goes("v2")
+		if after := gitops.git("rev-parse", gitops.tip("dev")+":"+name+"-rest"); after != before {
+			t.Error("the folder is another one")
+		}
+		same()
+	})
+	step("pointers arrive again", func() {
+		variables["render"] = "pointers"
+		goes("v2")
+	})
+	same()
+	step("objects, one of which is removed, are pruned", func() {
+		variables["render"] = "objects"
+		goes("v2")
+		same()
+		targets = slices.DeleteFunc(targets, func(target string) bool { return target == "plain" })
+		variables["targets"] = targets
+		goes("v2") // removals go through stages, too
+		until(func() error {
+			return all(gone(t, w.cluster, namespace("first", "plain")), gone(t, w.cluster, namespace("rest", "plain")))
+		})
+		maps.DeleteFunc(had, func(object reference, _ string) bool {
+			return strings.HasSuffix(object.namespace+object.name, "-web-plain") || strings.Contains(object.namespace, "-web-plain")
+		})
+		same()
+	})
 }
 
 // differs is the field of an object in which another one lacks what it has; "" where there is none.
