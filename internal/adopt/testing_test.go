@@ -96,7 +96,7 @@ func renderedFiles(t testing.TB, input map[string]any, each func(key, name strin
 		t.Fatal(wrong)
 	}
 	for i, assignment := range computed.Schedule.Assignments {
-		files, problems, err := computed.CheckedFiles(i, pipeline.Destination{Owner: "platform"})
+		files, problems, err := computed.CheckedFiles(t.Context(), i, pipeline.Destination{Owner: "platform"})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)
 		}
