@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,10 +45,7 @@ locals {
         own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = [
-      { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
-      { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
-    ]
+    target_policies = ` + byLabel + `
   })
   gitops_repo = { url = "%[2]s", branch = "dev" }
 }
@@ -78,10 +74,6 @@ resource "flotilla_agent" "one" {
 func TestAnotherReconciler(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
-	}
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Log("kubectl is not on PATH: the commands of the guide are not run")
-		return // and no skip: nothing may be skipped where agents are built, and kubectl is not built with them
 	}
 	w := &world{test: "another reconciler", git: giteatest.Start(t)}
 	w.step(t, "", "Kubernetes API and agents started", func() {
@@ -131,11 +123,7 @@ func TestAnotherReconciler(t *testing.T) {
 				t.Errorf("the apply does not say %q:\n%s", want, said)
 			}
 			for _, command := range commandsOf(t, agentNamespace[from]) {
-				run := exec.CommandContext(t.Context(), "sh", "-c", command)
-				run.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(tf.folder, "kubeconfig"))
-				if printed, err := run.CombinedOutput(); err != nil {
-					t.Fatalf("%s: %v\n%s", command, err, printed)
-				}
+				w.kubectl(t, command)
 			}
 			apply(to, to)
 			time.Sleep(5 * time.Second) // so long every agent needs to see what has gone, and more

@@ -36,10 +36,7 @@ locals {
         own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = [
-      { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
-      { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
-    ]
+    target_policies = ` + byLabel + `
   })
   gitops_repo = { url = "%[2]s", branch = "dev" }
 }

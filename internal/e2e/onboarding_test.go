@@ -55,10 +55,7 @@ locals {
           gone = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
       } : name => target if !var.removed })
     }]
-    target_policies = [
-      { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
-      { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
-    ]
+    target_policies = ` + byLabel + `
   })
   gitops_repo = { url = "%[3]s", branch = "dev" }
 }

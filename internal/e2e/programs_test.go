@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -59,6 +60,17 @@ func program(t *testing.T, name string) string {
 		t.Skipf("needs %s: %v; `make e2e` builds it", name, err)
 	}
 	return path
+}
+
+// kubectl runs a command of a guide on the cluster, by a shell, as users do.
+func (w *world) kubectl(t *testing.T, command string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "sh", "-c", command)
+	run.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+kubeconfig(t, w.cluster),
+		"PATH="+filepath.Dir(program(t, "kubectl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if printed, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, printed)
+	}
 }
 
 func kubeconfig(t *testing.T, cluster *kubetest.Server) string {

@@ -42,10 +42,7 @@ locals {
         own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
       }
     }]
-    target_policies = [
-      { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
-      { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
-    ]
+    target_policies = ` + byLabel + `
     config_containers = [{ name = "all", data = { GREETING = var.greeting } }]
   })
   gitops_repo = { url = "%[3]s", branch = "dev" }

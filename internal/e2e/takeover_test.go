@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +216,7 @@ func (w *world) takeover(t *testing.T, agent agent) {
 			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": synced(fleet.url, false)})
 			rootSays(false, "spec", "prune")
 		} else {
-			w.kubectl(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
+			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`)
 		}
 	})
 	step("the root lets its objects go", func() {
@@ -266,17 +265,17 @@ func (w *world) takeover(t *testing.T, agent agent) {
 			rootSays("main@sha1:"+fleet.head(), "status", "lastAppliedRevision")
 		} else {
 			rootSays("Synced", "status", "sync", "status")
-			w.kubectl(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":true}}}}'`)
+			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":true}}}}'`)
 		}
 		unchanged()
 	})
 	step("the root is removed", func() {
 		if isFlux {
-			w.kubectl(t, `kubectl -n flux-system patch kustomization flux-system --type merge -p '{"spec":{"suspend":true}}'`)
-			w.kubectl(t, `kubectl -n flux-system delete kustomization flux-system`)
+			w.guided(t, `kubectl -n flux-system patch kustomization flux-system --type merge -p '{"spec":{"suspend":true}}'`)
+			w.guided(t, `kubectl -n flux-system delete kustomization flux-system`)
 		} else {
-			w.kubectl(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
-			w.kubectl(t, `kubectl -n argocd delete application root`)
+			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
+			w.guided(t, `kubectl -n argocd delete application root`)
 		}
 		until(func() error {
 			if follower(old.name) != nil {
@@ -378,27 +377,15 @@ func (w *world) brought(t *testing.T, root *unstructured.Unstructured) map[refer
 	return found
 }
 
-// command is what this plays of kubectl.
-var command = regexp.MustCompile(`^kubectl -n (\S+) (patch|delete) (\S+) (\S+)(?: --type merge -p '(.*)')?$`)
-
-// kubectl plays a command that the guide on adopting has.
-func (w *world) kubectl(t *testing.T, line string) {
+// guided runs a command that the guide on adopting has.
+func (w *world) guided(t *testing.T, command string) {
 	t.Helper()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "adopting.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := command.FindStringSubmatch(line)
-	if parts == nil || !strings.Contains(string(guide), "\n"+line+"\n") {
-		t.Fatalf("the guide does not have the command %q", line)
+	if !strings.Contains(string(guide), "\n"+command+"\n") {
+		t.Fatalf("the guide does not have the command %q", command)
 	}
-	namespace, verb, name := parts[1], parts[2], parts[4]
-	resource := map[string]schema.GroupVersionResource{"kustomization": kustomizations, "application": applications}[parts[3]]
-	if verb == "patch" {
-		patchText(t, w.cluster, resource, namespace, name, []byte(parts[5]))
-		return
-	}
-	if err := w.cluster.Client().Resource(resource).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.kubectl(t, command)
 }

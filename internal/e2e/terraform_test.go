@@ -24,6 +24,13 @@ terraform {
 }
 `
 
+// byLabel are target policies by which deployment targets with the label on = "type" are on all cluster types, and those with
+// on = "cluster" on all clusters.
+const byLabel = `[
+      { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
+      { name = "clusters", deployment_target_selector = { match_labels = { on = "cluster" } }, cluster_selector = {} },
+    ]`
+
 // configuration is that of tests whose fleets are in a file.
 const configuration = required + `
 locals {
