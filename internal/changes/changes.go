@@ -26,7 +26,7 @@ type Folder struct {
 	Drift string
 	// Back is the commit to which the folder goes back by itself, which is then the cause of the change; or "".
 	Back string
-	// Finals are final objects that follow from the folder and are not in it; nil where there are none, or nothing is said of them.
+	// Finals are its final objects; nil where there are none, or nothing is said of them.
 	Finals *Finals
 }
 

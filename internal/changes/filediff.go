@@ -75,8 +75,8 @@ type collector struct {
 	keys   []keyChange
 	more   int
 	at     []string // the path that is being compared
-	kind   string   // of the document that is being compared, where the file has several
-	object string   // of the document that is being compared, its kind
+	kind   string   // of the document that is being compared, where the file has several: it is shown
+	object string   // the kind of the document that is being compared
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
 	// secrets says whether the file is one of references to secrets, so that lists in it are by the keys of a Secret.
 	secrets bool

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// Finals are the final objects of a folder that are not in the folder itself, as they change.
+// Finals are the final objects of a folder, which are in it or follow from it, as they change.
 type Finals struct {
 	// Unknown says why the former objects are not known; "" where they are.
 	Unknown string
@@ -120,14 +120,14 @@ type objectPair struct{ before, after *objects.Object }
 // pairObjects finds the objects of two lists that are the same: of the same kind, namespace and name, and of the same group if
 // that leaves a choice.
 func pairObjects(before, after []objects.Object) (pairs []objectPair, removed, added []*objects.Object) {
-	type identity struct{ group, kind, namespace, name string }
-	withGroup := func(o *objects.Object) identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
 	left, wanted := pointersTo(before), pointersTo(after)
-	for _, of := range []func(*objects.Object) identity{
-		withGroup,
-		func(o *objects.Object) identity { return identity{"", o.Kind, o.Namespace, o.Name} },
+	for _, of := range []func(*objects.Object) objects.Identity{
+		(*objects.Object).Identity,
+		func(o *objects.Object) objects.Identity {
+			return objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		},
 	} {
-		old := make(map[identity]*objects.Object, len(left))
+		old := make(map[objects.Identity]*objects.Object, len(left))
 		for _, one := range left {
 			old[of(one)] = one
 		}

@@ -140,9 +140,9 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 			mistakes = append(mistakes, err)
 		case isPlain:
 			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
-		case !asChart && bytes.Contains(o.YAML, []byte("\n  generateName: ")):
+		case !asChart && o.IsGenerated():
 			mistakes = append(mistakes, fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
-		case !asChart && i > 0 && sameIdentity(o, &result.Objects[i-1]):
+		case !asChart && i > 0 && o.Identity() == result.Objects[i-1].Identity():
 			mistakes = append(mistakes, fmt.Errorf("%s %q is there as a hook and as another object, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
 		}
 		if asChart && o.IsCRD {
@@ -154,7 +154,7 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 	if len(secrets) > 0 {
 		secrets = slices.Compact(secrets)
 		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
-			"encrypt them with SOPS, or set render = %q", map[bool]string{true: "Secrets", false: "Secret"}[len(secrets) > 1], wording.List(secrets, wording.Named), fleet.RenderPreview))
+			"encrypt them with SOPS, or set render = %q", wording.OneOrMany(len(secrets), "Secret", "Secrets"), wording.List(secrets, wording.Named), fleet.RenderPreview))
 	}
 	text := bytes.Join(all, []byte("---\n"))
 	if len(text) > MaxFile {
@@ -176,7 +176,10 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 			about = *result.Chart
 		}
 		// Flux upgrades where the version is another one, and uninstalls where the name is.
-		separator := map[bool]string{true: ".", false: "+"}[strings.Contains(about.Version, "+")]
+		separator := "+"
+		if strings.Contains(about.Version, "+") {
+			separator = "."
+		}
 		described, err := kubernetesyaml.Marshal(map[string]any{
 			"apiVersion": "v2", "type": "application", "name": about.Name, "version": about.Version + separator + digest[:12], "appVersion": about.AppVersion,
 		})
@@ -194,10 +197,6 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		add(kustomizationFile, kustomization+"\n  - "+folder.ObjectsFile+"\n")
 	}
 	return files, digest, nil
-}
-
-func sameIdentity(a, b *objects.Object) bool {
-	return a.Group == b.Group && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
 // hasPlainSecret says whether an object is a Secret with values that are not encrypted. The error is about one that is only
@@ -260,7 +259,7 @@ func FormerObjects(files []folder.File, wanted []objects.Object) (former []objec
 		}
 	}
 	slices.SortStableFunc(former, func(a, b objects.Object) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return a.Identity().Compare(b.Identity())
 	})
 	return former, nil
 }

@@ -104,7 +104,7 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := &c.objects[i], &c.objects[j]
-		return cmp.Or(compareIdentity(a, b), cmp.Compare(a.Hook, b.Hook), bytes.Compare(a.YAML, b.YAML))
+		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), bytes.Compare(a.YAML, b.YAML))
 	})
 	sorted := make([]objects.Object, len(order))
 	var mistakes []error
@@ -115,19 +115,11 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 		}
 		// Helm runs hooks one after the other, so hooks and other objects may have one name.
 		before, o := &sorted[to-1], &sorted[to]
-		if compareIdentity(before, o) == 0 && before.Hook == o.Hook && !isGenerated(o) {
+		if before.Identity() == o.Identity() && before.Hook == o.Hook && !o.IsGenerated() {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
 	return &objects.Result{Objects: sorted}, errors.Join(mistakes...)
-}
-
-func compareIdentity(a, b *objects.Object) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-func isGenerated(o *objects.Object) bool {
-	return bytes.Contains(o.YAML, []byte("\n  generateName: "))
 }
 
 func title(o *objects.Object) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -71,15 +72,13 @@ func finals(
 
 // file is a list of objects as they may be shown beside former ones.
 func file(all, former []objects.Object) ([]changes.File, error) {
-	type identity struct{ group, kind, namespace, name string }
-	identify := func(o *objects.Object) identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
-	old := map[identity]*objects.Object{}
+	old := map[objects.Identity]*objects.Object{}
 	for i := range former {
-		old[identify(&former[i])] = &former[i]
+		old[former[i].Identity()] = &former[i]
 	}
 	var text strings.Builder
 	for i := range all {
-		one, before := &all[i], old[identify(&all[i])]
+		one, before := &all[i], old[all[i].Identity()]
 		if before == nil {
 			before = one
 		}
@@ -89,5 +88,5 @@ func file(all, former []objects.Object) ([]changes.File, error) {
 		}
 		text.WriteString("---\n" + shown)
 	}
-	return []changes.File{{Name: "objects.yaml", Content: []byte(text.String())}}, nil
+	return []changes.File{{Name: folder.ObjectsFile, Content: []byte(text.String())}}, nil
 }

@@ -1,0 +1,32 @@
+package objects
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// Identity is what an object is called on a cluster. Another version of its API is the same object.
+type Identity struct{ Group, Kind, Namespace, Name string }
+
+// Identity returns what the object is called.
+func (o *Object) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
+
+// Compare orders identities by group, kind, namespace and name.
+func (i Identity) Compare(other Identity) int {
+	return cmp.Or(cmp.Compare(i.Group, other.Group), cmp.Compare(i.Kind, other.Kind), cmp.Compare(i.Namespace, other.Namespace), cmp.Compare(i.Name, other.Name))
+}
+
+// IsGenerated says whether the object has no name of its own: the API server makes one that begins with Name.
+func (o *Object) IsGenerated() bool {
+	_, metadata, _ := bytes.Cut(o.YAML, []byte("\nmetadata:\n"))
+	generated := false
+	for line := range bytes.Lines(metadata) {
+		switch {
+		case !bytes.HasPrefix(line, []byte("  ")), bytes.HasPrefix(line, []byte("  name: ")): // fields are sorted
+			return generated && !bytes.HasPrefix(line, []byte("  name: "))
+		case bytes.HasPrefix(line, []byte("  generateName: ")):
+			generated = true
+		}
+	}
+	return generated
+}
