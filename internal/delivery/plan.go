@@ -253,6 +253,15 @@ func drop(trees rollout.Trees, conflict gitops.Conflict) {
 	}
 }
 
+// ownerThere is the owner as the repository knows it until the plan is applied.
+func (o *Plan) ownerThere(desired Desired) Owner {
+	owner := desired.Owner
+	if o.Identity == Renamed {
+		owner.Name = desired.State.Owner.Name
+	}
+	return owner
+}
+
 // yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
 // somebody has changed one of the two: the plan names the record, unless adopt has it written again.
 func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
@@ -260,10 +269,7 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	if goes.Count() == 0 {
 		return nil
 	}
-	owner := desired.Owner
-	if o.Identity == Renamed {
-		owner.Name = desired.State.Owner.Name
-	}
+	owner := o.ownerThere(desired)
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return err
@@ -305,10 +311,7 @@ func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
 	if len(moving) == 0 || o.Identity == Moved {
 		return nil
 	}
-	owner := desired.Owner
-	if o.Identity == Renamed {
-		owner.Name = desired.State.Owner.Name
-	}
+	owner := o.ownerThere(desired)
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return err

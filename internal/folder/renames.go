@@ -50,25 +50,20 @@ func (r Renames) Merges(of Trees) map[string]string {
 }
 
 // ByHost is a map by host under their present names.
-func ByHost[T any](r Renames, of map[string]T) map[string]T {
-	if of == nil || len(r) == 0 {
-		return of
-	}
-	renamed := make(map[string]T, len(of))
-	for host, value := range of {
-		renamed[r.host(host)] = value
-	}
-	return renamed
-}
+func ByHost[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.host) }
 
 // ByKey is a map by folder under the present names of the hosts.
 func ByKey[T any](r Renames, of map[Key]T) map[Key]T {
+	return by(r, of, func(key Key) Key { return Key{r.host(key.Host), key.DeploymentTarget} })
+}
+
+func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
 	if of == nil || len(r) == 0 {
 		return of
 	}
-	renamed := make(map[Key]T, len(of))
+	renamed := make(map[K]T, len(of))
 	for key, value := range of {
-		renamed[Key{r.host(key.Host), key.DeploymentTarget}] = value
+		renamed[present(key)] = value
 	}
 	return renamed
 }
