@@ -11,10 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Files returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does
-// not matter what the tip has. known, when not nil, tells the content of files that need not be
-// fetched: those of which the caller has one with the same id. Files takes a
-// request for the trees of all folders, and one for all other files.
+// Files returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a
+// symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does not matter what the
+// tip has. known, when not nil, tells the content of files that need not be fetched: those of which the caller has one with
+// the same id. Files takes a request for the trees of all folders, and one for all other files.
 //
 // Errors: as of Branch, or a plain one where the repository does not give a tree
 // any more.
