@@ -3,6 +3,8 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +155,49 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		apply(t, w, providertest.Configuration{})
 		if left := filesAt(t, url, "new"); !strings.HasSuffix(left, "\tdev.md") || strings.Contains(left, "\n") {
 			t.Errorf("new has %s", left)
+		}
+	})
+	t.Run("applied late", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, held))
+		late, _ := mustPlan(t, w, assigned(url, renamed, held))
+		others := map[string]any{"name": "others", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/others"}}
+		apply(t, providertest.New(startProvider), assigned(url, old, others))
+		if said := w.ApplyPlan(t.Context(), late); said.Err() != nil {
+			t.Fatal(said)
+		}
+		moved(t, url)
+	})
+	t.Run("applied late, after a change by hand", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, held))
+		late, _ := mustPlan(t, w, assigned(url, renamed, held))
+		byHandOn(t, url, "dev", func(folder string) {
+			if err := os.WriteFile(filepath.Join(folder, "clusters", "all", "old", "app-web", "platform-config.yaml"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+		tip := git(t, url, "rev-parse", "dev")
+		if said := w.ApplyPlan(t.Context(), late); !said.Has("Repository has changed since the plan") || git(t, url, "rev-parse", "dev") != tip {
+			t.Errorf("the apply says %s, and the branch is at %s", said, git(t, url, "rev-parse", "dev"))
+		}
+		apply(t, w, assigned(url, renamed, held))
+		moved(t, url)
+	})
+	t.Run("refreshed, and destroyed by a plan", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, old, nil))
+		had := filesAt(t, url, "old")
+		if _, said := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); said.Err() != nil || filesAt(t, url, "old") != had {
+			t.Errorf("the refresh says %s, and old has %s", said, filesAt(t, url, "old"))
+		}
+		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
+		apply(t, w, assigned(url, renamed, nil), providertest.Destroy())
+		if left := filesAt(t, url, "old") + filesAt(t, url, "new"); strings.Contains(left, "app-web") {
+			t.Errorf("the destroy has left %s", left)
 		}
 	})
 	t.Run("gone back to the commit before", func(t *testing.T) {
