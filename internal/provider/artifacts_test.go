@@ -133,10 +133,11 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		!strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, repo) || !strings.Contains(said, `"till-edge"`) {
 		t.Errorf("it is down: version %v, kept %v; said is %s", version, kept, said)
 	}
-	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) || !strings.Contains(said, "502") {
+	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) || !strings.Contains(said, "502") ||
+		!strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and pins may not be kept: said is %s", said)
 	}
-	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(said, "Artifacts cannot be resolved") {
+	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(said, "Artifacts cannot be resolved") || strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and there is no pin to keep: said is %s", said)
 	}
 }

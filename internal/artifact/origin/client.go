@@ -153,7 +153,7 @@ func (c *Client) describe(repo string, err error) error {
 	case errors.Is(kind, git.ErrNotFound):
 		advice = "; check what the manifests name, and that the credentials may read it: many servers hide what they do not show"
 	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
-		kind, advice = git.ErrUnreachable, "; try again, or set keep_unreachable to keep the pins that are deployed"
+		kind, advice = git.ErrUnreachable, "; try again"
 	}
 	return &Error{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
 }

@@ -268,7 +268,7 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 		group.Go(func() {
 			_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: fmt.Sprint("chart-", i%2)})
 			if !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), server.URL) || strings.Contains(err.Error(), "s3cret") ||
-				!strings.Contains(err.Error(), "keep_unreachable") {
+				!strings.HasSuffix(err.Error(), "; try again") {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -103,8 +103,8 @@ func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[
 // whose repository does not answer get the pin that is deployed.
 func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnostics) {
 	type kind struct {
-		text string
-		kept bool
+		text       string
+		kept, away bool
 	}
 	targets := map[kind][]string{}
 	var first error
@@ -118,7 +118,7 @@ func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnos
 		} else if first == nil {
 			first = one.err
 		}
-		of := kind{one.err.Error(), one.kept}
+		of := kind{one.err.Error(), one.kept, errors.Is(one.err, git.ErrUnreachable)}
 		targets[of] = append(targets[of], name)
 	}
 	if first != nil && timeouts.AddEndedOf(ctx, diagnostics, first, "workloads", "Nothing was written.") {
@@ -134,6 +134,9 @@ func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnos
 		if of.kept {
 			diagnostics.AddAttributeWarning(path.Root("workloads"), "Pins stay as they are deployed", detail)
 			continue
+		}
+		if of.away && !keep {
+			detail += " To keep the pins that are deployed, set keep_unreachable."
 		}
 		diagnostics.AddAttributeError(path.Root("workloads"), "Artifacts cannot be resolved", detail)
 	}
