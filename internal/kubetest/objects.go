@@ -65,6 +65,11 @@ func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	return applied
 }
 
+// DryRun returns what the API would make of an object by server-side apply, and writes nothing.
+func (s *Server) DryRun(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return s.objects.apply(ctx, object, metav1.DryRunAll)
+}
+
 // Restore writes recorded objects with their status, as if their controller had
 // just written it. Where the status says which generation it is about, it is as
 // far behind the object as it was when it was recorded.
@@ -150,7 +155,7 @@ func (o *objects) applyAll(ctx context.Context, text string) ([]*unstructured.Un
 }
 
 // apply leaves out what only the API and controllers write.
-func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	delete(object.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences", "selfLink"} {
@@ -160,7 +165,15 @@ func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured) 
 	if err != nil {
 		return nil, err
 	}
-	written, err := resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun}
+	written, err := resource.Apply(ctx, object.GetName(), object, options)
+	for range 2 {
+		// The first request for a kind has the API read its whole schema. On a busy machine that takes longer than a request may.
+		if !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) {
+			break
+		}
+		written, err = resource.Apply(ctx, object.GetName(), object, options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
