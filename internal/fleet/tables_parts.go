@@ -21,7 +21,7 @@ var locationTable = Table{
 
 var selectorTable = Table{
 	Name:    "selector",
-	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. One that is not set does not select.",
+	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, nothing is asked of the labels that it would select by.",
 	Attributes: []Attribute{
 		{Name: "match_labels", Type: TextMapType, Meaning: "Labels with exactly these values."},
 		{Name: "match_expressions", Type: ObjectsType, Of: &expressionTable, Meaning: "Requirements, as in Kubernetes."},

@@ -12,7 +12,9 @@ import (
 //   - What a rollout waits for: here, and rollout/guide_internal_test.go (the table); rollout_guide_test.go and its
 //     neighbours (how it goes on).
 //   - Who removed a folder: here, data_source_history in data_source_test.go, source_test.go (the trailer Flotilla-Source).
-//   - One cluster: here; onboarding_guide_test.go and onboarding/remove_test.go (pruning, clusters that cannot be reached,
+//   - Why a workload runs on a host: here, data_source_scheduling in data_source_test.go.
+//   - Back to yesterday: here, and rollback_test.go.
+//   - One cluster: here; rollout_guide_proof_test.go (rollouts that wait for it); onboarding_guide_test.go and onboarding/remove_test.go (pruning, clusters that cannot be reached,
 //     clusters that the provider does not name).
 //   - Errors: here; troubleshooting/troubleshooting_test.go (a section for each title).
 func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
@@ -49,6 +51,25 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 			do(t, n, "terraform init", "terraform apply", "git clone --quiet --branch dev gitops.git work", "git -C work rm --quiet -r store/checkout-till",
 				"git -C work commit --quiet --message 'Tidy up'", "git -C work push --quiet")
 			n.play(t, blocks)
+		})
+		t.Run(name+"/why", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "Why does this workload run there?")
+			configure(n, newcomers+blocks[0].text)
+			do(t, n, "terraform init")
+			n.play(t, blocks[1:])
+		})
+		t.Run(name+"/back", func(t *testing.T) {
+			t.Parallel()
+			n, blocks := answer(t, "How do I go back to yesterday?")
+			configure(n, newcomers)
+			do(t, n, "terraform init", "terraform apply", "terraform apply -var currency=CHF")
+			n.play(t, blocks[:1])
+			_, argument, _ := strings.Cut(blocks[1].text, "# …\n")
+			argument, _, _ = strings.Cut(argument, "\n")
+			const before = `branch = "dev" }`
+			configure(n, strings.Replace(newcomers, before, before+"\n"+changing.ReplaceAllString(argument, git(t, filepath.Join(n.folder, "gitops.git"), "rev-parse", "dev~1")), 1))
+			n.play(t, blocks[2:])
 		})
 		t.Run(name+"/cluster", func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +139,11 @@ resource "flotilla_agent" "store" {
 			if objects("store-18") == 0 {
 				t.Error("the other cluster has no agent any more")
 			}
+			// A cluster that is gone for good leaves in one run.
+			configured(`"store-18", "store-19"`)
+			do(t, n, "terraform apply")
+			configured(`"store-18"`)
+			n.play(t, []codeBlock{{"console", "$ terraform apply\n...\nWarning: Cluster is given up\n...\nApply complete! Resources: 0 added, 1 changed, 1 destroyed.\n"}})
 		})
 		t.Run(name+"/error", func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +166,7 @@ func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	pages := documentation(t)
 	beginning, _, _ := strings.Cut(pages["docs/index.md"], "\n## Five minutes\n")
 	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages["docs/guides/questions-at-night.md"], ""), -1)[1:]
-	if len(questions) != 4 {
+	if len(questions) != 6 {
 		t.Errorf("%d questions", len(questions))
 	}
 	for _, question := range questions {

@@ -141,6 +141,18 @@ func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
 		}
 		s.saysThat("waits for clusters to be ready")
 	})
+	t.Run("who leaves the fleet is not waited for", func(t *testing.T) {
+		t.Parallel()
+		const dead = `{ name = "canary-2", cluster_type = "canary" },`
+		s := newStaged(t, guideLate, "", "clusters = [\n", "clusters = [\n"+dead+"\n")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.haveIt("canary-1", "2 1 1 1")
+		s.run("2 1 1 1")
+		s.saysThat("waits for clusters to be ready")
+		s.edit(dead, "")
+		s.run("2 1 2 1")
+	})
 	t.Run("a batch that is slow", func(t *testing.T) {
 		t.Parallel()
 		s := newStaged(t, guideLate, "", "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
