@@ -106,10 +106,12 @@ func CheckLabelKey(key string) string {
 	if IsPlainLabel(key) {
 		return ""
 	}
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		return fmt.Sprintf("%q is not the key of a label: %s", key, problems[0])
+	prefix, _, _ := strings.Cut(key, "/")
+	problem := labelKeyForm.check(key)
+	if problem == "" && len(prefix) > validation.DNS1123SubdomainMaxLength {
+		problem = labelKeyForm.wrong
 	}
-	return ""
+	return quoted(key, problem)
 }
 
 // CheckLabelValue says what is wrong with the value of a label, or "".
@@ -117,8 +119,13 @@ func CheckLabelValue(value string) string {
 	if value == "" || IsPlainLabel(value) {
 		return ""
 	}
-	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		return fmt.Sprintf("%q is not the value of a label: %s", value, problems[0])
+	return quoted(value, labelValueForm.check(value))
+}
+
+// quoted is a problem with the text that has it before it; "" where there is none.
+func quoted(text, problem string) string {
+	if problem == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%q %s", text, problem)
 }

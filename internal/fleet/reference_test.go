@@ -199,7 +199,7 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 		return nil
 	}
 	key := keys[random.Intn(len(keys))]
-	attribute := of.table.Find(key)
+	attribute, noName := of.table.Find(key), noNames[random.Intn(len(noNames))]
 	switch random.Intn(6) {
 	case 0:
 		wrong := misspelt(random, key)
@@ -224,14 +224,21 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 		keys = slices.DeleteFunc(keys, func(key string) bool { return of.table.Find(key).Form == nil })
 		if len(keys) > 0 {
 			key = keys[random.Intn(len(keys))]
-			of.object[key] = map[bool]any{false: noName, true: []any{noName}}[of.table.Find(key).Type == fleet.TextsType]
+			switch of.table.Find(key).Type {
+			case fleet.TextsType:
+				of.object[key] = []any{noName}
+			case fleet.TextMapType:
+				of.object[key] = map[string]any{"a": noName}
+			default:
+				of.object[key] = noName
+			}
 			return &mistake{"malformed " + key, key, of.pointer + "/" + key, false}
 		}
 	case 4:
 		keys = slices.DeleteFunc(keys, func(key string) bool { return of.table.Find(key).Keys == nil })
 		if len(keys) > 0 {
 			key = keys[random.Intn(len(keys))]
-			values := of.object[key].(map[string]any)
+			values := of.object[key].(map[string]any) // of which accepted has none that is empty
 			values[noName] = values[slices.Min(slices.Collect(maps.Keys(values)))]
 			return &mistake{"malkeyed " + key, key, of.pointer + "/" + key, false}
 		}
@@ -249,8 +256,8 @@ func makeMistake(random *rand.Rand, of tabled) *mistake {
 	return nil
 }
 
-// noName is no text of any form.
-const noName = "Not A Name"
+// noNames are no texts of any form.
+var noNames = []string{"Not A Name", "-a", "a/b/c", "ä", strings.Repeat("a", 254)}
 
 // foundBy says whether a schema's error has a cause at the mistake.
 func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
@@ -265,7 +272,7 @@ func (m *mistake) foundBy(err *jsonschema.ValidationError) bool {
 // or two attributes of which only one may be set, are found by the schema where provider::flotilla::fleet finds them.
 func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 	t.Parallel()
-	const mistakes = 300
+	const mistakes = 400
 	random := rand.New(rand.NewSource(25))
 	kinds := map[string]int{}
 	for made := 0; made < mistakes; {
@@ -286,6 +293,9 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 		}
 		made++
 		kinds[strings.Fields(m.what)[0]]++
+		if strings.HasPrefix(m.what, "mal") && strings.HasSuffix(m.attribute, "labels") {
+			kinds["labels"]++
+		}
 		_, findings := fleet.Decode(value)
 		if !slices.ContainsFunc(findings, func(f fleet.Finding) bool { return strings.Contains("."+f.Path+".", m.attribute) }) {
 			t.Errorf("%s at %s: fleet does not find it: %s", m.what, m.pointer, findings)
@@ -295,7 +305,7 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 			t.Errorf("%s at %s: the schema does not find it: %#v", m.what, m.pointer, err)
 		}
 	}
-	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 2 || kinds["both"] < 10 {
+	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 20 || kinds["labels"] < 20 || kinds["both"] < 10 {
 		t.Errorf("the mistakes are of too few kinds: %v", kinds)
 	}
 }

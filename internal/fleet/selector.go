@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +45,12 @@ type Requirements struct {
 func (s *Selector) Compile() (Requirements, Findings) {
 	var compiled labels.Requirements
 	var findings Findings
+	report := func(path *Path, problem string) bool {
+		if problem != "" {
+			findings = append(findings, Finding{Path: path.String(), Message: problem})
+		}
+		return problem != ""
+	}
 	add := func(path *Path, key string, operator selection.Operator, values []string) {
 		requirement, err := labels.NewRequirement(key, operator, values)
 		if err != nil {
@@ -55,7 +62,10 @@ func (s *Selector) Compile() (Requirements, Findings) {
 
 	var root *Path
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		add(root.Attribute("match_labels").Key(key), key, selection.Equals, []string{s.MatchLabels[key]})
+		path, value := root.Attribute("match_labels").Key(key), s.MatchLabels[key]
+		if !report(path, cmp.Or(CheckLabelKey(key), CheckLabelValue(value))) {
+			add(path, key, selection.Equals, []string{value})
+		}
 	}
 	for i, expression := range s.MatchExpressions {
 		path := root.Attribute("match_expressions").Index(i)
@@ -65,6 +75,13 @@ func (s *Selector) Compile() (Requirements, Findings) {
 				Path:    path.Attribute("operator").String(),
 				Message: fmt.Sprintf("operator %q is not one of In, NotIn, Exists, DoesNotExist", expression.Operator),
 			})
+			continue
+		}
+		isWrong := report(path.Attribute("key"), CheckLabelKey(expression.Key))
+		for _, value := range expression.Values {
+			isWrong = report(path.Attribute("values"), CheckLabelValue(value)) || isWrong
+		}
+		if isWrong {
 			continue
 		}
 		add(path, expression.Key, operator, expression.Values)
@@ -300,14 +317,16 @@ func (s *Selector) isPlain() bool {
 func (o *Object) checkSelector(selector *Selector, names selectorAttributes) {
 	_, findings := selector.Compile()
 	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)
+	said := o.reader.Findings
 	for _, finding := range findings {
 		attribute, rest, inside := strings.Cut(finding.Path, "[")
 		attribute = rename.Replace(attribute)
 		if inside {
 			attribute += "[" + rest
 		}
-		o.reader.Findings = append(o.reader.Findings, Finding{
-			Path: o.path.String() + "." + attribute, Message: finding.Message,
-		})
+		finding.Path = o.path.String() + "." + attribute
+		if !slices.ContainsFunc(said, func(f Finding) bool { return f.Path == finding.Path }) { // such as "is required"
+			o.reader.Findings = append(o.reader.Findings, finding)
+		}
 	}
 }

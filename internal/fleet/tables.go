@@ -34,7 +34,7 @@ var fleetTable = Table{
 
 // The attributes that several kinds have.
 var (
-	labelsAttribute = Attribute{Name: "labels", Type: TextMapType, NullElements: true,
+	labelsAttribute = Attribute{Name: "labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, NullElements: true,
 		Meaning: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools must be in quotes."}
 	descriptionAttribute = Attribute{Name: "description", Meaning: "Description for people; nothing is computed from it."}
 	environmentAttribute = Attribute{Name: "environment", Meaning: "Name of the environment that it belongs to. Unset: every environment."}

@@ -23,7 +23,7 @@ var selectorTable = Table{
 	Name:    "selector",
 	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, nothing is asked of the labels that it would select by.",
 	Attributes: []Attribute{
-		{Name: "match_labels", Type: TextMapType, Meaning: "Labels with exactly these values."},
+		{Name: "match_labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, Meaning: "Labels with exactly these values."},
 		{Name: "match_expressions", Type: ObjectsType, Of: &expressionTable, Meaning: "Requirements, as in Kubernetes."},
 		{Name: "expression", Meaning: "Requirements in Kubernetes' string form: `region in (us-west, jp), !restricted`."},
 	},
@@ -33,9 +33,9 @@ var expressionTable = Table{
 	Name:    "requirement of a selector",
 	Meaning: "One requirement on one label.",
 	Attributes: []Attribute{
-		{Name: "key", Required: true, Meaning: "Key of the label."},
+		{Name: "key", Required: true, Form: labelKeyForm, Meaning: "Key of the label."},
 		{Name: "operator", Required: true, Allowed: slices.Sorted(maps.Keys(selectorOperators)), Meaning: "How the label is compared."},
-		{Name: "values", Type: TextsType, EmptyElements: true, Meaning: "Values of the label, for `In` and `NotIn`."},
+		{Name: "values", Type: TextsType, Form: labelValueForm, EmptyElements: true, Meaning: "Values of the label, for `In` and `NotIn`."},
 	},
 }
 
@@ -43,8 +43,8 @@ var taintTable = Table{
 	Name:    "taint",
 	Meaning: "Keeps deployment targets off a host unless their policy tolerates it.",
 	Attributes: []Attribute{
-		{Name: "key", Required: true, Meaning: "Key of the taint."},
-		{Name: "value", Meaning: "Value of the taint. Unset: empty."},
+		{Name: "key", Required: true, Form: labelKeyForm, Meaning: "Key of the taint."},
+		{Name: "value", Form: labelValueForm, Meaning: "Value of the taint. Unset: empty."},
 		{Name: "effect", Default: taintEffects[0], Allowed: taintEffects, Meaning: "The effect of the taint."},
 	},
 }
@@ -53,9 +53,9 @@ var tolerationTable = Table{
 	Name:    "toleration",
 	Meaning: "Lets a policy assign to hosts with a taint.",
 	Attributes: []Attribute{
-		{Name: "key", Meaning: "Key of the taint. Unset, with `operator` `Exists`: every taint."},
+		{Name: "key", Form: labelKeyForm, Meaning: "Key of the taint. Unset, with `operator` `Exists`: every taint."},
 		{Name: "operator", Default: "Equal", Allowed: []string{"Equal", "Exists"}, Meaning: "`Equal` compares the value, too."},
-		{Name: "value", Meaning: "Value of the taint, for `Equal`."},
+		{Name: "value", Form: labelValueForm, Meaning: "Value of the taint, for `Equal`."},
 		{Name: "effect", Allowed: taintEffects, Meaning: "Effect of the taint. Unset: every effect."},
 	},
 }
@@ -84,7 +84,7 @@ var spreadTable = Table{
 	Name:    "spread",
 	Meaning: "Keeps the numbers of hosts for each value of a label close to each other. Hosts without the label count as one more value.",
 	Attributes: []Attribute{
-		{Name: "key", Required: true, Meaning: "Key of the label."},
+		{Name: "key", Required: true, Form: labelKeyForm, Meaning: "Key of the label."},
 		{Name: "max_skew", Type: WholeType, Default: 1, Least: 1, Most: maxWhole, Meaning: "How far the numbers may be apart."},
 	},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // TestExamplesApply applies every configuration that the documentation shows.
@@ -110,11 +111,12 @@ func TestExamplesApply(t *testing.T) {
 	}
 }
 
-// applyInWorkdirs applies a configuration as users do. The plan that follows is empty, unless something is proven by then.
+// applyInWorkdirs applies a configuration as users do, with the provider in this process, which checks it by the JSON Schemas. The plan that follows is empty, unless something is proven by then.
 func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	t.Helper()
 	for _, tool := range tools(t) {
 		w := newWorkdir(t, tool, configuration)
+		w.environment = []string{providertest.Serve(t, tool, "flotilla/flotilla", startProvider)}
 		w.run("apply", "-input=false", "-auto-approve")
 		if !strings.Contains(fmt.Sprint(configuration), "candidate") {
 			w.plan("-detailed-exitcode")

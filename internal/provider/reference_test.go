@@ -3,21 +3,74 @@ package provider_test
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reference"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 )
 
-// validating is a provider whose function fleet fails where the JSON Schema that is published finds a mistake in a fleet that is one:
-// so each fleet in tests, and of each example, is checked by it.
+// validating is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource
+// that describes an object of a fleet: so each of them in tests and examples is checked by it.
 type validating struct{ troubleshooting.Server }
 
 var fleetSchema = jsonschema.MustCompileString("fleet.json", string(reference.Schemas()["fleet.json"]))
+
+// objectSchemas are the JSON Schemas of what resources describe, by their types.
+var objectSchemas = sync.OnceValue(func() map[string]*jsonschema.Schema {
+	schemas := map[string]*jsonschema.Schema{}
+	for name, text := range reference.Schemas() {
+		kind := strings.TrimSuffix(name, ".json")
+		if kind != "assignment" { // flotilla_assignment is no object of a fleet
+			schemas["flotilla_"+kind] = jsonschema.MustCompileString(name, string(text))
+		}
+	}
+	return schemas
+})
+
+// resourceTypes are the types of configurations.
+var resourceTypes = sync.OnceValues(func() (map[string]tftypes.Type, error) {
+	schemas, err := provider.Server(provider.New("test")()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return nil, err
+	}
+	types := map[string]tftypes.Type{}
+	for name, schema := range schemas.ResourceSchemas {
+		types[name] = schema.ValueType()
+	}
+	return types, nil
+})
+
+func (s validating) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	resp, err := s.Server.PlanResourceChange(ctx, req)
+	schema := objectSchemas()[req.TypeName]
+	if err != nil || schema == nil || len(resp.Diagnostics) > 0 {
+		return resp, err
+	}
+	types, err := resourceTypes()
+	if err != nil {
+		return nil, err
+	}
+	config, err := req.Config.Unmarshal(types[req.TypeName])
+	if err != nil {
+		return nil, err
+	}
+	if config.IsNull() || !config.IsFullyKnown() {
+		return resp, nil
+	}
+	if err := schema.Validate(providertest.FromValue(config)); err != nil {
+		return nil, fmt.Errorf("the schema refuses what is a %s: %w", req.TypeName, err)
+	}
+	return resp, nil
+}
 
 func (s validating) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	resp, err := s.Server.CallFunction(ctx, req)

@@ -123,7 +123,7 @@ func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.V
 	if err != nil {
 		return nil, result, broken(a.address, err)
 	}
-	values, _ := fromValue(result).(map[string]any)
+	values, _ := FromValue(result).(map[string]any)
 	return values, result, nil
 }
 
@@ -232,8 +232,8 @@ func (w *Workspace) Query(ctx context.Context, configuration Configuration, type
 		if err != nil {
 			return nil, nil, broken(a.address, err)
 		}
-		named, _ := fromValue(identity).(map[string]any)
-		generated, _ := fromValue(resource).(map[string]any)
+		named, _ := FromValue(identity).(map[string]any)
+		generated, _ := FromValue(resource).(map[string]any)
 		identities, resources = append(identities, named), append(resources, generated)
 	}
 	return identities, resources, said

@@ -59,7 +59,7 @@ func (p *process) identified(address string, data *tfprotov6.ResourceIdentityDat
 	if err != nil {
 		return bugs(address, "Provider produced an identity that doesn't match the schema", []error{err})
 	}
-	identity, _ := fromValue(value).(map[string]any)
+	identity, _ := FromValue(value).(map[string]any)
 	if !value.IsFullyKnown() || !slices.ContainsFunc(slices.Collect(maps.Values(identity)), func(value any) bool { return value != nil }) {
 		return bugs(address, "Provider produced invalid identity", []error{errors.New("it is null, or not known")})
 	}

@@ -45,8 +45,8 @@ type Change struct {
 
 // plain is a change with its plain values.
 func (c *Change) plain() *Change {
-	c.Before, _ = fromValue(c.before).(map[string]any)
-	c.After, _ = fromValue(c.after).(map[string]any)
+	c.Before, _ = FromValue(c.before).(map[string]any)
+	c.After, _ = FromValue(c.after).(map[string]any)
 	c.Deposed = c.deposed != nil
 	return c
 }

@@ -235,7 +235,7 @@ func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fromValue(value), nil
+	return FromValue(value), nil
 }
 
 // validate is what comes before every plan: the configuration is checked by a process of its own, which is not

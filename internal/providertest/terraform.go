@@ -62,6 +62,15 @@ func NewInstalled(t *testing.T, tool, source string, environment ...string) *Ter
 // "flotilla/flotilla".
 func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	t.Helper()
+	return &Terraform{
+		tool: tool, folder: t.TempDir(), source: source,
+		environment: append(os.Environ(), Serve(t, tool, source, start), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"),
+	}
+}
+
+// Serve serves a provider for a tool until the test ends. What it returns is the variable by which the tool finds it: "NAME=value".
+func Serve(t *testing.T, tool, source string, start Start) string {
+	t.Helper()
 	server, err := start()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +89,7 @@ func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	select {
 	case err := <-failed:
 		t.Fatal(err)
-		return nil
+		return ""
 	case config := <-reattach:
 		text, err := json.Marshal(map[string]any{address: map[string]any{
 			"Protocol": config.Protocol, "ProtocolVersion": config.ProtocolVersion, "Pid": config.Pid, "Test": config.Test,
@@ -89,10 +98,7 @@ func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &Terraform{
-			tool: tool, folder: t.TempDir(), source: source,
-			environment: append(os.Environ(), "TF_REATTACH_PROVIDERS="+string(text), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"),
-		}
+		return "TF_REATTACH_PROVIDERS=" + string(text)
 	}
 }
 

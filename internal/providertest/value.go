@@ -167,7 +167,7 @@ func convert(typ tftypes.Type, value tftypes.Value) (tftypes.Value, error) {
 	case value.IsNull():
 		return tftypes.NewValue(typ, nil), nil
 	}
-	plain := fromValue(value)
+	plain := FromValue(value)
 	if typ.Is(tftypes.String) || typ.Is(tftypes.Number) || typ.Is(tftypes.Bool) {
 		switch {
 		case value.Type().Is(typ):
@@ -186,9 +186,9 @@ func convert(typ tftypes.Type, value tftypes.Value) (tftypes.Value, error) {
 	return toValue(typ, plain)
 }
 
-// fromValue is the opposite of toValue: nil, bool, string, json.Number, []any, map[string]any, and Unknown
+// FromValue is the opposite of toValue: nil, bool, string, json.Number, []any, map[string]any, and Unknown
 // for what is not known.
-func fromValue(value tftypes.Value) any {
+func FromValue(value tftypes.Value) any {
 	if !value.IsKnown() {
 		return Unknown{}
 	}
@@ -211,14 +211,14 @@ func fromValue(value tftypes.Value) any {
 	case isMapping(value.Type()):
 		plain := map[string]any{}
 		for name, element := range mapping(value) {
-			plain[name] = fromValue(element)
+			plain[name] = FromValue(element)
 		}
 		return plain
 	}
 	list := sequence(value)
 	plain := make([]any, len(list))
 	for i, element := range list {
-		plain[i] = fromValue(element)
+		plain[i] = FromValue(element)
 	}
 	return plain
 }
@@ -354,7 +354,7 @@ func toJSON(typ tftypes.Type, value tftypes.Value) (any, error) {
 		return object, nil
 	}
 	if isPrimitive(typ) {
-		return fromValue(value), nil
+		return FromValue(value), nil
 	}
 	list := sequence(value)
 	array := make([]any, len(list))

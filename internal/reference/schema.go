@@ -162,11 +162,22 @@ func (d definitions) attribute(attribute *fleet.Attribute) schema {
 
 // typed is the schema of an attribute's type.
 func (d definitions) typed(attribute *fleet.Attribute) schema {
+	mapOf := func(element schema) schema {
+		made := schema{"type": "object", "additionalProperties": element}
+		if attribute.Keys != nil {
+			keys := schema{}
+			formed(keys, attribute.Keys, true)
+			made["propertyNames"] = keys
+		}
+		return made
+	}
 	element := func(types ...string) schema {
 		if attribute.NullElements {
 			types = append(types, "null")
 		}
-		return schema{"type": types}
+		one := schema{"type": types}
+		formed(one, attribute.Form, true)
+		return one
 	}
 	switch attribute.Type {
 	case fleet.BoolType:
@@ -183,9 +194,9 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		formed(text, attribute.Form, true)
 		return schema{"type": "array", "items": text}
 	case fleet.TextMapType:
-		return schema{"type": "object", "additionalProperties": element("string")}
+		return mapOf(element("string"))
 	case fleet.QuantitiesType:
-		return schema{"type": "object", "additionalProperties": element("string", "number")}
+		return mapOf(element("string", "number"))
 	case fleet.SchemaType:
 		return schema{"type": []string{"string", "object"}}
 	case fleet.AnyObjectType:
@@ -199,13 +210,7 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		if attribute.NullElements {
 			inner = schema{"anyOf": []schema{{"type": "null"}, inner}}
 		}
-		made := schema{"type": "object", "additionalProperties": inner}
-		if attribute.Keys != nil {
-			keys := schema{}
-			formed(keys, attribute.Keys, true)
-			made["propertyNames"] = keys
-		}
-		return made
+		return mapOf(inner)
 	case fleet.TextOrObjectType, fleet.BoolOrObjectType:
 		inner := d.object(attribute.Of)
 		inner["type"] = []string{map[fleet.Type]string{fleet.TextOrObjectType: "string", fleet.BoolOrObjectType: "boolean"}[attribute.Type], "object"}
