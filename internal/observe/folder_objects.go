@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,7 +31,7 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
-			said = verdict.Worst(said, e.lasting(folder, name, one.Status))
+			said = verdict.Worst(said, e.lasting(folder, name, e.contentOf(folder, name, &one)))
 		case reconciler.IsTemplated(name.Kind):
 			unmade := e.report.unmade(name)
 			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown
@@ -43,6 +44,40 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		}
 	}
 	return said, all
+}
+
+// contentOf is the status of an object. Of one that follows the final objects of the folder, it counts whether it is about
+// the content of the folder, at whatever commit: another one has no part in the verdict.
+func (e *evaluation) contentOf(folder *Folder, name reconciler.ObjectName, one *object) verdict.Status {
+	if !one.follows(folder) {
+		return one.Status
+	}
+	said := verdict.Status{Verdict: verdict.Ready}
+	for i := range one.followed {
+		of := &one.followed[i]
+		is, commit := of.Status, e.in.Commits[of.Commit]
+		tree, known := e.treeAt(of.Commit, folder)
+		switch {
+		case is.Verdict != verdict.Ready && is.Verdict != verdict.Failed:
+		case of.NoFolder:
+			is = verdict.Status{Verdict: verdict.Progressing, Message: is.Message}
+		case of.Commit == "" && is.Verdict == verdict.Ready:
+			is = verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s does not say which commit it has applied", name)}
+		case of.Commit == "":
+		case !known:
+			reason := cmp.Or(commit.Missing, "the branch does not have commit "+short(of.Commit))
+			is = verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s has applied cannot be compared: %s", name, reason)}
+		case tree != folder.Tree:
+			is = verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s has commit %s, in which its folder is another one", name, short(commit.ID))}
+		}
+		said = verdict.Worst(said, is)
+	}
+	return said
+}
+
+// follows says whether an object, or what it has made, follows the final objects of a folder.
+func (o *object) follows(folder *Folder) bool {
+	return len(o.followed) > 0 && !slices.ContainsFunc(o.followed, func(of reconciler.Followed) bool { return of.Folder != folder.Key() })
 }
 
 // lasting is the status of an object whose agent tries again what fails: it has failed when it has said so for a time, and

@@ -38,6 +38,8 @@ type object struct {
 	verdict.Status
 	// running is one for all clusters that run the same.
 	running unique.Handle[reconciler.Running]
+	// followed are what it says of folders of final objects, or what the objects say that it has made.
+	followed []reconciler.Followed
 }
 
 // labelled is an object with the labels of an owner and a host.
@@ -54,7 +56,7 @@ func Hosts(clusterType, cluster string) []string {
 // ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
 func ReadCluster(at reconciler.Location, clusterType, cluster string, listed reconciler.Answer) Report {
 	found := reconciler.Index(listed)
-	report := newReport(found, listed.Unlisted)
+	report := newReport(found, at, listed.Unlisted)
 	for _, host := range Hosts(clusterType, cluster) {
 		if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
 			report.Applied[host] = chosen.Applied
@@ -77,7 +79,7 @@ func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.
 		if found == nil {
 			found = reconciler.Index(reconciler.Answer{})
 		}
-		report := newReport(found, listed.Unlisted)
+		report := newReport(found, at, listed.Unlisted)
 		report.isHub, report.makers = true, makers
 		for _, host := range Hosts(clusterType, name) {
 			if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
@@ -98,8 +100,8 @@ func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.
 	return reports
 }
 
-// newReport is a report of the status of objects.
-func newReport(found *reconciler.Listing, unserved map[string]string) Report {
+// newReport is a report of the status of objects, with what those say that follow final objects at a location.
+func newReport(found *reconciler.Listing, at reconciler.Location, unserved map[string]string) Report {
 	report := Report{Applied: map[string]reconciler.Applied{}, said: map[reconciler.ObjectName]object{}, makers: found.Makers(), unserved: unserved}
 	for _, one := range found.All {
 		if !one.IsReconciled() {
@@ -111,12 +113,20 @@ func newReport(found *reconciler.Listing, unserved map[string]string) Report {
 			said = verdict.Worst(said, found.Made(one, name))
 		}
 		running := found.Running(one)
-		report.said[one.ObjectName] = object{said, unique.Make(running)}
+		var all []reconciler.Followed
+		if followed, is := found.Followed(one, at); is {
+			if generated {
+				followed.Status = verdict.Worst(followed.Status, found.Made(one, name))
+			}
+			all = append(all, followed)
+		}
+		report.said[one.ObjectName] = object{said, unique.Make(running), all}
 		if generated {
 			if other, several := report.said[name]; several {
 				said, running = verdict.Worst(other.Status, said), reconciler.Together(other.running.Value(), running)
+				all = append(slices.Clone(other.followed), all...)
 			}
-			report.said[name] = object{said, unique.Make(running)}
+			report.said[name] = object{said, unique.Make(running), all}
 		}
 		labels := one.Labels()
 		if owner, host := labels[reconciler.OwnerLabel], labels[reconciler.HostLabel]; owner != "" && host != "" {
@@ -283,6 +293,17 @@ func (r *Report) Commits(folders []Folder) []string {
 	var all []string
 	for _, applied := range r.own {
 		all = append(all, applied.Commit)
+	}
+	keys := make(map[string]bool, len(folders))
+	for i := range folders {
+		keys[folders[i].Key()] = true
+	}
+	for _, one := range r.said {
+		for i := range one.followed {
+			if keys[one.followed[i].Folder] {
+				all = append(all, one.followed[i].Commit, one.followed[i].Applied)
+			}
+		}
 	}
 	for _, chosen := range r.Applied {
 		for _, onHub := range chosen.Besides {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -13,13 +14,35 @@ func (e *evaluation) running(folder *Folder) reconciler.Running {
 	var all []reconciler.Running
 	for _, name := range folder.Objects {
 		if one, found := e.report.find(name); found {
-			all = append(all, one.running.Value())
+			all = append(all, e.runningOf(folder, &one))
 		}
 	}
 	if len(all) == 1 {
 		return all[0]
 	}
 	return reconciler.Together(all...)
+}
+
+// runningOf is what an object has brought onto the cluster. One that follows final objects knows no more than the commit of
+// the GitOps repository: what these were made of is what the folder says, where they are those of the folder.
+func (e *evaluation) runningOf(of *Folder, one *object) reconciler.Running {
+	running := one.running.Value()
+	if !one.follows(of) || one.followed[0].OfChart {
+		return running
+	}
+	running.Version, running.Revision = "", ""
+	if slices.ContainsFunc(one.followed, func(followed reconciler.Followed) bool {
+		tree, known := e.treeAt(followed.Applied, of)
+		return !known || tree != of.Tree
+	}) {
+		return running
+	}
+	if folder.IsCommit(of.Wanted) {
+		running.Revision = of.Wanted
+	} else {
+		running.Version = of.Wanted
+	}
+	return running
 }
 
 // Run is what some clusters run of an assignment.

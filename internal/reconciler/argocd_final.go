@@ -12,6 +12,7 @@ import (
 
 // applicationFinal is what Argo CD does with an Application that has one source.
 var applicationFinal = &Final{
+	Path: "source.path", Has: (*Listing).applicationHas,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		name := readFields(object, "metadata").text("name")
 		f := readFields(object, "spec")

@@ -18,6 +18,10 @@ type Final struct {
 	Request func(object map[string]any, into *objects.Request) (problems []string)
 	// Follow are the changes of the object's spec after which it follows a place. What was rendered is taken out of it.
 	Follow func(at Place) []Edit
+	// Path is the field of the spec that has the path of the place, and Has what an object that follows one has applied, with
+	// its status.
+	Path string
+	Has  func(all *Listing, one *Object) Applied
 	// Wraps says that a place has to be a chart.
 	Wraps bool
 }

@@ -6,6 +6,7 @@ import (
 
 // kustomizationFinal is what kustomize-controller does with a Kustomization.
 var kustomizationFinal = &Final{
+	Path: "path", Has: (*Listing).kustomizationHas,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
@@ -32,7 +33,7 @@ var kustomizationFinal = &Final{
 
 // helmReleaseFinal is what helm-controller does with a HelmRelease.
 var helmReleaseFinal = &Final{
-	Wraps: true,
+	Path: "chart.spec.chart", Has: (*Listing).helmReleaseHas, Wraps: true,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("valuesFrom", "its values are on the cluster alone; use values")

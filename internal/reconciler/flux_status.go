@@ -19,7 +19,7 @@ func (o *Listing) kustomization(k *Object) verdict.Status {
 			strings.HasPrefix(c.message, "Source is not ready"))
 	})
 	own = k.tried(own)
-	own.Since = verdict.Latest(own.Since, k.reconciled())
+	own.Since = k.since(own)
 	own = o.linked(k, own, 0)
 	if own.Verdict == verdict.Ready && !checksHealth(k) {
 		return k.say(verdict.Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
@@ -27,14 +27,41 @@ func (o *Listing) kustomization(k *Object) verdict.Status {
 	return own
 }
 
-// reconciled is when a Kustomization first applied its present revision.
-func (o *Object) reconciled() time.Time {
-	for _, one := range o.list("status", "history") {
-		if one.text("metadata", "revision") == o.text("status", "lastAppliedRevision") {
-			return one.time("firstReconciled")
+// since is since when a Kustomization has its status. Its condition Ready moves each time Flux looks, which it does at every
+// interval and at every revision of the source: since when what it has applied is ready, Flux 2.7 and later say in the
+// history, which has an entry for each content and outcome, with the first and the last time. Earlier versions do not.
+func (o *Object) since(own verdict.Status) time.Time {
+	history := o.list("status", "history")
+	if len(history) == 0 || history[0].text("metadata", "revision") != o.text("status", "lastAppliedRevision") {
+		return own.Since
+	}
+	last := history[0]
+	if own.Verdict != verdict.Ready || last.text("lastReconciledStatus") != "ReconciliationSucceeded" {
+		return verdict.Latest(own.Since, last.time("firstReconciled"))
+	}
+	since := last.time("firstReconciled")
+	for _, other := range history[1:] {
+		// Something else was there, or it was not ready: it is ready at the latest when Flux had looked once more.
+		if ended := other.time("lastReconciled"); !ended.Before(since) {
+			since = ended.Add(o.longestLook())
 		}
 	}
-	return time.Time{}
+	if own.Since.Before(since) {
+		return own.Since
+	}
+	return since
+}
+
+// longestLook is how long it takes at most until Flux has looked at a Kustomization again.
+func (o *Object) longestLook() time.Duration {
+	duration := func(field string, otherwise time.Duration) time.Duration {
+		if given, err := time.ParseDuration(o.text("spec", field)); err == nil {
+			return given
+		}
+		return otherwise
+	}
+	interval := duration("interval", 0)
+	return max(interval, duration("retryInterval", interval)) + duration("timeout", interval)
 }
 
 // tried is the status of a Kustomization in the light of how often Flux has tried the present revision, which Flux 2.7

@@ -93,6 +93,9 @@ func (o *Listing) linked(of *Object, own verdict.Status, before int) verdict.Sta
 			own = verdict.Worst(own, o.absent(of, name))
 			continue
 		}
+		if o.anyRevision && name.Kind == "GitRepository" {
+			continue
+		}
 		if own.Verdict == verdict.Ready {
 			own = verdict.Worst(own, of.compared(source))
 		}

@@ -39,6 +39,8 @@ type Listing struct {
 	unlisted map[string]string
 	// alone says that one object was read by itself, without those that it depends on.
 	alone bool
+	// anyRevision says that what an object has of a GitRepository may be older than what that has: it is compared otherwise.
+	anyRevision bool
 }
 
 // Object is one of a cluster's objects. Fields with an unexpected type read as absent.
