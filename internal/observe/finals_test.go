@@ -196,8 +196,12 @@ func TestAKustomizationIsReadySinceItsContentIs(t *testing.T) {
 		"other content in between, a short time ago":      {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:58:00Z"`, "21:00:03"},
 		"other content in between, and then many looks":   {`firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T20:30:00Z"`, "20:42:00"},
 		"no time of the other content, which says little": {`firstReconciled: "x"`, "20:00:05"},
+		"no history": {"", "21:00:03"},
 	} {
 		documents := replaced(t, followingKustomization, other, test.by)
+		if test.by == "" { // Flux 2.6
+			documents, _, _ = strings.Cut(followingKustomization, "\n  history:")
+		}
 		got := followedBy(t, documents, map[string]string{cd5cf: treeA, cd514: treeA})
 		if got.Verdict != verdict.Ready || got.Since.Format(time.TimeOnly) != test.want {
 			t.Errorf("%s: %+v, want %s", name, got.Status, test.want)

@@ -1,0 +1,220 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// objectsOnCluster is what an API server lists of a cluster that follows the folder of a host with final objects, as the agent leaves
+// them: the host's folder is applied at its commit, and the objects are at another one, with a condition "Ready".
+type objectsOnCluster struct {
+	url, host     string
+	root, objects string    // commits
+	since, looked time.Time // since when the content is there, and when the agent has looked last
+	failed        bool
+}
+
+func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
+	t.Helper()
+	lists := map[string][]any{}
+	text := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+	condition := func(reason string) []any {
+		status := "True"
+		if f.failed {
+			status, reason = "False", "HealthCheckFailed"
+		}
+		return []any{map[string]any{"type": "Ready", "status": status, "reason": reason, "message": reason, "observedGeneration": 1, "lastTransitionTime": text(f.looked)}}
+	}
+	add := func(resource string, object map[string]any, status map[string]any) {
+		object["metadata"].(map[string]any)["generation"] = 1
+		status["observedGeneration"] = 1
+		object["status"] = status
+		at := fmt.Sprintf("/apis/%s/%s", object["apiVersion"], resource)
+		lists[at] = append(lists[at], object)
+	}
+	kustomization := func(revision string) map[string]any {
+		return map[string]any{
+			"conditions": condition("ReconciliationSucceeded"), "lastAppliedRevision": "dev@sha1:" + revision, "lastAttemptedRevision": "dev@sha1:" + revision,
+			"history": []any{map[string]any{
+				"digest": "sha256:0a", "firstReconciled": text(f.since), "lastReconciled": text(f.looked), "totalReconciliations": 9,
+				"lastReconciledStatus": "ReconciliationSucceeded", "metadata": map[string]any{"revision": "dev@sha1:" + revision},
+			}},
+		}
+	}
+	application := func(object map[string]any, revision string) map[string]any {
+		health := "Healthy"
+		if f.failed {
+			health = "Degraded"
+		}
+		return map[string]any{
+			"health":       map[string]any{"status": health, "lastTransitionTime": text(f.since)},
+			"sync":         map[string]any{"status": "Synced", "revision": revision, "comparedTo": map[string]any{"source": object["spec"].(map[string]any)["source"]}},
+			"history":      []any{map[string]any{"revision": revision, "deployedAt": text(f.since)}},
+			"reconciledAt": text(f.looked), "operationState": map[string]any{"phase": "Succeeded", "finishedAt": text(f.since)},
+		}
+	}
+	object := func(apiVersion, kind, namespace, name string, spec map[string]any) map[string]any {
+		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec}
+	}
+	failed := f.failed
+	f.failed = false
+	add("gitrepositories", object("source.toolkit.fluxcd.io/v1", "GitRepository", "flux-system", "flotilla", map[string]any{"url": f.url, "ref": map[string]any{"branch": "dev"}}),
+		map[string]any{"conditions": condition("Succeeded"), "artifact": map[string]any{"revision": "dev@sha1:" + f.root, "lastUpdateTime": text(f.looked)}})
+	path := "clusters/all/" + f.host
+	isFlux := false
+	for document := range strings.SplitSeq(onBranch(t, f.url, path+"/till-live/reconciler.yaml"), "\n---\n") {
+		var one map[string]any
+		if err := yaml.Unmarshal([]byte(document), &one); err != nil {
+			t.Fatal(err)
+		}
+		f.failed = failed
+		switch one["kind"] {
+		case "Kustomization":
+			isFlux = true
+			add("kustomizations", one, kustomization(f.objects))
+		case "HelmRelease":
+			isFlux = true
+			looked := f.looked
+			f.looked = f.since // helm-controller says something new only when it does something
+			add("helmreleases", one, map[string]any{
+				"conditions": condition("UpgradeSucceeded"), "helmChart": "flux-system/chart", "lastAttemptedRevision": "1.2.1+0123",
+				"history": []any{map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.since)}},
+			})
+			f.failed = false
+			add("helmcharts", object("source.toolkit.fluxcd.io/v1", "HelmChart", "flux-system", "chart", map[string]any{
+				"chart": "./" + path + "/till-live/objects", "version": "*", "sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"},
+			}), map[string]any{
+				"conditions": condition("ChartPackageSucceeded"), "observedChartName": "till", "observedSourceArtifactRevision": "dev@sha1:" + f.objects,
+				"artifact": map[string]any{"revision": "1.2.1+0123", "lastUpdateTime": text(f.since)},
+			})
+			f.looked = looked
+		case "Application":
+			add("applications", one, application(one, f.objects))
+		}
+		f.failed = false
+	}
+	if isFlux {
+		add("kustomizations", object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "root", map[string]any{
+			"path": "./" + path, "sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"}, "wait": true,
+		}), kustomization(f.root))
+	} else {
+		root := object("argoproj.io/v1alpha1", "Application", "argocd", "root", map[string]any{
+			"source": map[string]any{"repoURL": f.url, "path": path, "targetRevision": "dev", "directory": map[string]any{"recurse": true}},
+		})
+		add("applications", root, application(root, f.root))
+	}
+	return lists
+}
+
+// The agent that follows final objects has a new revision with each commit of the branch. Only the content of the folder decides
+// whether it is ready, and since when.
+func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n"})
+	for name, test := range map[string]struct {
+		reconciler string
+		manifests  map[string]any // nil: of the chart
+		runs       string
+	}{
+		"Kustomization": {"flux", map[string]any{"repo": repo, "commit": commit, "path": "plain"}, "<nil> " + commit},
+		"HelmRelease":   {"flux", nil, "1.2.1 0123"},
+		"Application":   {"argocd", nil, "1.2.1 <nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, w := bare(t), providertest.New(startProvider)
+			with := func(value int, reads map[string]objectsOnCluster) (configuration providertest.Configuration, asked map[string]any) {
+				argument := objectsFleet(charts, pin, value, "objects", test.reconciler)
+				if test.manifests != nil {
+					argument = rendered(folder.Pin{}, test.manifests, map[string]any{"config_as": []any{"substitute"}}, nil)
+					argument["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": fmt.Sprint(value)}}}
+				}
+				var types, clusters []any
+				known := map[string]any{}
+				for _, host := range []string{"canary", "region"} {
+					types = append(types, map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": test.reconciler})
+					clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
+				}
+				for cluster, has := range reads {
+					known[cluster] = map[string]any{"host": listing(t, has.listed(t)), "token": "canary-0123456789"}
+				}
+				argument["cluster_types"], argument["clusters"] = types, clusters
+				first := ring("canary")
+				first["soak"] = "1s"
+				asked = map[string]any{
+					"name": "dev", "fleet": fleetOf(argument), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "feedback": map[string]any{"clusters": true},
+				}
+				configuration = assigned(url, asked["fleet"], map[string]any{
+					"rollout":  map[string]any{"stages": []any{first, ring("region")}, "on_failure": "roll_back"},
+					"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: asked},
+				})
+				configuration.Provider = map[string]any{"clusters": known}
+				return configuration, asked
+			}
+			tip := func() string { return git(t, url, "rev-parse", "dev") }
+			byOthers := func() string {
+				byHandOn(t, url, "dev", func(folder string) {
+					if err := os.WriteFile(filepath.Join(folder, "README.md"), []byte(tip()), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				})
+				return tip()
+			}
+			first, _ := with(3, nil)
+			apply(t, w, first)
+			since := time.Now()
+			if onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") != "" {
+				t.Fatal("both stages are written at once")
+			}
+			objects, root := byOthers(), byOthers()
+			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, since: since, looked: since.Add(time.Hour)}
+			time.Sleep(2 * time.Second) // the soak time
+			next, asked := with(3, map[string]objectsOnCluster{"canary-a": canary})
+			read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", asked)
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			is := read["clusters"].(map[string]any)["canary-a"].(map[string]any)
+			if is["verdict"] != "ready" || is["since"] != since.UTC().Format(time.RFC3339) {
+				t.Errorf("after commits of others the cluster is %v", is)
+			}
+			if runs := asList(read["running"]); len(runs) != 1 || fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.runs {
+				t.Errorf("it runs %v, want %s", runs, test.runs)
+			}
+			apply(t, w, next)
+			if onBranch(t, url, "clusters/all/region/till-live/reconciler.yaml") == "" {
+				t.Error("after the soak time, the second stage is not written")
+			}
+
+			// Of the content that is wanted next, what has the former one says nothing.
+			changed, _ := with(4, map[string]objectsOnCluster{"canary-a": canary})
+			apply(t, w, changed)
+			wanted := tip()
+			canary.root, canary.failed = wanted, true
+			late, asked := with(4, map[string]objectsOnCluster{"canary-a": canary})
+			read, said = providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", asked)
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			is = read["clusters"].(map[string]any)["canary-a"].(map[string]any)
+			if message := fmt.Sprint(is["message"]); is["verdict"] != "progressing" || !strings.Contains(message, "has commit "+objects[:7]+", in which its folder is another one") {
+				t.Errorf("what has failed with the former content is %v", is)
+			}
+			apply(t, w, late)
+			if tip() != wanted {
+				t.Errorf("the failure of the former content takes the change back: %s", git(t, url, "log", "--oneline", "dev"))
+			}
+		})
+	}
+}
