@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -23,6 +24,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
@@ -30,10 +32,11 @@ import (
 // defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
 const defaultKubernetes = "v1.37.0"
 
-// manifest is what a chart renders, before it is read as an object. Its text is trimmed; Helm ends it with a newline, which
-// is part of a block of text at its end.
+// manifest is a document of what a chart renders, and the same in JSON, with the newline by which Helm ends it, which is part
+// of a block of text at its end.
 type manifest struct {
 	file, hook, text string
+	json             []byte
 }
 
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
@@ -71,7 +74,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 		}
 	}
 	for _, m := range manifests {
-		if err := into.add([]byte(m.text+"\n"), m.file, m.hook, objects.FromChart); err != nil {
+		if err := into.addJSON(m.json, m.file, m.hook, objects.FromChart); err != nil {
 			return err
 		}
 	}
@@ -183,7 +186,9 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 	if err := r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
 		return nil, err
 	}
-	files, err := engine.Engine{CustomTemplateFuncs: used.functions()}.RenderWithContext(ctx, c, all)
+	functions := used.functions()
+	functions["toYaml"] = templateYAML
+	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
 	}
@@ -194,30 +199,66 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 			return nil, errOutput
 		}
 	}
-	return sortManifests(files, r.helm.SkipTests)
+	return readManifests(files, r.helm.SkipTests)
 }
 
-func sortManifests(files map[string]string, skipTests bool) ([]manifest, error) {
-	hooks, generic, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil, err
-	}
-	manifests := make([]manifest, 0, len(generic)+len(hooks))
-	for _, m := range generic {
-		manifests = append(manifests, manifest{file: m.Name, text: m.Content})
-	}
-	for _, h := range hooks {
-		isTest := slices.Contains(h.Events, release.HookTest)
-		if isTest && skipTests {
+// readManifests reads the documents of rendered files, in their order.
+func readManifests(files map[string]string, skipTests bool) ([]manifest, error) {
+	var manifests []manifest
+	size := 0
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasPrefix(path.Base(file), "_") {
 			continue
 		}
-		hook := "test"
-		if !isTest {
-			hook = hookNames(h)
+		documents := releaseutil.SplitManifests(files[file])
+		order := slices.Collect(maps.Keys(documents))
+		sort.Sort(releaseutil.BySplitManifestsOrder(order))
+		for _, key := range order {
+			m := manifest{file: file, text: documents[key]}
+			isDeployed, err := m.read(skipTests)
+			if err != nil {
+				return nil, err
+			}
+			if size += len(m.json); size > maxOutput {
+				return nil, errOutput
+			}
+			if isDeployed {
+				manifests = append(manifests, m)
+			}
 		}
-		manifests = append(manifests, manifest{file: h.Path, hook: hook, text: h.Manifest})
 	}
 	return manifests, nil
+}
+
+// read reads the text of a manifest. Helm, which would read each of them, is asked about hooks and about mistakes alone.
+func (m *manifest) read(skipTests bool) (isDeployed bool, err error) {
+	var head releaseutil.SimpleHead
+	m.json, err = yaml.YAMLToJSON([]byte(m.text + "\n"))
+	if err == nil && json.Unmarshal(m.json, &head) == nil && !isHook(&head) {
+		return true, nil
+	}
+	hooks, others, wrong := releaseutil.SortManifests(map[string]string{m.file: m.text}, nil, releaseutil.InstallOrder)
+	switch {
+	case wrong != nil:
+		return false, wrong
+	case err != nil:
+		return false, fmt.Errorf("%s is not YAML: %w", m.file, err)
+	case len(hooks) == 0:
+		return len(others) > 0, nil // Helm passes over hooks that it does not know
+	case slices.Contains(hooks[0].Events, release.HookTest):
+		m.hook = "test"
+		return !skipTests, nil
+	}
+	m.hook = hookNames(hooks[0])
+	return true, nil
+}
+
+func isHook(head *releaseutil.SimpleHead) bool {
+	if head.Metadata == nil {
+		return false
+	}
+	_, is := head.Metadata.Annotations[release.HookAnnotation]
+	return is
 }
 
 func hookNames(h *release.Hook) string {

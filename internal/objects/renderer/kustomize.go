@@ -272,5 +272,5 @@ func postRender(manifests []manifest, k *objects.Kustomize) ([]manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	return sortManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
+	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
 }
