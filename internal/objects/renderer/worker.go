@@ -68,7 +68,7 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	time.Local = time.UTC
 	http.DefaultTransport = refusing{}
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(400) // little is kept from one order to the next
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
 	go watchMemory(bound)
 
