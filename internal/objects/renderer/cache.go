@@ -163,26 +163,18 @@ func (c *cache) read(key string) []byte {
 	return rest
 }
 
-// write keeps a result on disk, whole or not at all. Where that fails it is rendered again the next time.
+// write keeps a result on disk. What is not written to its end is damaged, and so it is rendered again the next time.
 func (c *cache) write(key string, text []byte) {
 	if c.folder == "" {
 		return
 	}
-	path := c.path(key)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return
-	}
-	_, err = file.Write(append([]byte(sumOf(text)+"\n"), text...))
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+	path, content := c.path(key), append([]byte(sumOf(text)+"\n"), text...)
+	err := os.WriteFile(path, content, 0o600)
+	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		err = os.WriteFile(path, content, 0o600)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name())
+		_ = os.Remove(path)
 	}
 }
 
