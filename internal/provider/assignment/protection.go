@@ -18,7 +18,7 @@ var ProtectionTable = &fleet.Table{
 		"replacement, a destroy, a lost state. With neither `max_removed` nor `max_removed_percent`, half of all assignments may be removed.",
 	Attributes: []fleet.Attribute{
 		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "How many assignments may be removed."},
-		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "Which share of all assignments may be removed. Unless 0, it never holds 10 assignments or fewer."},
+		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "Which share of all assignments may be removed. Unless it is 0, up to 10 may always be removed."},
 		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may assign nothing where something is deployed."},
 		{Name: "emptied_hosts", Type: fleet.TextsType, EmptyElements: true, Meaning: "Hosts that stay in the fleet and may lose all of five or more assignments."},
 	},
