@@ -1,9 +1,12 @@
 package processtest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 // PeakMemory is how much memory of this process was resident at once, at most, in
@@ -32,4 +35,38 @@ func ReportPeakMemory(benchmark interface{ ReportMetric(n float64, unit string) 
 	if kib := PeakMemory(); kib > 0 {
 		benchmark.ReportMetric(float64(kib)/1024, "peak-MiB")
 	}
+}
+
+// Usage is what processes have had: of processors, and of memory, of which Peak is the sum of how many KiB of each were
+// resident at once, at most.
+type Usage struct {
+	Processors time.Duration
+	Peak       int
+}
+
+// Children is what the processes that this one has started have had, those that have not ended; nothing where the kernel
+// does not tell.
+func Children() Usage {
+	var all Usage
+	found, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range found {
+		status, err := os.ReadFile(filepath.Join(folder, "status"))
+		if err != nil || !bytes.Contains(status, fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())) {
+			continue
+		}
+		if _, peak, ok := strings.Cut(string(status), "VmHWM:"); ok {
+			kib := 0
+			_, _ = fmt.Sscan(peak, &kib)
+			all.Peak += kib
+		}
+		stat, _ := os.ReadFile(filepath.Join(folder, "stat"))
+		if at := bytes.LastIndexByte(stat, ')'); at >= 0 { // behind the name
+			if fields := strings.Fields(string(stat[at+1:])); len(fields) > 12 {
+				user, system := 0, 0
+				_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+				all.Processors += time.Duration(user+system) * 10 * time.Millisecond
+			}
+		}
+	}
+	return all
 }

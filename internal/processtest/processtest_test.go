@@ -114,6 +114,23 @@ func TestThePeakOfMemoryGrows(t *testing.T) {
 	processtest.ForgetPeakMemory()
 }
 
+func TestChildrenAreCountedWhileTheyRun(t *testing.T) {
+	if processtest.PeakMemory() == 0 {
+		t.Skip("the kernel does not tell")
+	}
+	before := processtest.Children()
+	script(t, "while :; do :; done")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		if now := processtest.Children(); now.Peak > before.Peak && now.Processors > before.Processors {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("before the process there was %+v, and with it %+v", before, processtest.Children())
+}
+
 type metrics map[string]float64
 
 func (m metrics) ReportMetric(n float64, unit string) { m[unit] = n }
