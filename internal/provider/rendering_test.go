@@ -59,8 +59,7 @@ func newPublished(t *testing.T) *published {
 	return p
 }
 
-// publish publishes a version with files beside Chart.yaml, and returns the pin. A text that begins with "-> " is a
-// symbolic link to what follows.
+// publish publishes a version with files beside Chart.yaml, and returns the pin.
 func (p *published) publish(t *testing.T, version string, files map[string]string) folder.Pin {
 	t.Helper()
 	all := map[string]string{
@@ -68,30 +67,37 @@ func (p *published) publish(t *testing.T, version string, files map[string]strin
 		"README.md":  t.Name(), // so that no other test has the same artifact
 	}
 	maps.Copy(all, files)
+	archive := packed(t, "till", all)
+	digest := fmt.Sprintf("%x", sha256.Sum256(archive))
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.index += fmt.Sprintf("    - {version: %[1]s, digest: %[2]s, urls: [till-%[1]s.tgz]}\n", version, digest)
+	p.archives["/till-"+version+".tgz"] = archive
+	return folder.Pin{Version: version, Digest: "sha256:" + digest}
+}
+
+// packed is the archive of a chart. A text that begins with "-> " is a symbolic link to what follows.
+func packed(t testing.TB, chart string, files map[string]string) []byte {
+	t.Helper()
 	var buffer bytes.Buffer
 	compressed := gzip.NewWriter(&buffer)
 	writer := tar.NewWriter(compressed)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: "till/" + name, Size: int64(len(all[name])), Mode: 0o644}
-		target, isLink := strings.CutPrefix(all[name], "-> ")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: chart + "/" + name, Size: int64(len(files[name])), Mode: 0o644}
+		target, isLink := strings.CutPrefix(files[name], "-> ")
 		if isLink {
-			header = &tar.Header{Typeflag: tar.TypeSymlink, Name: "till/" + name, Linkname: target, Mode: 0o777}
+			header = &tar.Header{Typeflag: tar.TypeSymlink, Name: chart + "/" + name, Linkname: target, Mode: 0o777}
 		}
 		err := writer.WriteHeader(header)
 		if err == nil && !isLink {
-			_, err = writer.Write([]byte(all[name]))
+			_, err = writer.Write([]byte(files[name]))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, _ = writer.Close(), compressed.Close()
-	digest := fmt.Sprintf("%x", sha256.Sum256(buffer.Bytes()))
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.index += fmt.Sprintf("    - {version: %[1]s, digest: %[2]s, urls: [till-%[1]s.tgz]}\n", version, digest)
-	p.archives["/till-"+version+".tgz"] = buffer.Bytes()
-	return folder.Pin{Version: version, Digest: "sha256:" + digest}
+	return buffer.Bytes()
 }
 
 // tillFiles are files of the chart with a Deployment, a Secret and a hook.

@@ -2,12 +2,17 @@ package provider_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,99 +24,178 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 // BenchmarkTerraform plans and applies fleets through the real tool. How long the provider's calls take is
 // reported apart, and what provider and tool had of processors, which hardly depends on how busy the machine is.
 func BenchmarkTerraform(b *testing.B) {
-	terraform := os.Getenv("TF_ACC_TERRAFORM_PATH")
-	if terraform == "" {
-		terraform, _ = exec.LookPath("terraform")
-	}
-	if terraform == "" {
-		b.Skip("terraform is not on this machine")
-	}
-	// In a process of its own the provider logs only when it is told to.
-	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
-		b.Setenv(variable, "off")
-	}
 	for _, size := range []struct{ assignments, constraints int }{{1000, 0}, {20000, 0}, {20000, 50}} {
 		name := fmt.Sprint(size.assignments)
 		if size.constraints > 0 {
 			name += fmt.Sprintf("-with-%d-constraints", size.constraints)
 		}
 		b.Run(name, func(b *testing.B) {
-			server := newTimedServer(b)
-			folder := b.TempDir()
 			input := fleettest.Input(fleettest.Reference(size.assignments, 1))
 			input["constraints"] = manyConstraints(size.constraints)
-			text, err := fleet.CanonicalJSON(input)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for name, content := range map[string]string{
-				"fleet.yaml": text,
-				"main.tf": requiredProviders + `
+			t := newTimedTerraform(b, input, `
 locals {
-  fleet = provider::flotilla::fleet(yamldecode(file("fleet.yaml")))
+  fleet = provider::flotilla::fleet(local.input)
 }
 
 data "flotilla_scheduling" "all" {
   fleet = local.fleet
 }
+`)
+			t.step(b, "plan-create", "plan", "-out=plan.out")
+			t.step(b, "apply-create", "apply", "plan.out")
+			t.step(b, "plan-no-op", "plan", "-detailed-exitcode")
+		})
+	}
+}
 
+// BenchmarkTerraformWithFinalObjects does so with a chart of each workload from a chart repository: with pointers to them, and
+// with previews of their final objects, first with nothing on disk, then with all that the first plan has left there.
+func BenchmarkTerraformWithFinalObjects(b *testing.B) {
+	for _, size := range []int{1000, 20000} {
+		for _, how := range []string{"pointers", "preview"} {
+			b.Run(fmt.Sprintf("%d-%s", size, how), func(b *testing.B) {
+				b.Setenv("FLOTILLA_CACHE_DIR", b.TempDir())
+				input := fleettest.Input(fleettest.Reference(size, 1))
+				withCharts(b, input, how)
+				t := newTimedTerraform(b, input, `
+data "flotilla_artifacts" "all" {
+  workloads   = local.input.workloads
+  environment = local.input.environment
+}
+
+locals {
+  fleet = provider::flotilla::fleet(merge(local.input, { artifacts = data.flotilla_artifacts.all.artifacts }))
+}
+`)
+				t.step(b, "plan-create-cold", "plan", "-out=plan.out")
+				t.step(b, "plan-create-warm", "plan", "-out=plan.out")
+				t.step(b, "apply-create", "apply", "plan.out")
+				t.step(b, "plan-no-op", "plan", "-detailed-exitcode")
+			})
+		}
+	}
+}
+
+// withCharts gives each workload of a fleet a chart in a chart repository, which is rendered as it says with the values of
+// each assignment.
+func withCharts(b *testing.B, input map[string]any, how string) {
+	b.Helper()
+	archives, index := map[string][]byte{}, "entries:\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(archives[r.URL.Path])
+	}))
+	b.Cleanup(server.Close)
+	for _, clusterType := range input["cluster_types"].([]any) {
+		clusterType.(map[string]any)["render"] = how
+	}
+	for _, one := range input["workloads"].([]any) {
+		workload := one.(map[string]any)
+		name := workload["name"].(string)
+		archive := packed(b, name, objectstest.App(name, ""))
+		archives["/"+name+".tgz"] = archive
+		index += fmt.Sprintf("  %s:\n    - {version: 1.2.3, digest: %x, urls: [%[1]s.tgz]}\n", name, sha256.Sum256(archive))
+		for _, target := range workload["deployment_targets"].(map[string]any) {
+			target.(map[string]any)["manifests"] = map[string]any{"storage": "helm", "repo": server.URL, "chart": name, "version": "1.2.3"}
+			target.(map[string]any)["config_as"] = []any{"values"}
+		}
+	}
+	archives["/index.yaml"] = []byte(index)
+}
+
+// timedTerraform is a configuration in a folder, with a provider in this process.
+type timedTerraform struct {
+	program, folder string
+	server          *timedServer
+	tool            time.Duration // of processors
+}
+
+// newTimedTerraform makes a configuration of an assignment of local.fleet, which further makes of local.input.
+func newTimedTerraform(b *testing.B, input map[string]any, further string) *timedTerraform {
+	b.Helper()
+	t := &timedTerraform{program: os.Getenv("TF_ACC_TERRAFORM_PATH"), folder: b.TempDir()}
+	if t.program == "" {
+		t.program, _ = exec.LookPath("terraform")
+	}
+	if t.program == "" {
+		b.Skip("terraform is not on this machine")
+	}
+	// In a process of its own the provider logs only when it is told to.
+	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
+		b.Setenv(variable, "off")
+	}
+	t.server = newTimedServer(b)
+	text, err := fleet.CanonicalJSON(input)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"fleet.yaml": text,
+		"main.tf": requiredProviders + `
+locals {
+  input = yamldecode(file("fleet.yaml"))
+}
+` + further + `
 resource "flotilla_assignment" "all" {
   name        = "all"
   fleet       = local.fleet
-  gitops_repo = { url = "` + filepath.ToSlash(filepath.Join(folder, "gitops.git")) + `", branch = "main" }
+  gitops_repo = { url = "` + filepath.ToSlash(filepath.Join(t.folder, "gitops.git")) + `", branch = "main" }
 }
 `,
-			} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-					b.Fatal(err)
-				}
-			}
-			var tool time.Duration
-			run := func(b *testing.B, arguments ...string) {
-				b.Helper()
-				command := exec.CommandContext(b.Context(), terraform, arguments...)
-				command.Dir = folder
-				command.Env = append(os.Environ(), "TF_REATTACH_PROVIDERS="+server.reattach, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1")
-				output, err := command.CombinedOutput()
-				if err != nil {
-					b.Fatalf("%s: %s", err, output[max(0, len(output)-4000):])
-				}
-				tool += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-			}
-			run(b, "init")
-			for _, step := range []struct {
-				name      string
-				arguments []string
-			}{
-				{"plan-create", []string{"plan", "-out=plan.out"}},
-				{"apply-create", []string{"apply", "plan.out"}},
-				{"plan-no-op", []string{"plan", "-detailed-exitcode"}},
-			} {
-				b.Run(step.name, func(b *testing.B) {
-					if step.name == "apply-create" && b.N > 1 {
-						b.Skip("a plan is applied once: run with -benchtime 1x")
-					}
-					server.spent.Store(0)
-					tool = 0
-					before := fleettest.ProcessorTime()
-					for b.Loop() {
-						run(b, step.arguments...)
-					}
-					b.ReportMetric(time.Duration(server.spent.Load()).Seconds()/float64(b.N), "provider-s/op")
-					b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "provider-processor-s/op")
-					b.ReportMetric(tool.Seconds()/float64(b.N), "tool-processor-s/op")
-					if state, err := os.Stat(filepath.Join(folder, "terraform.tfstate")); err == nil {
-						b.ReportMetric(float64(state.Size())/(1<<20), "state-MiB")
-					}
-				})
-			}
-		})
+	} {
+		if err := os.WriteFile(filepath.Join(t.folder, name), []byte(content), 0o600); err != nil {
+			b.Fatal(err)
+		}
 	}
+	t.run(b, "init")
+	return t
+}
+
+func (t *timedTerraform) run(b *testing.B, arguments ...string) {
+	b.Helper()
+	command := exec.CommandContext(b.Context(), t.program, arguments...)
+	command.Dir = t.folder
+	command.Env = append(os.Environ(), "TF_REATTACH_PROVIDERS="+t.server.reattach, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1")
+	output, err := command.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s: %s", err, output[max(0, len(output)-4000):])
+	}
+	t.tool += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+}
+
+// step is a benchmark of one command. What an apply has written, and what a plan has left on disk, is there for the next one.
+func (t *timedTerraform) step(b *testing.B, name string, arguments ...string) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) {
+		if (arguments[0] == "apply" || strings.HasSuffix(name, "-cold")) && b.N > 1 {
+			b.Skip("it is done once: run with -benchtime 1x")
+		}
+		t.server.spent.Store(0)
+		t.tool = 0
+		debug.FreeOSMemory()
+		processtest.ForgetPeakMemory()
+		before, workers := fleettest.ProcessorTime(), processtest.Children()
+		for b.Loop() {
+			t.run(b, arguments...)
+		}
+		after := processtest.Children()
+		b.ReportMetric(time.Duration(t.server.spent.Load()).Seconds()/float64(b.N), "provider-s/op")
+		b.ReportMetric((fleettest.ProcessorTime()-before+after.Processors-workers.Processors).Seconds()/float64(b.N), "provider-processor-s/op")
+		b.ReportMetric(t.tool.Seconds()/float64(b.N), "tool-processor-s/op")
+		processtest.ReportPeakMemory(b)
+		if after.Peak > workers.Peak {
+			b.ReportMetric(float64(after.Peak-workers.Peak)/1024, "workers-peak-MiB")
+		}
+		if state, err := os.Stat(filepath.Join(t.folder, "terraform.tfstate")); err == nil {
+			b.ReportMetric(float64(state.Size())/(1<<20), "state-MiB")
+		}
+	})
 }
 
 // manyConstraints are rules that the reference fleet keeps: a tenth of them are about rendered documents.
