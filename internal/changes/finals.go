@@ -365,13 +365,17 @@ func (o *objectEntries) ofAllCauses(s *summary) *objectEntries {
 	return joined
 }
 
-// finals adds what changes in the final objects of a folder, whose files have these differences.
-func (s *summary) finals(i int, by *reached, diffs []*fileDiff, found *objectEntries) {
+// finals adds what changes in the final objects of a folder, whose files have these differences. besides are the causes where
+// these are not in the fleet.
+func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *objectEntries) {
 	folder := &s.folders[i]
 	if folder.Finals == nil {
 		return
 	}
-	causes := s.finalCauses(folder, by, diffs)
+	causes := besides
+	if causes == nil {
+		causes = s.finalCauses(folder, by, diffs)
+	}
 	switch {
 	case folder.Finals.Unknown != "":
 		found.add(i, objectCell{objectField{object: "final objects", field: "the former ones are not known: " + oneLine(folder.Finals.Unknown)}, causes})
@@ -388,7 +392,7 @@ func SummarizeFinals(before, after *Version, folders []Folder) []string {
 	s := newSummary(before, after, folders, Notes{})
 	found := objectEntries{}
 	for i := range s.folders {
-		s.finals(i, s.reach(&s.folders[i]), nil, &found)
+		s.finals(i, s.reach(&s.folders[i]), nil, nil, &found)
 	}
 	return LimitLines(s.objectLines(&found))
 }

@@ -131,8 +131,8 @@ func (s *summary) contents() (contents, drift []string) {
 		var by *reached
 		if besides == nil {
 			by = s.reach(&s.folders[i])
-			s.finals(i, by, found[at], &objects)
 		}
+		s.finals(i, by, besides, found[at], &objects)
 		for _, one := range found[at] {
 			for j := range one.keys {
 				key, causes := &one.keys[j], besides

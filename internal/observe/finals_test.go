@@ -208,3 +208,41 @@ func TestAKustomizationIsReadySinceItsContentIs(t *testing.T) {
 		}
 	}
 }
+
+// On a hub an ApplicationSet makes the Application that follows the final objects, for each cluster.
+func TestFinalObjectsOnAHub(t *testing.T) {
+	t.Parallel()
+	const (
+		made   = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		gitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+		source = `repoURL: "https://git.example.com/gitops", path: drone/web/objects, targetRevision: dev, kustomize: {images: ["flotilla.dev/objects:0123"]}`
+	)
+	set := strings.Replace(hubSet, `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, source, 1)
+	for name, test := range map[string]struct {
+		commit  string
+		verdict verdict.Verdict
+		message string
+	}{
+		"a commit with the same content":   {cd5cf, verdict.Ready, ""},
+		"a commit with the content before": {c2529, verdict.Progressing, "ApplicationSet argocd/web has commit 2529e4d, in which its folder is another one"},
+	} {
+		documents := strings.Join([]string{
+			hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", gitops+`exclude: "*/reconciler.*"}`, cd514),
+			hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, gitops+`include: "*/reconciler.*"}`, cd514),
+			hubApplication("web-drone-1", made, "name: drone-1", source, test.commit), set,
+		}, "\n---")
+		in := observe.Input{
+			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
+			Reports: observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"},
+				reconciler.Answer{Objects: objectsOf(t, documents[1:])}),
+			Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
+		}
+		report := in.Reports["drone-1"]
+		for _, commit := range report.Commits(in.Folders) {
+			in.Commits[commit] = observe.Commit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": map[bool]string{true: treeB, false: treeA}[commit == c2529]}}}
+		}
+		if got := observe.Observe(in).Clusters[0].Assignments[0]; got.Verdict != test.verdict || got.Message != test.message {
+			t.Errorf("%s: %+v", name, got.Status)
+		}
+	}
+}

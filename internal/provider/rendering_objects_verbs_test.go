@@ -49,13 +49,13 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Errorf("%s: a refresh says %s, %v", reconciler, said, plan)
 		}
 		plan := apply(t, w, with(3, nil))
-		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "objects") || !strings.Contains(lines, "by hand") || objects() != text {
+		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "Deployment till: spec.replicas, on store: till-live, by hand, since commit") || strings.Contains(lines, "objects.yaml") || objects() != text {
 			t.Errorf("%s: after a change by hand it is %s, and the objects are %s", reconciler, lines, objects())
 		}
 
 		apply(t, w, with(4, nil))
 		changed := objects()
-		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text {
+		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text || !strings.Contains(strings.Join(linesOf(plan), "\n"), "Deployment till: spec.replicas, on store: till-live, by rollback") {
 			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {

@@ -174,4 +174,11 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	if strings.Contains(text, "till-kept") || strings.Contains(text, "keep_unreachable") {
 		t.Errorf("the plan names what was fetched before: %s", text)
 	}
+	for _, source := range []string{"flotilla_manifests", "flotilla_diff"} {
+		asked := map[string]any{"fleet": fleetOf(p.fleet(t, 1)), "name": "dev", "gitops_repo": kept["gitops_repo"]}
+		_, said := w.ReadData(t.Context(), providertest.Configuration{}, source, asked)
+		if text := fmt.Sprint(said); !strings.Contains(text, down) || strings.Contains(text, "keep_unreachable") {
+			t.Errorf("%s says %s", source, text)
+		}
+	}
 }

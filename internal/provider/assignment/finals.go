@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
@@ -18,13 +19,21 @@ import (
 // fillFinals finds out how the final objects of changed folders change, whose files are known. before are the trees that the
 // folders have. It returns false where an apply may have other lines, as an artifact could not be had now.
 //
-// The former objects are rendered again, from the files of the folder and what the record says of the manifests: nothing else
-// keeps them. Folders that go back, or were changed by hand, are not rendered.
+// The objects of a folder that has them before and after are in its files. Else the former objects are rendered again, from the
+// files of the folder and what the record says of the manifests: nothing else keeps them. Folders that go back to pointers, or whose
+// pointers were changed by hand, are not rendered: no record that the plan has is about these.
 func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, before rollout.Trees) (complete bool) {
 	changed := map[int]*changes.Folder{} // by assignment
 	for i := range folders {
 		one := &folders[i]
-		if one.Before == nil || one.After == nil || one.Back != "" || one.Drift != "" || o.result == nil || o.backTo != nil {
+		if one.Before == nil || one.After == nil {
+			continue
+		}
+		if one.Back != "" || one.Drift != "" || o.backTo != nil {
+			one.Finals = committedFinals(one)
+			continue
+		}
+		if o.result == nil {
 			continue
 		}
 		if at, ok := o.result.Assignment(one.Host, one.DeploymentTarget); ok && render.IsRendered(o.result.Schedule.Assignments[at]) {
@@ -36,6 +45,23 @@ func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, be
 	}
 	former, isSeen := o.formerOf(ctx, changed, before)
 	return o.finalChanges(ctx, former, func(i int, finals *changes.Finals) { changed[i].Finals = finals }) && isSeen
+}
+
+// committedFinals is how the final objects change that a folder has in its files; nil where it does not have some before and
+// after.
+func committedFinals(one *changes.Folder) *changes.Finals {
+	hasObjects := func(files []changes.File) bool {
+		return slices.ContainsFunc(files, func(file changes.File) bool { return folder.IsOfObjects(file.Name) })
+	}
+	if !hasObjects(one.Before) || !hasObjects(one.After) {
+		return nil
+	}
+	after, err := render.FormerObjects(one.After, nil)
+	before, otherErr := render.FormerObjects(one.Before, after)
+	if err != nil || otherErr != nil { // whose text may have a value
+		return &changes.Finals{Unknown: folder.ObjectsFile + " cannot be read"}
+	}
+	return &changes.Finals{Changes: changes.CompareObjects(before, after)}
 }
 
 // finalChanges gives how final objects change to yield, one at a time. It returns false where that may be another time.

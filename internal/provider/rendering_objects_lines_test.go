@@ -1,0 +1,112 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Whatever the cause of a change is, a plan speaks of the objects that are committed, and never of a value.
+func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	for _, reconciler := range []string{"flux", "argocd"} {
+		url, w := bare(t), providertest.New(startProvider)
+		with := func(replicas int, further map[string]any) providertest.Configuration {
+			return assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), further)
+		}
+		plans := func(configuration providertest.Configuration, want ...string) {
+			t.Helper()
+			plan, said := w.Plan(t.Context(), configuration)
+			lines := linesOf(plan)
+			if said.Err() != nil || len(lines) == 0 || !slices.Equal(lines[1:], want) {
+				t.Errorf("%s: said is %s, and changes are\n%s\nwant\n%s", reconciler, said, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+			}
+			if strings.Contains(fmt.Sprint(lines, said), "canary") {
+				t.Errorf("%s: the plan has a value: %s %s", reconciler, lines, said)
+			}
+			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil { // another process
+				t.Error(said)
+			}
+		}
+		byHand := func(old, by string) (since string) {
+			byHandOn(t, url, "dev", func(folder string) {
+				name := filepath.Join(folder, filepath.FromSlash(tillFolder), "objects", "objects.yaml")
+				text, err := os.ReadFile(name)
+				if err != nil || !strings.Contains(string(text), old) {
+					t.Fatalf("%v: there is no %q in %s", err, old, text)
+				}
+				if err := os.WriteFile(name, []byte(strings.Replace(string(text), old, by, 1)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			})
+			return git(t, url, "rev-parse", "--short=8", "dev")
+		}
+		follower := "reconciler.yaml: " + map[string]string{"flux": "spec.values.objects", "argocd": "spec.source.kustomize.images[0]"}[reconciler] + ", on store: till-live, "
+		apply(t, w, with(3, nil))
+		first := git(t, url, "rev-parse", "dev")
+
+		since := byHand("replicas: 3", "replicas: 9")
+		plans(with(3, nil), "Deployment till: spec.replicas, on store: till-live, by hand, since commit "+since)
+		since = byHand("kind: Job", "kind: [canary")
+		plans(with(3, nil), "final objects: the former ones are not known: objects.yaml cannot be read, on store: till-live, by hand, since commit "+since,
+			"objects/objects.yaml: 1 line, on store: till-live, by hand, since commit "+since)
+		plans(with(4, nil), `Deployment till: spec.replicas, on store: till-live, by config container "all"`, follower+`by config container "all"`)
+		plans(with(4, map[string]any{"rollback_to": first}), "Deployment till: spec.replicas, on store: till-live, by rollback to commit "+first, follower+"by rollback to commit "+first)
+	}
+}
+
+// A change that a rollout takes back is told by objects, as is one of what is proposed in a pull request.
+func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	t.Run("a rollout that goes back", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		with := func(replicas int, verdict string) providertest.Configuration {
+			argument := objectsFleet(charts, pin, replicas, "objects", "argocd")
+			argument["clusters"] = []any{map[string]any{"name": "store-a", "cluster_type": "store"}}
+			var reports []any
+			if verdict != "" {
+				reports = []any{map[string]any{"cluster": "store-a", "assignment": "store/till-live", "commit": git(t, url, "rev-parse", "dev"), "verdict": verdict}}
+			}
+			return assigned(url, fleetOf(argument), map[string]any{
+				"rollout": map[string]any{"stages": []any{map[string]any{"name": "all"}}, "on_failure": "roll_back"},
+				"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+					"name": "dev", "fleet": fleetOf(argument), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "feedback": map[string]any{"reports": reports},
+				}},
+			})
+		}
+		apply(t, w, with(3, ""))
+		apply(t, w, with(3, "ready"))
+		apply(t, w, with(4, "ready"))
+		text := strings.Join(linesOf(apply(t, w, with(4, "failed"))), "\n")
+		if !strings.Contains(text, "Deployment till: spec.replicas, on store: till-live, by rollback to commit ") || strings.Contains(text, "objects.yaml") {
+			t.Errorf("changes are\n%s", text)
+		}
+	})
+	t.Run("a pull request", func(t *testing.T) {
+		t.Parallel()
+		repo, _, user := giteaWithUser(t)
+		w := providertest.New(startProvider)
+		with := func(replicas int, delivery map[string]any) providertest.Configuration {
+			c := assigned(repo.url, fleetOf(objectsFleet(charts, pin, replicas, "objects", "argocd")), merged(atRoot(repo), map[string]any{"delivery": delivery}))
+			c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
+			return c
+		}
+		proposes := map[string]any{"mode": "pull_request", "forge": "gitea"}
+		apply(t, w, with(3, map[string]any{"mode": "push"}))
+		apply(t, w, with(4, proposes))
+		text := strings.Join(linesOf(apply(t, w, with(5, proposes))), "\n")
+		if !strings.Contains(text, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) || strings.Contains(text, "objects.yaml") {
+			t.Errorf("changes are\n%s", text)
+		}
+	})
+}
