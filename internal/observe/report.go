@@ -294,14 +294,13 @@ func (r *Report) Commits(folders []Folder) []string {
 	for _, applied := range r.own {
 		all = append(all, applied.Commit)
 	}
-	keys := make(map[string]bool, len(folders))
-	for i := range folders {
-		keys[folders[i].Key()] = true
-	}
 	for _, one := range r.said {
 		for i := range one.followed {
-			if keys[one.followed[i].Folder] {
-				all = append(all, one.followed[i].Commit, one.followed[i].Applied)
+			of := &one.followed[i]
+			for host := range r.Applied { // else it follows something of another repository
+				if strings.HasPrefix(of.Folder, host+"/") {
+					all = append(all, of.Commit, of.Applied)
+				}
 			}
 		}
 	}
