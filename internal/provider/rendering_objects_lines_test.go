@@ -78,7 +78,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 				reports = []any{map[string]any{"cluster": "store-a", "assignment": "store/till-live", "commit": git(t, url, "rev-parse", "dev"), "verdict": verdict}}
 			}
 			return assigned(url, fleetOf(argument), map[string]any{
-				"rollout": map[string]any{"stages": []any{map[string]any{"name": "all"}}, "on_failure": "roll_back"},
+				"rollout": map[string]any{"stages": []any{map[string]any{"name": "all"}}, "on_failure": "roll_back", "failed_for": "0s"},
 				"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
 					"name": "dev", "fleet": fleetOf(argument), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "feedback": map[string]any{"reports": reports},
 				}},
