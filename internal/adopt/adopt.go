@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 // Result is what was made of the documents.
@@ -77,6 +78,7 @@ func Adopt(environment, documents, given any, render Render) (result *Result, kn
 	a.read(texts)
 	a.keepTexts(documents)
 	a.all = slices.Clone(a.objects)
+	slices.SortFunc(a.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
 	a.locate()
 	a.place()
 	a.apply()
@@ -182,6 +184,10 @@ type adoption struct {
 	hostFolders map[string]string    // the names of folders that clusters follow
 	hosts       map[string]*host
 	workloads   []*workload
+
+	clusters           []*cluster    // to which Argo CD deploys
+	templates          *render.Texts // of ApplicationSets
+	madeText, madeWork int           // bytes of all Applications, and of what parameters are put into
 }
 
 func (a *adoption) list(o *object, taken bool, reason string) {

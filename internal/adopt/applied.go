@@ -29,7 +29,7 @@ const (
 func (a *adoption) apply() {
 	for again := true; again; {
 		a.follow()
-		again = a.expandRoots() || a.expandKustomizations()
+		again = a.expandRoots() || a.expandKustomizations() || a.expandSets()
 	}
 }
 
@@ -225,8 +225,6 @@ func (a *adoption) rendered(request *objects.Request) (made []*object, err error
 	if err != nil {
 		return nil, err
 	}
-	before := a.objects
-	defer func() { a.objects = before }()
 	for i := range result.Objects {
 		one := &result.Objects[i]
 		if kind := reconciler.KindOf(one.Group, one.Kind); kind == nil || !isRead(kind) {
@@ -244,9 +242,11 @@ func (a *adoption) rendered(request *objects.Request) (made []*object, err error
 		if files := a.filesOf[one.Kind+" "+one.Name]; len(files) == 1 {
 			file = files[0]
 		}
-		a.objects = nil
-		a.document(file, fields, 0)
-		made = append(made, a.objects...)
+		more, problem := a.objectsOf(file, fields)
+		if problem != "" {
+			a.listed = append(a.listed, Listed{File: file, Object: one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"), Reason: problem})
+		}
+		made = append(made, more...)
 	}
 	for _, o := range made {
 		o.made = true

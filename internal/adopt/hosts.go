@@ -15,13 +15,20 @@ import (
 type host struct {
 	name      string
 	labels    map[string]string
-	isCluster bool // it is one cluster, which objects name as the destination
+	isCluster bool     // it is one cluster, which objects name as the destination
+	cluster   *cluster // to which Argo CD deploys what is on it; nil where no object says that
+	isNamed   bool     // what is on it says its name or server by a placeholder
 }
 
 // place finds the host of each object.
 func (a *adoption) place() {
 	a.hosts = map[string]*host{}
 	a.hostFolders = a.foldersOfHosts()
+	for _, one := range a.clusters {
+		if !isHub(one.server) {
+			a.hostOf(one)
+		}
+	}
 	for _, o := range slices.Concat(a.objects, a.generators) {
 		a.put(o, o.file)
 	}
@@ -44,26 +51,25 @@ func (a *adoption) put(o *object, file string) {
 		o.outside = !found && len(a.hostFolders) > 0 && o.kind.IsOfFolders()
 	}
 	name := cmp.Or(folder, a.environment)
-	if to, isCluster := o.destination(); isCluster {
-		o.host = a.host(to, nil)
-		o.host.isCluster = true
-	} else {
+	switch to := a.destinationOf(o); {
+	case to == nil:
 		o.host = a.host(name, labels)
+	case isHub(to.server):
+		if labels == nil {
+			labels = to.labelsOfHost()
+		}
+		o.host = a.host(name, labels)
+		o.host.cluster = to
+	default:
+		o.host = a.hostOf(to)
 	}
 }
 
-// destination is the cluster that an object on a hub names, unless that is the hub itself.
-func (o *object) destination() (name string, is bool) {
-	if o.kind.Destination == "" {
-		return "", false
-	}
-	name = textAt(o.fields, o.kind.Destination)
-	if name == "" {
-		server := textAt(o.fields, strings.TrimSuffix(o.kind.Destination, "name")+"server")
-		_, name, _ = strings.Cut(server, "://")
-	}
-	host, _, _ := strings.Cut(name, ":")
-	return name, name != "" && name != "in-cluster" && host != "kubernetes.default.svc" && host != "kubernetes.default"
+// hostOf returns the host that is one cluster.
+func (a *adoption) hostOf(to *cluster) *host {
+	one := a.host(to.name, to.labelsOfHost())
+	one.isCluster, one.cluster = true, to
+	return one
 }
 
 // host returns the host of a name, which becomes the name of a cluster type.

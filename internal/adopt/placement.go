@@ -30,21 +30,22 @@ const placementLabel = "placement"
 // group makes workloads of the units of all hosts: units of the same object are one workload, and those with the same
 // content are one deployment target.
 func (a *adoption) group(units []*unit) {
+	a.generalize(units)
 	byKey := map[string][]*unit{}
 	for _, u := range units {
-		byKey[u.main.key()] = append(byKey[u.main.key()], u)
+		byKey[u.key] = append(byKey[u.key], u)
 	}
 	a.shareNamespaces(units)
 	named := map[string]int{}
 	keys := slices.Sorted(maps.Keys(byKey))
 	for _, key := range keys {
-		named[labelName(byKey[key][0].main.name)]++
+		named[labelName(byKey[key][0].name)]++
 	}
 	used, targets := map[string]bool{}, map[string]bool{}
 	for _, key := range keys {
 		all := byKey[key]
 		main := all[0].main
-		plain, kind := labelName(main.name), strings.ToLower(main.kind.Kind)
+		plain, kind := labelName(all[0].name), strings.ToLower(main.kind.Kind)
 		names := []string{plain, plain + "-" + kind, plain + "-" + kind + "-" + main.namespace}
 		if named[plain] > 1 {
 			names = names[1:]
@@ -127,6 +128,11 @@ func (a *adoption) fleet() map[string]any {
 			}
 		}
 	}
+	for name, h := range a.hosts { // that nothing is on a cluster is placement, too
+		if h.isCluster {
+			on[name] = true
+		}
+	}
 	hosts := slices.Sorted(maps.Keys(on))
 	policies := a.policies(hosts)
 	result := map[string]any{
@@ -148,6 +154,9 @@ func (a *adoption) fleet() map[string]any {
 			made["labels"] = labelsOf(h.labels)
 		}
 		add("cluster_types", made)
+		if h.isNamed {
+			made["parameters"] = map[string]any{"cluster": map[string]any{"name": h.cluster.name, "server": h.cluster.server}}
+		}
 		if h.isCluster {
 			add("clusters", map[string]any{"name": name, "cluster_type": name})
 		}

@@ -16,12 +16,13 @@ type object struct {
 	namespace, name string
 	fields          map[string]any // apiVersion, kind, metadata and spec
 	host            *host
-	own             bool   // it is of the agent itself
-	outside         bool   // it is in no folder of a host
-	made            bool   // it is what was rendered, not what was read
-	tried, isRoot   bool   // it was rendered, and what it brings is taken in its place
-	why             string // why it could not be
-	depth           int    // how many roots have brought it
+	own             bool    // it is of the agent itself
+	outside         bool    // it is in no folder of a host
+	made            bool    // it is what was rendered, not what was read
+	tried, isRoot   bool    // it was rendered, and what it brings is taken in its place
+	why             string  // why it could not be
+	depth           int     // how many roots have brought it
+	set             *object // the ApplicationSet that makes it
 }
 
 func (o *object) String() string {
@@ -125,6 +126,9 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 		kind = &reconciler.Kind{Group: group, Kind: kindName}
 	}
 	o := &object{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
+	if group == "" && a.cluster(kindName, file, fields) {
+		return
+	}
 	if !isTaken {
 		if reconciler.IsGenerator(group, kindName) {
 			o.fields = fields
@@ -164,6 +168,18 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 	o.own = reconciler.IsAgents(o.name) && reconciler.InNamespace(o.namespace) != nil
 	o.fields = map[string]any{"apiVersion": apiVersion, "kind": kindName, "metadata": kept, "spec": spec}
 	a.objects = append(a.objects, o)
+}
+
+// objectsOf are the objects that are read of what was made, or what is wrong with it.
+func (a *adoption) objectsOf(file string, fields map[string]any) (made []*object, problem string) {
+	before, listed := a.objects, len(a.listed)
+	defer func() { a.objects, a.listed = before, a.listed[:listed] }()
+	a.objects = nil
+	a.document(file, fields, 0)
+	if len(a.listed) > listed {
+		problem = a.listed[listed].Reason
+	}
+	return a.objects, problem
 }
 
 // isRead says whether objects of a kind say what is deployed.

@@ -19,8 +19,8 @@ func (a *adoption) sift() {
 	for _, o := range a.objects {
 		owners := a.ownersOf(o)
 		namespace, problem := "", ""
-		if len(owners) == 0 && !o.own && !o.outside && !o.made {
-			namespace, problem, _ = a.kustomized(o.file)
+		if len(owners) == 0 && !o.own && !o.outside {
+			namespace, problem = a.asKustomized(o)
 		}
 		switch {
 		case o.own:
@@ -55,6 +55,9 @@ func (a *adoption) sift() {
 		case first == nil:
 			firsts[o.host.name+" "+o.key()] = o
 			kept = append(kept, o)
+			if o.kind.Template != "" && o.why != "" {
+				a.list(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
+			}
 		case reflect.DeepEqual(first.fields, o.fields):
 			a.list(o, false, "is also in "+first.file+", with the same content")
 		default:
@@ -229,6 +232,15 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 	}
 }
 
+// asKustomized returns the namespace that kustomizations give an object that was read, and why it is not known how they
+// apply it.
+func (a *adoption) asKustomized(o *object) (namespace, problem string) {
+	if !o.made {
+		namespace, problem, _ = a.kustomized(o.file)
+	}
+	return namespace, problem
+}
+
 // unbuilt is why kustomizations that have a file could not be rendered, as the end of a sentence.
 func (a *adoption) unbuilt(file string) string {
 	for _, folder := range a.outermost(file) {
@@ -272,6 +284,9 @@ func because(why string) string {
 func findPlaceholder(value any) string {
 	switch value := value.(type) {
 	case string:
+		if strings.Contains(value, ofCluster) {
+			return value
+		}
 		if name, isPlaceholder := strings.CutPrefix(value, "$("); isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
 			return value
 		}

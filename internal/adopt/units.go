@@ -25,6 +25,7 @@ type unit struct {
 	objects   []*object
 	manifests manifests
 	namespace string
+	key, name string // units with the same are one workload
 }
 
 // said are the names that placeholders have.
@@ -105,7 +106,7 @@ func (a *adoption) build() {
 		if o.kind.Is(reconciler.Source) && len(users[o]) == 1 {
 			continue // it is with its user
 		}
-		one := &unit{main: o, objects: []*object{o}}
+		one := &unit{main: o, objects: []*object{o}, key: o.key(), name: o.name}
 		var source *object
 		var first *reference
 		for _, named := range sourcesOf(o) {

@@ -310,7 +310,7 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 	var findings fleet.Findings
 	reads := map[string]bool{}
 	for i, text := range source.Manifests {
-		manifest, mutates, err := parseManifest(text, true, reads)
+		manifest, mutates, err := parseManifest(text, true, reads, nil)
 		if err != nil {
 			failure := result.failure(i, err)
 			findings = append(findings, fleet.Finding{
@@ -331,12 +331,12 @@ const manifestName = "manifest"
 
 // parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
 // must be added before it runs. isRoot says that it will run with the data of an assignment, of which it adds to reads
-// what the text reads.
-func parseManifest(text string, isRoot bool, reads map[string]bool) (parsed *template.Template, mutates bool, err error) {
+// what the text reads. more are functions beside those of all templates.
+func parseManifest(text string, isRoot bool, reads map[string]bool, more template.FuncMap) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
 		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
 	}
-	parsed, err = template.New(manifestName).Funcs(functions()).Parse(text)
+	parsed, err = template.New(manifestName).Funcs(functions()).Funcs(more).Parse(text)
 	if err != nil {
 		return nil, false, err
 	}
@@ -348,7 +348,7 @@ func parseManifest(text string, isRoot bool, reads map[string]bool) (parsed *tem
 		}
 	}
 	if mutates && isRoot { // again: the first time, guards were left out that are only needed after a change
-		parsed, _, err = parseManifest(text, false, reads)
+		parsed, _, err = parseManifest(text, false, reads, more)
 		return parsed, true, err
 	}
 	if parsed.Tree == nil { // nothing but definitions

@@ -33,6 +33,8 @@ type runner struct {
 	iterations int
 	depth      int
 	work       int
+	more       template.FuncMap // of [Texts]
+	isStrict   bool             // a missing key of a map is an error
 }
 
 func newRunner() *runner {
@@ -61,7 +63,7 @@ func (e *runner) manifests(t *compiled) []*template.Template {
 
 // functions are the functions that count the work of the running template, or keep results.
 func (e *runner) functions() template.FuncMap {
-	return template.FuncMap{
+	return e.withMore(template.FuncMap{
 		printFunction: e.print,
 		textFunction:  e.text,
 		needFunction:  e.need,
@@ -72,7 +74,7 @@ func (e *runner) functions() template.FuncMap {
 		"tpl":         e.tpl,
 		"toYaml":      e.yaml.toYAML,
 		"stringify":   e.yaml.stringify,
-	}
+	})
 }
 
 // Guards panic with their errors, and text/template returns these. A second result would cost an allocation for
@@ -136,6 +138,15 @@ func (e *runner) leave() string {
 
 // tpl renders a text as a template.
 func (e *runner) tpl(text string, data any) (string, error) {
+	made, err := e.runText(text, data)
+	if err != nil {
+		return "", textProblem(text, err)
+	}
+	return made, nil
+}
+
+// runText runs a text as a template.
+func (e *runner) runText(text string, data any) (string, error) {
 	e.enter()
 	defer e.leave()
 	parsed, ok := e.texts[text]
@@ -144,19 +155,22 @@ func (e *runner) tpl(text string, data any) (string, error) {
 		if err := e.count(len(text)); err != nil {
 			return "", err
 		}
-		manifest, _, err := parseManifest(text, false, map[string]bool{})
+		manifest, _, err := parseManifest(text, false, map[string]bool{}, e.more)
 		if err != nil {
-			return "", textProblem(text, err)
+			return "", err
 		}
 		if len(e.texts) >= maxKeptTexts {
 			clear(e.texts)
 		}
 		parsed = manifest.Funcs(e.functions())
+		if e.isStrict {
+			parsed = parsed.Option("missingkey=error")
+		}
 		e.texts[text] = parsed
 	}
 	inner := output{}
 	if err := parsed.Execute(&inner, data); err != nil {
-		return "", textProblem(text, err)
+		return "", err
 	}
 	return string(inner.buffer), nil
 }
