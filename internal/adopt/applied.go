@@ -108,7 +108,7 @@ func (a *adoption) roots() (roots []*object) {
 		}
 	}
 	for _, o := range a.objects {
-		if o.tried || o.own || o.outside || o.kind.Final == nil || !o.brings() || len(a.ownersOf(o)) > 0 {
+		if o.tried || o.own || o.outside || o.set != nil || o.kind.Final == nil || !o.brings() || len(a.ownersOf(o)) > 0 {
 			continue
 		}
 		if folders := a.foldersOf(o); found[o] || len(folders) > 0 && a.chartOf(folders[0]) {

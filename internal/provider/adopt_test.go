@@ -76,6 +76,78 @@ func TestAFleetIsAdopted(t *testing.T) {
 	}
 }
 
+// adopting is a configuration that adopts documents, and writes what is made of them.
+func adopting(documents map[string]string) string {
+	config := `
+locals {
+  adopted     = provider::flotilla::adopt("prod", local.documents, { repository = { url = "https://git.example.com/fleet" } })
+  fleet       = provider::flotilla::fleet(local.adopted.fleet)
+  gitops_repo = { url = "gitops.git", branch = "prod" }
+  documents = {
+`
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		config += "    " + strconv.Quote(name) + " = " + strconv.Quote(documents[name]) + "\n"
+	}
+	return config + `  }
+}
+
+resource "flotilla_assignment" "prod" {
+  name        = "prod"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+output "listed" {
+  value = [for one in local.adopted.listed : "${one.object} ${one.reason}" if !one.taken]
+}
+
+output "policies" {
+  value = local.adopted.fleet.target_policies
+}
+`
+}
+
+// TestApplicationSetsAreAdopted adopts the Applications that the guide's ApplicationSet makes, and takes one as it is whose clusters
+// are not known.
+func TestApplicationSetsAreAdopted(t *testing.T) {
+	t.Parallel()
+	_, set, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "docs", "guides", "adopting.md")), "```yaml\n")
+	set, _, _ = strings.Cut(set, "```")
+	secret := func(name, env string) string {
+		return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, env: " + env + "}}\n" +
+			"stringData: {name: " + name + ", server: 'https://" + name + ".example.com'}\n"
+	}
+	clusters := secret("eu-1", "prod") + secret("eu-2", "prod") + secret("dev-1", "dev")
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			adopted := func(documents map[string]string) (workdir, map[string]string) {
+				w := newWorkdir(t, tool, map[string]string{"main.tf": adopting(documents) + requiredProviders})
+				w.run("apply", "-input=false", "-auto-approve")
+				w.plan("-detailed-exitcode")
+				return w, files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
+			}
+			w, written := adopted(map[string]string{"web.yaml": set, "clusters.yaml": clusters})
+			for name, isThere := range map[string]bool{"eu-1": true, "eu-2": true, "dev-1": false} {
+				text := written[name+"/web-default/reconciler.yaml"]
+				if strings.Contains(text, "name: "+name+"-web\n") != isThere || strings.Contains(text, "server: https://"+name+".example.com\n") != isThere {
+					t.Errorf("on %s is %q", name, text)
+				}
+			}
+			if listed := w.run("output", "-json", "listed"); !strings.Contains(listed, "ApplicationSet argocd/web makes 2 Applications, which are adopted in its place") {
+				t.Errorf("listed is %s", listed)
+			}
+			if policies := w.run("output", "-json", "policies"); !strings.Contains(policies, `"match_labels":{"env":"prod"}`) {
+				t.Errorf("policies are %s", policies)
+			}
+			_, written = adopted(map[string]string{"web.yaml": set})
+			if text := written["prod/web-default/reconciler.yaml"]; !strings.Contains(text, "kind: ApplicationSet\n") {
+				t.Errorf("without clusters %q is written", text)
+			}
+		})
+	}
+}
+
 // TestAFleetIsAdoptedAsItIsApplied adopts an application of applications, a kustomization that patches, and one that cannot
 // be rendered.
 func TestAFleetIsAdoptedAsItIsApplied(t *testing.T) {
@@ -93,29 +165,7 @@ func TestAFleetIsAdoptedAsItIsApplied(t *testing.T) {
 		"far/far.yaml":            application("far", "far"),
 		"far/kustomization.yaml":  "resources: [far.yaml, 'https://git.example.com/base']\nnamePrefix: a-\n",
 	}
-	config := `
-locals {
-  adopted     = provider::flotilla::adopt("prod", local.documents, { repository = { url = "https://git.example.com/fleet" } })
-  fleet       = provider::flotilla::fleet(local.adopted.fleet)
-  gitops_repo = { url = "gitops.git", branch = "prod" }
-  documents = {
-`
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		config += "    " + strconv.Quote(name) + " = " + strconv.Quote(documents[name]) + "\n"
-	}
-	config += `  }
-}
-
-resource "flotilla_assignment" "prod" {
-  name        = "prod"
-  fleet       = local.fleet
-  gitops_repo = local.gitops_repo
-}
-
-output "listed" {
-  value = [for one in local.adopted.listed : "${one.object} ${one.reason}" if !one.taken]
-}
-`
+	config := adopting(documents)
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
