@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // cluster is a cluster that Argo CD on a hub deploys to.
@@ -93,11 +94,12 @@ func isHub(server string) bool {
 	return host == "kubernetes.default.svc" || host == "kubernetes.default"
 }
 
-// labelsOfHost are the labels of a cluster that a cluster type can have.
+// labelsOfHost are the labels of a cluster that a cluster type can have, and selectors can ask for: not those that say something
+// else of every host.
 func (c *cluster) labelsOfHost() map[string]string {
 	kept := map[string]string{}
 	for key, value := range c.labels {
-		if key != secretType && key != clusterTypeLabel && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
+		if key != secretType && !schedule.IsReserved(key) && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
 			kept[key] = value
 		}
 	}

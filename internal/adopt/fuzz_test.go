@@ -17,6 +17,9 @@ func FuzzAdopt(f *testing.F) {
 	f.Add("a.yaml", fmt.Sprintf(application, "web", "shop", "v1.2.0", "name: eu-1, namespace: web"), "kustomization.yaml", "resources: [a.yaml]\nnamespace: x\n")
 	f.Add("a.yaml", "apiVersion: v1\nkind: List\nitems: [{apiVersion: fleet.cattle.io/v1alpha1, kind: GitRepo, metadata: {name: a}, spec: {repo: 'https://e.com/a', paths: [b]}}]\n", "b/fleet.yaml", "a: &a [*a]\n")
 	f.Add("a.yaml", "apiVersion: configsync.gke.io/v1beta1\nkind: RootSync\nmetadata: {name: a}\nspec: {git: {repo: 'git@e.com:a', revision: main, dir: a}}\n", "", "")
+	f.Add("a.yaml", clustersOfAHub, "b.yaml", fmt.Sprintf(applicationSet, "generators: [{clusters: {selector: {matchLabels: {env: prod}}}}, {list: {elements: [{name: a, x: b}]}}]", "{{name}}-web", "x", "name: '{{name}}'"))
+	f.Add("a/b.json", `{"a": [1, "b"]}`, "b.yaml", fmt.Sprintf(applicationSet, `goTemplate: true
+  generators: [{matrix: {generators: [{git: {repoURL: https://example.com/fleet, files: [{path: '*.json'}]}}, {list: {elementsYaml: '{{ .a | toYaml }}'}}]}}]`, "{{ .path.basename | normalize }}", "x", "name: x"))
 	f.Fuzz(func(t *testing.T, name, text, otherName, otherText string) {
 		for _, options := range []any{nil, map[string]any{"hosts": "{region}/{cluster_type}", "repository": map[string]any{"url": "https://example.com/fleet"}}} {
 			fleettest.Bounded(t, name+text+otherName+otherText, func() {

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -242,7 +243,7 @@ func (a *adoption) selectorOf(selected, all []string) (selector map[string]any, 
 	})
 	for _, key := range keys {
 		if matches(func(labels map[string]string) bool { return labels[key] == first[key] }) {
-			return map[string]any{"match_labels": map[string]any{key: first[key]}}, first[key]
+			return map[string]any{"match_labels": map[string]any{key: first[key]}}, cmp.Or(strings.TrimPrefix(first[key], "true"), key)
 		}
 	}
 	for _, key := range keys {

@@ -100,6 +100,18 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 				"c: Application argocd/c-guestbook guestbook/core map[namespace:web server:https://3.4.5.6]",
 			},
 		},
+		"a label that means something else of every host, and one that is true": {
+			documents: map[string]any{
+				"clusters.yaml": fmt.Sprintf(clusterSecret, "a", "https://10.0.0.1", "environment: prod, dns: 'true'") + fmt.Sprintf(clusterSecret, "b", "https://10.0.0.2", "environment: dev, dns: 'true'") +
+					fmt.Sprintf(clusterSecret, "c", "https://10.0.0.3", "environment: dev"),
+				"web.yaml": fmt.Sprintf(applicationSet, "generators: [{clusters: {selector: {matchLabels: {environment: prod}}}}, {clusters: {selector: {matchLabels: {environment: dev, dns: 'true'}}}}]", "{{name}}-web", "x", "name: '{{name}}'"),
+			},
+			want: []string{
+				"cluster type a map[dns:true]", "cluster type b map[dns:true]", "cluster type c <nil>", "cluster a of a", "cluster b of b", "cluster c of c",
+				"platform/web-default Application map[path:x repo:https://example.com/apps storage:git tag:v1.2.0] in web dns", "policy dns map[match_labels:map[dns:true]]",
+			},
+			rendered: []string{"a: Application argocd/a-web x map[name:a namespace:web]", "b: Application argocd/b-web x map[name:b namespace:web]"},
+		},
 		"folders of the repository with clusters": {
 			documents: map[string]any{
 				"clusters.yaml": clustersOfAHub, "apps/web/a.yaml": "a: 1", "apps/db/values.txt": "b", "apps/old/a.yaml": "a: 1", "apps/.hidden/a.yaml": "a: 1", "apps/web/deep/a.yaml": "a: 1",

@@ -55,9 +55,6 @@ func (a *adoption) sift() {
 		case first == nil:
 			firsts[o.host.name+" "+o.key()] = o
 			kept = append(kept, o)
-			if o.kind.Template != "" && o.why != "" {
-				a.list(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
-			}
 		case reflect.DeepEqual(first.fields, o.fields):
 			a.list(o, false, "is also in "+first.file+", with the same content")
 		default:

@@ -120,6 +120,9 @@ func (a *adoption) build() {
 		}
 		if a.point(one, first, source, users[o]) {
 			units = append(units, one)
+			if o.kind.Template != "" && o.why != "" {
+				a.list(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
+			}
 			continue
 		}
 		for _, of := range one.objects {
