@@ -325,7 +325,8 @@ func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
 
 func besideText(beside []string) string {
 	return fmt.Sprintf("Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and agents that follow it would remove what moves. "+
-		"Move or remove that first; another assignment cannot share the folder of a cluster type that gets another name.", wording.List(wording.Quoted(beside), wording.Named))
+		"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the cluster type, rename, and give them back: "+
+		"the guide \"Assignments\" has the steps.", wording.List(wording.Quoted(beside), wording.Named))
 }
 
 func names(trees rollout.Trees) []string {

@@ -33,17 +33,29 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// keysInPaths are the keys and numbers of elements in paths.
-var keysInPaths = regexp.MustCompile(`\[("(\\.|[^"\\])*"|\d+)\]`)
+var (
+	// keysInPaths are the keys and numbers of elements in paths.
+	keysInPaths = regexp.MustCompile(`\[("(\\.|[^"\\])*"|\d+)\]`)
+	quotedTexts = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+)
+
+// MaxAlike is how many mistakes are listed that differ only by what they quote, as those of names that one expression has made.
+const MaxAlike = 5
+
+// Kind is a message without what it quotes.
+func Kind(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
 
 // Together has one finding in place of those that say the same of the same attribute of several objects, which are often made
-// by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`.
+// by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`. Of those that differ
+// only by what they quote the first are listed, and one finding has the paths of all others.
 func (f Findings) Together() Findings {
 	paths := make(map[Finding][]string, len(f)) // by the finding with the keys taken out of its path
 	of := func(finding Finding) Finding {
 		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
 	}
-	var together Findings
+	kindOf := func(same Finding) Finding { return Finding{same.Path, Kind(same.Message)} }
+	var distinct Findings
+	kinds := map[Finding]int{}
 	seen := make(map[Finding]bool, len(f))
 	for _, finding := range f {
 		if seen[finding] {
@@ -52,12 +64,24 @@ func (f Findings) Together() Findings {
 		seen[finding] = true
 		same := of(finding)
 		if len(paths[same]) == 0 {
-			together = append(together, finding)
+			distinct = append(distinct, finding)
+			kinds[kindOf(same)]++
 		}
 		paths[same] = append(paths[same], finding.Path)
 	}
-	for i, finding := range together {
-		together[i].Path = wording.List(paths[of(finding)], wording.Named)
+	var together Findings
+	listed, others := map[Finding]int{}, map[Finding][]string{}
+	for _, finding := range distinct {
+		same := of(finding)
+		kind := kindOf(same)
+		if listed[kind]++; listed[kind] <= MaxAlike || kinds[kind] == MaxAlike+1 {
+			together = append(together, Finding{wording.List(paths[same], wording.Named), finding.Message})
+			continue
+		}
+		others[kind] = append(others[kind], paths[same]...)
+		if listed[kind] == kinds[kind] {
+			together = append(together, Finding{wording.List(others[kind], wording.Named), "have mistakes of the same kind"})
+		}
 	}
 	return together
 }

@@ -228,12 +228,13 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	return names
 }
 
-// findings collects findings, equal ones once.
+// findings collects findings, equal ones once, and of those that differ only by what they quote the first.
 type findings struct {
 	found []Finding
 	seen  map[Finding]bool
 	more  map[string]int // by summary, those that are not listed
-	count map[string]int
+	count map[string]int // by summary
+	alike map[Finding]int
 }
 
 func (f *findings) add(summary, message string) {
@@ -242,13 +243,16 @@ func (f *findings) add(summary, message string) {
 		return
 	}
 	if f.seen == nil {
-		f.seen, f.more, f.count = map[Finding]bool{}, map[string]int{}, map[string]int{}
+		f.seen, f.more, f.count, f.alike = map[Finding]bool{}, map[string]int{}, map[string]int{}, map[Finding]int{}
 	}
 	f.seen[finding] = true
-	if f.count[summary]++; f.count[summary] > maxFindings {
+	kind := Finding{summary, fleet.Kind(message)}
+	if f.count[summary] == maxFindings || f.alike[kind] == fleet.MaxAlike {
 		f.more[summary]++
 		return
 	}
+	f.count[summary]++
+	f.alike[kind]++
 	f.found = append(f.found, finding)
 }
 

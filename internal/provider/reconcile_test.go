@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,6 +78,18 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		t.Error("nothing was asked")
 	}
 
+	// One that does not answer has ten seconds, and keeps no other from being asked.
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	configuration.Provider["clusters"].(map[string]any)["deaf"] = map[string]any{"host": "http://" + deaf.Addr().String()}
+	if progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"deaf", "edge-1"}, nil)); said.Err() != nil || len(progress) != 1 || !strings.Contains(said.String(), "deaf: ") || !strings.Contains(said.String(), "within 10s") {
+		t.Errorf("with one that does not answer the progress is %q, and it is said %s", progress, said)
+	}
+	first = requested()
+
 	// Each time it is asked again.
 	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(said) > 0 || requested() == first {
 		t.Errorf("asked again it has %q after %q: %s", requested(), first, said)
@@ -143,6 +156,10 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 			t.Errorf("with %s it has %q after %q", step.level, requested, last)
 		}
 		seen = append(seen, requested)
+	}
+	w.run("apply", "-auto-approve", "-input=false", "-var=log_level=debug", "-invoke=action.flotilla_reconcile.dev")
+	if requested := annotation(t, server, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-actions", "flotilla", "reconcile.fluxcd.io/requestedAt"); requested == seen[len(seen)-1] {
+		t.Error("without a change, -invoke asks nobody")
 	}
 }
 

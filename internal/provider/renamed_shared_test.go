@@ -1,0 +1,92 @@
+package provider_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// teamOf is a fleet with one cluster type, on which are these workloads, and another one, on which is the workload base.
+func teamOf(base string, clusterType map[string]any, workloads ...string) providertest.Call {
+	var list, explicit []any
+	for _, name := range append([]string{base}, workloads...) {
+		list = append(list, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
+			"live": map[string]any{"environment": "dev", "namespace": name, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": name}},
+		}})
+		on := clusterType["name"]
+		if name == base {
+			on = "other"
+		}
+		explicit = append(explicit, map[string]any{"cluster_type": on, "deployment_target": name + "-live"})
+	}
+	types := []any{typeOf("other")}
+	if len(workloads) > 0 {
+		types = append(types, clusterType)
+	}
+	return typesOf("info", map[string]any{"workloads": list, "clusters": nil, "target_policies": nil, "assignments": explicit}, types...)
+}
+
+// What the guide says of a cluster type on which several assignments are: one takes all of it, moves it, and gives it back. In no
+// commit does a folder leave that is not in the new one.
+func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	ours, theirs := providertest.New(startProvider), providertest.New(startProvider)
+	const we, they = "shop", "till"
+	by := func(name, base string) func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
+		return func(adopt bool, clusterType map[string]any, workloads ...string) providertest.Configuration {
+			return assigned(url, teamOf(base, clusterType, workloads...), map[string]any{"name": name, "adopt": adopt})
+		}
+	}
+	our, their := by("ours", "base"), by("theirs", "kiosk")
+	old, renamed := typeOf("old"), typeOf("new", "old")
+	apply(t, ours, our(false, old, we))
+	apply(t, theirs, their(false, old, they))
+	_, refused := ours.Plan(t.Context(), our(false, renamed, we))
+	if !refused.Has("Folder of a cluster type cannot move") || !strings.Contains(refused.String(), `"clusters/all/old/theirs.md"`) || !strings.Contains(refused.String(), "adopt = true") {
+		t.Fatalf("the plan says %s", refused)
+	}
+
+	apply(t, ours, our(true, old, we, they))
+	apply(t, theirs, their(false, old))
+	person := filepath.Join(t.TempDir(), "person")
+	for _, arguments := range [][]string{
+		{"clone", "--quiet", "--branch=dev", url, person}, {"-C", person, "rm", "--quiet", "clusters/all/old/theirs.md"},
+		{"-C", person, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "--quiet", "-m", "Let the folder go"}, {"-C", person, "push", "--quiet"},
+	} {
+		if output, err := exec.CommandContext(t.Context(), "git", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %s: %s", strings.Join(arguments, " "), err, output)
+		}
+	}
+	before := filesAt(t, url, "old")
+	apply(t, ours, our(false, renamed, we, they))
+	if after := filesAt(t, url, "new"); after != before || filesAt(t, url, "old") != "" {
+		t.Errorf("the new folder has\n%s\nand not\n%s", after, before)
+	}
+	apply(t, theirs, their(true, renamed, they))
+	apply(t, ours, our(false, renamed, we))
+	apply(t, theirs, their(false, renamed, they))
+	for name, w := range map[string]struct {
+		*providertest.Workspace
+		configuration providertest.Configuration
+	}{"ours": {ours, our(false, renamed, we)}, "theirs": {theirs, their(false, renamed, they)}} {
+		if plan := apply(t, w.Workspace, w.configuration); !plan.Empty() {
+			t.Errorf("%s: the last plan says %s", name, said(plan))
+		}
+	}
+	for _, commit := range strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))[2:] {
+		has := git(t, url, "ls-tree", "-r", "--name-only", commit)
+		whole := func(folder string) bool {
+			return strings.Contains(has, "/"+folder+"/shop-live/") && strings.Contains(has, "/"+folder+"/till-live/")
+		}
+		if whole("old") == whole("new") {
+			t.Errorf("commit %s has\n%s", commit, has)
+		}
+	}
+	if got := git(t, url, "ls-tree", "--name-only", "dev:clusters/all/new"); got != "ours.md\nshop-live\ntheirs.md\ntill-live" {
+		t.Errorf("in the end the new folder has %s", got)
+	}
+}
