@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // Result is what was made of the documents.
@@ -138,6 +139,8 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 			o.Report("hosts", "has {%s} twice", label)
 		case isLabel && label != clusterType && fleet.CheckLabelKey(label) != "":
 			o.Report("hosts", "has %q, which is no key of a label", label)
+		case isLabel && schedule.IsReserved(label):
+			o.Report("hosts", "has {%s}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-%[1]s}", label)
 		case isLabel:
 			labels[label] = true
 		}

@@ -396,6 +396,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"no texts":     {"prod", "a: b", nil, []string{"documents: must be a list or map of YAML texts, not a string"}},
 		"no name":      {1, []any{}, []any{}, []string{"environment: must be the name of an environment", "options: must be an object, not a list"}},
 		"twice":        {"prod", []any{}, map[string]any{"hosts": "{a}/{a}/{cluster_type}/{b c}"}, []string{"options.hosts: has {a} twice", `options.hosts: has "b c", which is no key of a label`}},
+		"reserved":     {"prod", []any{}, map[string]any{"hosts": "{environment}/{cluster_type}"}, []string{"options.hosts: has {environment}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-environment}"}},
 		"unknown name": {"prod", []any{}, map[string]any{"host": "x"}, []string{`options.host: unknown attribute; did you mean "hosts"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {
