@@ -271,7 +271,8 @@ func (w *world) takeover(t *testing.T, agent agent) {
 	})
 	step("the root is removed", func() {
 		if isFlux {
-			w.guided(t, `kubectl -n flux-system patch kustomization flux-system --type merge -p '{"spec":{"suspend":true}}'`)
+			fleet.push(map[string]string{"clusters/production/flux-system/gotk-sync.yaml": synced(fleet.url, false)})
+			rootSays(false, "spec", "prune")
 			w.guided(t, `kubectl -n flux-system delete kustomization flux-system`)
 		} else {
 			w.guided(t, `kubectl -n argocd patch application root --type merge -p '{"metadata":{"finalizers":null}}'`)
