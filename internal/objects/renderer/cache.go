@@ -25,7 +25,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 3
+const cacheFormat = 4
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {

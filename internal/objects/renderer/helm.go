@@ -161,10 +161,7 @@ func escaped(value string) string {
 func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
 	c := r.chart.copy()
 	r.rendered = c
-	values, err := asHelmReads(r.values) // as templates and dependencies change them
-	if err != nil {
-		return nil, err
-	}
+	values := copyValue(r.values).(map[string]any) // as templates and dependencies change them
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ metadata: {name: {{ include "name" . }}, namespace: {{ .Release.Namespace }}}
 data:
   greeting: {{ .Values.greeting }}
   port: {{ .Values.port | quote }}
+  number: {{ .Values.number | quote }}
   large: {{ .Values.large | quote }}
   version: {{ .Capabilities.KubeVersion.Version }}
   monitored: {{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" | quote }}
@@ -82,7 +83,7 @@ items:
 	})
 	got := rendered(t, files, objects.Request{Path: "chart", Namespace: "shop", KubernetesVersion: "1.34", APIVersions: []string{"monitoring.coreos.com/v1"}, Helm: &objects.Helm{
 		ReleaseName: "eu", Namespace: "shop", ValueFiles: []string{"more.yaml"}, Values: map[string]any{"port": 8080},
-		Parameters: []objects.Parameter{{Name: "port", Value: "443"}, {Name: "large", Value: "a,b", IsText: true}},
+		Parameters: []objects.Parameter{{Name: "port", Value: "443"}, {Name: "large", Value: "a,b", IsText: true}, {Name: "number", Value: "12000000"}},
 	}})
 	want := `# chart /v1 ConfigMap shop/eu-till 
 apiVersion: v1
@@ -90,6 +91,7 @@ data:
   greeting: from a file
   large: a,b
   monitored: "true"
+  number: "12000000"
   port: "443"
   version: v1.34
 kind: ConfigMap
