@@ -93,6 +93,11 @@ func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 			rendered = append(rendered, i)
 		}
 	}
+	// Those of one chart follow one another, so that its files and what hosts have in common is read once.
+	slices.SortStableFunc(rendered, func(a, b int) int {
+		assignments := r.Result.Schedule.Assignments
+		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
+	})
 	r.unrendered = make([]string, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
 		i := rendered[k]

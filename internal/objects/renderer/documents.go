@@ -88,6 +88,25 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	return nil
 }
 
+// addDocument adds a document of a chart, which keeps its objects for the next requests.
+func (c *collector) addDocument(d *document, file, hook string) error {
+	if d.objects == nil {
+		before, size := len(c.objects), c.size
+		if err := c.addJSON(d.json, file, hook, objects.FromChart); err != nil {
+			return err
+		}
+		d.objects, d.size = slices.Clone(c.objects[before:]), c.size-size
+		return nil
+	}
+	if c.size += d.size; c.size > maxOutput {
+		return errOutput
+	}
+	for _, o := range d.objects {
+		c.objects, c.files = append(c.objects, o), append(c.files, file)
+	}
+	return nil
+}
+
 // result sorts what was gathered. Objects of namespaces without one are said to be in the given one; their YAML stays.
 func (c *collector) result(namespace string) (*objects.Result, error) {
 	scopes := c.scopes()

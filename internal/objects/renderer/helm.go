@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
@@ -24,7 +25,6 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/strvals"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
@@ -32,17 +32,16 @@ import (
 // defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
 const defaultKubernetes = "v1.37.0"
 
-// manifest is a document of what a chart renders, and the same in JSON, with the newline by which Helm ends it, which is part
-// of a block of text at its end.
+// manifest is a document of what a chart renders.
 type manifest struct {
 	file, hook, text string
-	json             []byte
+	document         *document
 }
 
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
 // depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
-func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, request *objects.Request, into *collector) error {
-	release := helmRelease{chart: c, request: request, helm: request.Helm}
+func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats, folder string, request *objects.Request, into *collector) error {
+	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm}
 	if err := release.readValues(t, folder); err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 		}
 	}
 	if after := request.Helm.After; after != nil {
-		if manifests, err = postRender(manifests, after); err != nil {
+		if manifests, err = postRender(manifests, repeated, after); err != nil {
 			return fmt.Errorf("the post-renderer: %w", err)
 		}
 	}
@@ -74,7 +73,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 		}
 	}
 	for _, m := range manifests {
-		if err := into.addJSON(m.json, m.file, m.hook, objects.FromChart); err != nil {
+		if err := into.addDocument(m.document, m.file, m.hook); err != nil {
 			return err
 		}
 	}
@@ -83,6 +82,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, folder string, req
 
 type helmRelease struct {
 	chart    *loadedChart
+	repeated *repeats
 	request  *objects.Request
 	helm     *objects.Helm
 	values   map[string]any
@@ -184,7 +184,7 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 		return nil, err
 	}
 	functions := used.functions()
-	functions["toYaml"] = templateYAML
+	functions["toYaml"] = r.repeated.toYAML
 	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
@@ -196,27 +196,24 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 			return nil, errOutput
 		}
 	}
-	return readManifests(files, r.helm.SkipTests)
+	return readManifests(files, r.repeated, r.helm.SkipTests)
 }
 
 // readManifests reads the documents of rendered files, in their order.
-func readManifests(files map[string]string, skipTests bool) ([]manifest, error) {
+func readManifests(files map[string]string, repeated *repeats, skipTests bool) ([]manifest, error) {
 	var manifests []manifest
 	size := 0
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasPrefix(path.Base(file), "_") {
 			continue
 		}
-		documents := releaseutil.SplitManifests(files[file])
-		order := slices.Collect(maps.Keys(documents))
-		sort.Sort(releaseutil.BySplitManifestsOrder(order))
-		for _, key := range order {
-			m := manifest{file: file, text: documents[key]}
-			isDeployed, err := m.read(skipTests)
+		for _, text := range splitManifests(files[file]) {
+			m := manifest{file: file, text: text}
+			isDeployed, err := m.read(repeated, skipTests)
 			if err != nil {
 				return nil, err
 			}
-			if size += len(m.json); size > maxOutput {
+			if size += len(m.document.json); size > maxOutput {
 				return nil, errOutput
 			}
 			if isDeployed {
@@ -227,11 +224,27 @@ func readManifests(files map[string]string, skipTests bool) ([]manifest, error) 
 	return manifests, nil
 }
 
+// splitManifests splits a file as Helm does, which looks for each line that could end a document.
+func splitManifests(file string) []string {
+	if !strings.Contains(file, "---") {
+		if text := strings.TrimLeftFunc(file, unicode.IsSpace); text != "" {
+			return []string{text}
+		}
+		return nil
+	}
+	split := releaseutil.SplitManifests(file)
+	order := slices.Collect(maps.Keys(split))
+	sort.Sort(releaseutil.BySplitManifestsOrder(order))
+	texts := make([]string, len(order))
+	for i, key := range order {
+		texts[i] = split[key]
+	}
+	return texts
+}
+
 // read reads the text of a manifest. Helm, which would read each of them, is asked about hooks and about mistakes alone.
-func (m *manifest) read(skipTests bool) (isDeployed bool, err error) {
-	var head releaseutil.SimpleHead
-	m.json, err = yaml.YAMLToJSON([]byte(m.text + "\n"))
-	if err == nil && json.Unmarshal(m.json, &head) == nil && !isHook(&head) {
+func (m *manifest) read(repeated *repeats, skipTests bool) (isDeployed bool, err error) {
+	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
 		return true, nil
 	}
 	hooks, others, wrong := releaseutil.SortManifests(map[string]string{m.file: m.text}, nil, releaseutil.InstallOrder)
@@ -248,14 +261,6 @@ func (m *manifest) read(skipTests bool) (isDeployed bool, err error) {
 	}
 	m.hook = hookNames(hooks[0])
 	return true, nil
-}
-
-func isHook(head *releaseutil.SimpleHead) bool {
-	if head.Metadata == nil {
-		return false
-	}
-	_, is := head.Metadata.Annotations[release.HookAnnotation]
-	return is
 }
 
 func hookNames(h *release.Hook) string {

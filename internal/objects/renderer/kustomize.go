@@ -245,7 +245,7 @@ func recovered(run func() error) (err error) {
 }
 
 // postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
-func postRender(manifests []manifest, k *objects.Kustomize) ([]manifest, error) {
+func postRender(manifests []manifest, repeated *repeats, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder
 	for _, m := range manifests {
@@ -272,5 +272,5 @@ func postRender(manifests []manifest, k *objects.Kustomize) ([]manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, false)
+	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, repeated, false)
 }

@@ -10,9 +10,10 @@ const maxShelfBytes = 64 << 20
 
 // shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
 type shelf struct {
-	books map[string]*list.Element // of *book
-	order *list.List               // the one that was used last is first
-	size  int64
+	books    map[string]*list.Element // of *book
+	order    *list.List               // the one that was used last is first
+	size     int64
+	repeated repeats
 }
 
 type book struct {

@@ -3,7 +3,6 @@ package renderer
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	goyaml "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
@@ -40,16 +39,4 @@ func isSimple(text []byte) bool {
 		}
 	}
 	return true
-}
-
-// templateYAML is Helm's toYaml.
-func templateYAML(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-	if text, err = toYAML(text); err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(text), "\n")
 }

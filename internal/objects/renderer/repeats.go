@@ -1,0 +1,83 @@
+package renderer
+
+import (
+	"encoding/json"
+	"strings"
+
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+)
+
+// maxRepeatedBytes bounds each of what repeats have.
+const maxRepeatedBytes = 4 << 20
+
+// repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
+type repeats struct {
+	documents recent[*document] // by their text
+	yaml      recent[string]    // of values that templates write, by their JSON
+}
+
+// recent has what was made last, by the text of which it was made.
+type recent[T any] struct {
+	made map[string]T
+	size int
+}
+
+// keep forgets all that there is where this would be too much.
+func (r *recent[T]) keep(text string, made T, size int) {
+	if r.size += size; r.made == nil || r.size > maxRepeatedBytes {
+		r.made, r.size = map[string]T{}, size
+	}
+	r.made[text] = made
+}
+
+// document is a document of YAML that was read.
+type document struct {
+	json    []byte           // with the newline by which Helm ends it, which is part of a block of text at its end
+	isPlain bool             // is certainly no hook, and nothing that Helm refuses
+	objects []objects.Object // nil until they are asked for
+	size    int              // of the objects in JSON
+}
+
+// read reads a document of YAML.
+func (k *repeats) read(text string) (*document, error) {
+	if d := k.documents.made[text]; d != nil {
+		return d, nil
+	}
+	inJSON, err := yaml.YAMLToJSON([]byte(text + "\n"))
+	if err != nil {
+		return nil, err
+	}
+	d := &document{json: inJSON}
+	var head releaseutil.SimpleHead
+	if json.Unmarshal(inJSON, &head) == nil {
+		isHook := false
+		if head.Metadata != nil {
+			_, isHook = head.Metadata.Annotations[release.HookAnnotation]
+		}
+		d.isPlain = !isHook
+	}
+	k.documents.keep(strings.Clone(text), d, len(text)+2*len(inJSON)) // the YAML of the objects is about as long as their JSON
+	return d, nil
+}
+
+// toYAML is Helm's function of templates.
+func (k *repeats) toYAML(value any) string {
+	inJSON, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	if text, has := k.yaml.made[string(inJSON)]; has {
+		return text
+	}
+	written, err := toYAML(inJSON)
+	if err != nil {
+		return ""
+	}
+	text := strings.TrimSuffix(string(written), "\n")
+	k.yaml.keep(string(inJSON), text, len(inJSON)+len(text))
+	return text
+}
