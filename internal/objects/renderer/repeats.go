@@ -12,7 +12,7 @@ import (
 )
 
 // maxRepeatedBytes bounds each of what repeats have.
-const maxRepeatedBytes = 4 << 20
+const maxRepeatedBytes = 2 << 20
 
 // repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
 type repeats struct {
