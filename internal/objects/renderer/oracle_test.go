@@ -189,6 +189,60 @@ func renderAll(t *testing.T, folder, helm string) {
 	}
 }
 
+// TestParametersAreSetAsByHelm sets parameters, over values of a chart and of a file, and compares their types and texts with
+// those that `helm template` has with --set and --set-string.
+func TestParametersAreSetAsByHelm(t *testing.T) {
+	helm := tool(t, "helm4")
+	files := map[string]string{
+		"Chart.yaml":  "apiVersion: v2\nname: till\nversion: 1.0.0\n",
+		"values.yaml": "a: {b: 1, c: text}\nlist: [{d: 1}, {d: 2}]\n",
+		"more.yaml":   "number: 12000000\na: {c: 1.50}\n",
+		"templates/settings.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+{{- range $key, $value := .Values }}
+  {{ $key }}: {{ printf "%T %v %s" $value $value (toJson $value) | quote }}
+{{- end }}
+  inner: {{ printf "%T %T" .Values.a.b .Values.a.c | quote }}
+`,
+	}
+	folder := t.TempDir()
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archives := objectstest.NewArchives(t)
+	chart := archives.Add(shop, files)
+	for _, parameter := range []objects.Parameter{
+		{Name: "number", Value: "12000000"}, {Name: "number", Value: "9223372036854775807"}, {Name: "number", Value: "9223372036854775808"},
+		{Name: "number", Value: "-3"}, {Name: "number", Value: "1.50"}, {Name: "number", Value: "1e3"}, {Name: "number", Value: "0x1f"},
+		{Name: "number", Value: "007"}, {Name: "number", Value: "0"}, {Name: "number", Value: "true"}, {Name: "number", Value: "null"},
+		{Name: "number", Value: ""}, {Name: "number", Value: "{1,text,2.5}"}, {Name: "a.b", Value: "12000000"}, {Name: "a.c", Value: "null"},
+		{Name: "a.new.deep", Value: "20000000"}, {Name: "list[1].d", Value: "30000000"}, {Name: "list[3]", Value: "4"}, {Name: "a", Value: "5"},
+	} {
+		for _, isText := range []bool{false, true} {
+			parameter.IsText = isText
+			flag := "--set"
+			if isText {
+				flag = "--set-string"
+			}
+			result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: chart, Helm: &objects.Helm{
+				ReleaseName: "eu", ValueFiles: []string{"more.yaml"}, Parameters: []objects.Parameter{parameter}}})
+			want, oracleErr := printed(t, helm, "template", "eu", folder, "--values", filepath.Join(folder, "more.yaml"), flag, parameter.Name+"="+parameter.Value)
+			if (err == nil) != (oracleErr == nil) {
+				t.Errorf("%s %s=%s: %v; helm template: %v", flag, parameter.Name, parameter.Value, err, oracleErr)
+			} else if err == nil {
+				sameAs(t, result, want)
+			}
+		}
+	}
+}
+
 // valueFiles are "", for a chart's own values, and every other file of values that it ships.
 func valueFiles(t *testing.T, chart string) []string {
 	t.Helper()
