@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 func TestNarrowingToWhatIsNotThereIsAnErrorThatSuggests(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
-	for _, source := range []string{"flotilla_manifests", "flotilla_config_snapshots"} {
+	for _, source := range []string{"flotilla_manifests", "flotilla_config_snapshots", "flotilla_scheduling"} {
 		_, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
 			"fleet": fleetOf(nil), "cluster_type": "drne", "cluster": "store-1", "deployment_target": "edge",
 		})
@@ -33,13 +34,37 @@ func TestNarrowingToWhatIsNotThereIsAnErrorThatSuggests(t *testing.T) {
 func TestNarrowingToAHostWithoutAssignmentsGivesNothing(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
-	for source, attribute := range map[string]string{"flotilla_manifests": "files", "flotilla_config_snapshots": "snapshots"} {
+	for source, attribute := range map[string]string{"flotilla_manifests": "files", "flotilla_config_snapshots": "snapshots", "flotilla_scheduling": "assignments"} {
 		values, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
 			"fleet": fleetOf(nil), "cluster_type": "spare",
 		})
 		given, ok := values[attribute].(map[string]any)
 		if said.Err() != nil || !ok || len(given) > 0 {
 			t.Errorf("%s gives %v: %s", source, values, said)
+		}
+	}
+}
+
+func TestSchedulingListsTheAssignmentsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	for _, c := range []struct {
+		by   map[string]any
+		want []string
+	}{
+		{map[string]any{}, []string{"drone/app-core", "drone/app-edge", "large/app-core"}},
+		{map[string]any{"cluster_type": "drone"}, []string{"drone/app-core", "drone/app-edge"}},
+		{map[string]any{"deployment_target": "app-core"}, []string{"drone/app-core", "large/app-core"}},
+		{map[string]any{"cluster_type": "large", "deployment_target": "app-core"}, []string{"large/app-core"}},
+	} {
+		c.by["fleet"] = fleetOf(nil)
+		values, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", c.by)
+		assignments, _ := values["assignments"].(map[string]any)
+		if got := slices.Sorted(maps.Keys(assignments)); said.Err() != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v: got %q, want %q: %s", c.by, got, c.want, said)
+		}
+		if targets, _ := values["deployment_targets"].(map[string]any); len(targets) != 2 {
+			t.Errorf("%v: the deployment targets are %v", c.by, targets)
 		}
 	}
 }

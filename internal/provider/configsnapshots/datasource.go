@@ -105,7 +105,7 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 		diagnostics.AddAttributeError(path.Root("key"), "Invalid key", tfvalue.Sentence(err.Error()))
 		return
 	}
-	if m.Check(computed.Fleet, diagnostics); diagnostics.HasError() {
+	if m.Check(scheduled, diagnostics); diagnostics.HasError() {
 		return
 	}
 	using := make(map[string]bool, len(uses))

@@ -98,7 +98,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if result == nil || diagnostics.HasError() {
 		return
 	}
-	if m.Check(result.Fleet, diagnostics); diagnostics.HasError() {
+	if m.Check(result.Schedule, diagnostics); diagnostics.HasError() {
 		return
 	}
 	folders, rendering := folders(ctx, c, owner, result, m.Narrowing, diagnostics)

@@ -33,18 +33,17 @@ func NarrowingAttributes() map[string]schema.Attribute {
 }
 
 // Check reports names that the fleet does not have: the result would be empty without an error.
-func (n Narrowing) Check(f *fleet.Fleet, diagnostics *diag.Diagnostics) {
+func (n Narrowing) Check(scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
 	var clusterTypes, clusters, targets []string
-	for _, clusterType := range f.ClusterTypes {
-		clusterTypes = append(clusterTypes, clusterType.Name)
-	}
-	for _, cluster := range f.Clusters {
-		clusters = append(clusters, cluster.Name)
-	}
-	for _, workload := range f.Workloads {
-		for _, target := range workload.DeploymentTargets {
-			targets = append(targets, fleet.FullName(workload.Name, target.Name))
+	for _, host := range scheduled.Hosts {
+		if host.Cluster != nil {
+			clusters = append(clusters, host.Cluster.Name)
+		} else {
+			clusterTypes = append(clusterTypes, host.ClusterType.Name)
 		}
+	}
+	for _, target := range scheduled.Targets {
+		targets = append(targets, target.Name)
 	}
 	for _, by := range []struct {
 		attribute, kind string

@@ -3,6 +3,8 @@ package scheduling
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -28,37 +30,40 @@ func New() datasource.DataSource {
 }
 
 func definition() schema.Schema {
+	attributes := fleetvalue.NarrowingAttributes()
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"fleet":       scheduledFleetAttribute(),
+		"contents":    contentsAttribute(),
+		"constraints": constraintResultsAttribute(),
+		"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
+			"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. `deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common."),
+		"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
+		"reconcilers": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
+				"reconciler's template.",
+		},
+		"unscheduled": unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
+		"excluded":    excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
+		"idle_hosts": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Hosts to which nothing is assigned.",
+		},
+		"idle_config_containers": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Config containers that reach no assignment.",
+		},
+		"idle_policies": idlePolicies.ListAttribute("Target policies that assign nothing."),
+	})
 	return schema.Schema{
 		MarkdownDescription: "Which deployment target goes to which host, and why; which have no host, and why not. Nothing is written or " +
 			"asked of any server.",
-		Attributes: map[string]schema.Attribute{
-			"fleet":       scheduledFleetAttribute(),
-			"contents":    contentsAttribute(),
-			"constraints": constraintResultsAttribute(),
-			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. `deployment_targets` " +
-				"and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common."),
-			"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
-			"reconcilers": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
-					"reconciler's template.",
-			},
-			"unscheduled": unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
-			"excluded":    excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
-			"idle_hosts": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Hosts to which nothing is assigned.",
-			},
-			"idle_config_containers": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Config containers that reach no assignment.",
-			},
-			"idle_policies": idlePolicies.ListAttribute("Target policies that assign nothing."),
-		},
+		Attributes: attributes,
 	}
 }
 
 type model struct {
+	fleetvalue.Narrowing
 	Fleet                types.Object `tfsdk:"fleet"`
 	Contents             types.Object `tfsdk:"contents"`
 	Constraints          types.Map    `tfsdk:"constraints"`
@@ -120,6 +125,9 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if fleetvalue.AddErrors(diagnostics, found); diagnostics.HasError() {
 		return
 	}
+	if m.Check(result, diagnostics); diagnostics.HasError() {
+		return
+	}
 	if m.Constraints = m.evaluate(ctx, c, value, result, diagnostics); diagnostics.HasError() {
 		return
 	}
@@ -133,7 +141,8 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded), idlePolicies.List(result.IdlePolicies)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
 	m.Assignments = types.MapNull(assignments.Type())
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, result.Assignments, (*schedule.Assignment).Key) }) {
-		m.Assignments = assignments.Map(result.Assignments, (*schedule.Assignment).Key)
+	selected := slices.DeleteFunc(result.Assignments, func(a *schedule.Assignment) bool { return !m.Includes(a) })
+	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, selected, (*schedule.Assignment).Key) }) {
+		m.Assignments = assignments.Map(selected, (*schedule.Assignment).Key)
 	}
 }
