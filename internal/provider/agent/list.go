@@ -18,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -34,10 +35,7 @@ type listed struct{ connection *connection.Connection }
 var ListDefinition = listschema.Schema{
 	MarkdownDescription: "The agents in clusters, by their objects, in whichever state they are. Argo CD on a hub is not listed.",
 	Attributes: map[string]listschema.Attribute{
-		"clusters": listschema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of clusters to ask, entries of the provider's `clusters`. Default: all of them.",
-		},
+		"clusters": schemas.OptionalTexts("Names of clusters to ask, entries of the provider's `clusters`. Default: all of them."),
 	},
 }
 

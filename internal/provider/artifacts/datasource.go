@@ -41,38 +41,26 @@ func definition() schema.Schema {
 			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` otherwise (`auths`; credential " +
 			"helpers are not run). The plain ones of `git` are for Git alone. A registry on this machine is asked by http, any other by https.",
 		Attributes: map[string]schema.Attribute{
-			"workloads": schema.DynamicAttribute{
-				Required: true, MarkdownDescription: schemas.Described(&fleet.Attribute{
-					Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
-				}, "reference-fleet"),
-			},
-			"environment": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Only deployment targets of this environment. Default: all.",
-			},
+			"workloads": schemas.RequiredDynamic(schemas.Described(&fleet.Attribute{
+				Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
+			}, "reference-fleet")),
+			"environment": schemas.OptionalText("Only deployment targets of this environment. Default: all."),
 			"update": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Workloads, and full names of deployment targets (`<workload>-<target>`), whose pins may change; `[]` for none. The others keep the pins that are " +
 					"deployed, as long as their manifests are the same. Pins that are not deployed yet, or have other manifests than before, are resolved in any case. " +
 					"Default: all may change. It needs `name` and `gitops_repo`.",
 			},
-			"keep_unreachable": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Whether the pins that are deployed stay, with a warning, where a repository does not answer. Default: that is an error. " +
-					"It needs `name` and `gitops_repo`.",
-			},
-			"name": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
-					"different ones, as during a rollout, it is the one that was written last.",
-			},
-			"gitops_repo": schema.DynamicAttribute{Optional: true, MarkdownDescription: schemas.Location("The `gitops_repo` of that assignment.")},
+			"keep_unreachable": schemas.OptionalBool("Whether the pins that are deployed stay, with a warning, where a repository does not answer. Default: that is an error. " +
+				"It needs `name` and `gitops_repo`."),
+			"name": schemas.OptionalText("The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
+				"different ones, as during a rollout, it is the one that was written last."),
+			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The `gitops_repo` of that assignment.")),
 			"timeouts":    timeouts.ReadAttribute(),
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
-			"newest": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the manifests ask for, " +
-					"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such versions, or does not list them, are not in it.",
-			},
+			"newest": schemas.ComputedTextMap("By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the manifests ask for, " +
+				"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such versions, or does not list them, are not in it."),
 		},
 	}
 }

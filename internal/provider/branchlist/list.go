@@ -90,11 +90,8 @@ func Definition(name string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: whats[name] + " that a branch of a GitOps repository has, of all owners, by their records, in whichever state they are.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",
-					gitops.InventoryLevels)),
-			},
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",
+				gitops.InventoryLevels))),
 		},
 	}
 }

@@ -43,11 +43,8 @@ var definition = schema.Schema{
 		"name; wanting fewer, it releases those that it took last. A cluster that has left the fleet is released, which the plan says, and " +
 		"another one replaces it.",
 	Attributes: map[string]schema.Attribute{
-		"name": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
-				"clusters.",
-		},
+		"name": schemas.RequiredText("Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
+			"clusters."),
 		"pool": schema.DynamicAttribute{
 			Required: true, WriteOnly: true,
 			MarkdownDescription: schemas.Described(&fleet.Attribute{
@@ -65,35 +62,17 @@ var definition = schema.Schema{
 			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
 				"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example.",
 		},
-		"gitops_repo": schema.DynamicAttribute{
-			Required: true,
-			MarkdownDescription: schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
-				"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-				"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released."),
-		},
-		"adopt": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
-				"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
-				"`create_before_destroy` needs it, too.",
-		},
-		"commit_message": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "First line of commit messages. Default: how many clusters were taken and released.",
-		},
-		"timeouts": schema.DynamicAttribute{
-			Optional:            true,
-			MarkdownDescription: schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
-		},
-		"clusters": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
-				"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime.",
-		},
-		"commit": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "The last commit of this claim, or the one at which its record was found as wanted.",
-		},
+		"gitops_repo": schemas.RequiredDynamic(schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
+			"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
+			"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released.")),
+		"adopt": schemas.OptionalBool("Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
+			"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
+			"`create_before_destroy` needs it, too."),
+		"commit_message": schemas.OptionalText("First line of commit messages. Default: how many clusters were taken and released."),
+		"timeouts":       schemas.OptionalDynamic(schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table)),
+		"clusters": schemas.ComputedTexts("Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
+			"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime."),
+		"commit": schemas.ComputedText("The last commit of this claim, or the one at which its record was found as wanted."),
 	},
 }
 

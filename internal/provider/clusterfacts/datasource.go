@@ -36,24 +36,12 @@ func definition() schema.Schema {
 		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
 			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
-			"sources": schema.DynamicAttribute{
-				Optional:            true,
-				MarkdownDescription: schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
-			},
-			"requested": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`.",
-			},
-			"ready_nodes_percent": schema.Int64Attribute{
-				Optional:            true,
-				MarkdownDescription: "How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0.",
-			},
-			"labels_from": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
-					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
-					"`without_labels` of the cluster says why.",
-			},
+			"sources":             schemas.OptionalDynamic(schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable)),
+			"requested":           schemas.OptionalBool("Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`."),
+			"ready_nodes_percent": schemas.OptionalWhole("How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0."),
+			"labels_from": schemas.OptionalTextMap("Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
+				"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
+				"`without_labels` of the cluster says why."),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -58,34 +59,16 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			"through the provider's `clusters`, whose credentials need the permission to `create` `serviceaccounts/token`. It is for what works on one cluster with no more " +
 			"rights than the account has, such as a provider block of its own.",
 		Attributes: map[string]schema.Attribute{
-			"cluster": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Name of the cluster, or of a hub: an entry of the provider's `clusters`.",
-			},
-			"namespace": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Namespace of the service account.",
-			},
-			"service_account": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Name of the service account, such as that of an agent. It has to be there already.",
-			},
-			"audiences": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "For whom the token is. Default: the API server of the cluster.",
-			},
-			"duration": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "How long it is valid, a duration of ten minutes or more, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`.",
-			},
+			"cluster":         schemas.RequiredText("Name of the cluster, or of a hub: an entry of the provider's `clusters`."),
+			"namespace":       schemas.RequiredText("Namespace of the service account."),
+			"service_account": schemas.RequiredText("Name of the service account, such as that of an agent. It has to be there already."),
+			"audiences":       schemas.OptionalTexts("For whom the token is. Default: the API server of the cluster."),
+			"duration":        schemas.OptionalText("How long it is valid, a duration of ten minutes or more, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`."),
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a `depends_on` of what makes it.",
 			},
-			"expires_at": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "When it ends, as the API server says, in RFC 3339.",
-			},
+			"expires_at": schemas.ComputedText("When it ends, as the API server says, in RFC 3339."),
 		},
 	}
 }

@@ -61,46 +61,19 @@ var definition = schema.Schema{
 		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so does that of a " +
 		"resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the one that was applied last counts.",
 	Attributes: map[string]schema.Attribute{
-		"url": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Where the repository is, an http or https URL as one clones it.",
-		},
-		"commit": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has.",
-		},
-		"context": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
-				"what is before the first slash is the genre.",
-		},
-		"state": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
-				"show one that is pending as running.",
-		},
-		"description": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
-				"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state.",
-		},
-		"link": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
-				"GitLab and Bitbucket link to the repository.",
-		},
-		"forge": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "The kind of the Git host: " + forge.Listed("`") + ". Default: by the server's name.",
-		},
-		"api_url": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Where the Git host's API is, when that does not follow from `url`.",
-		},
-		"timeouts": schema.DynamicAttribute{
-			Optional:            true,
-			MarkdownDescription: schemas.Setting("How long operations may take.", fleet.ObjectType, timeouts.Table),
-		},
+		"url":    schemas.RequiredText("Where the repository is, an http or https URL as one clones it."),
+		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),
+		"context": schemas.RequiredText("Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
+			"what is before the first slash is the genre."),
+		"state": schemas.RequiredText("`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
+			"show one that is pending as running."),
+		"description": schemas.OptionalText("A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
+			"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state."),
+		"link": schemas.OptionalText("An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
+			"GitLab and Bitbucket link to the repository."),
+		"forge":    schemas.OptionalText("The kind of the Git host: " + forge.Listed("`") + ". Default: by the server's name."),
+		"api_url":  schemas.OptionalText("Where the Git host's API is, when that does not follow from `url`."),
+		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take.", fleet.ObjectType, timeouts.Table)),
 	},
 }
 

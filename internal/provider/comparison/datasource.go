@@ -42,28 +42,17 @@ func definition() schema.Schema {
 			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values the files of folders that " +
 			fmt.Sprintf("may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.", comparison.MaxFolders),
 		Attributes: map[string]schema.Attribute{
-			"left": schema.DynamicAttribute{
-				Required:            true,
-				MarkdownDescription: schemas.Setting("The one side.", fleet.ObjectType, SideTable),
-			},
-			"right": schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Setting("The other side, which may be in another repository.", fleet.ObjectType, SideTable)},
-			"pairs": schema.DynamicAttribute{
-				Optional:            true,
-				MarkdownDescription: schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
-			},
-			"show_values": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
-					"holds no value.",
-			},
-			"limit": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit),
-			},
+			"left":  schemas.RequiredDynamic(schemas.Setting("The one side.", fleet.ObjectType, SideTable)),
+			"right": schemas.RequiredDynamic(schemas.Setting("The other side, which may be in another repository.", fleet.ObjectType, SideTable)),
+			"pairs": schemas.OptionalDynamic(schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable)),
+			"show_values": schemas.OptionalBool("Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
+				"holds no value."),
+			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),
 			"timeouts":           timeouts.ReadAttribute(),
 			"summary":            summary.Attribute("The comparison in numbers, and what was looked at."),
-			"notes":              schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Gaps of the comparison, in sentences; empty where it lacks nothing."},
-			"complete":           schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `deployment_targets` is complete, or was cut at `limit`."},
+			"notes":              schemas.ComputedTexts("Gaps of the comparison, in sentences; empty where it lacks nothing."),
+			"complete":           schemas.ComputedBool("Whether `deployment_targets` is complete, or was cut at `limit`."),
 			"deployment_targets": targets.ListAttribute("Deployment targets that are not the same on both sides, in the order of their names."),
 			"markdown":           schemas.ComputedText("The comparison as Markdown, for a comment on a pull request."),
 			"json":               schemas.ComputedText("The comparison as JSON, for `comparisons` of `flotilla_overview`, of 128 KiB at most."),

@@ -44,23 +44,14 @@ func definition() schema.Schema {
 			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
 			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
-			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"name":        schemas.RequiredText("Name of the assignment."),
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
-			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Location("The location, as the assignment has it.")},
-			"feedback": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: schemas.Setting("Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
-					fleet.ObjectType, FeedbackTable),
-			},
-			"wait": schema.DynamicAttribute{
-				Optional:            true,
-				MarkdownDescription: schemas.Setting("Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.", fleet.ObjectType, WaitTable),
-			},
-			"rolling_out": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
-					"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it.",
-			},
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it.")),
+			"feedback": schemas.OptionalDynamic(schemas.Setting("Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
+				fleet.ObjectType, FeedbackTable)),
+			"wait": schemas.OptionalDynamic(schemas.Setting("Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.", fleet.ObjectType, WaitTable)),
+			"rolling_out": schemas.OptionalTextMap("`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
+				"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it."),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
@@ -28,16 +29,10 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
 	attributes["fleet"] = fleetvalue.ValuedAttribute()
-	attributes["key"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
-	}
+	attributes["key"] = schemas.OptionalText("Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.")
 	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
-	attributes["advise"] = schema.BoolAttribute{
-		Optional: true,
-		MarkdownDescription: "Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
-			"data source: it is part of the advice. It stays one of the assignment.",
-	}
+	attributes["advise"] = schemas.OptionalBool("Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
+		"data source: it is part of the advice. It stays one of the assignment.")
 	attributes["advice"] = advice.MapAttribute("The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
 	return schema.Schema{
 		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each of them comes from.",

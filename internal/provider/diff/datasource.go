@@ -40,28 +40,17 @@ const (
 
 func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
-	attributes["name"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."}
+	attributes["name"] = schemas.RequiredText("Name of the assignment.")
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
-	attributes["gitops_repo"] = schema.DynamicAttribute{
-		Required: true, MarkdownDescription: schemas.Location("The location, as the assignment has it."),
-	}
-	attributes["limit"] = schema.Int64Attribute{
-		Optional: true,
-		MarkdownDescription: fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
-			defaultDiff, maxDiff),
-	}
+	attributes["gitops_repo"] = schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it."))
+	attributes["limit"] = schemas.OptionalWhole(fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
+		defaultDiff, maxDiff))
 	attributes["timeouts"] = timeouts.ReadAttribute()
-	attributes["diff"] = schema.StringAttribute{
-		Computed: true,
-		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
-			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
-	}
-	attributes["objects"] = schema.StringAttribute{
-		Computed: true,
-		MarkdownDescription: "Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
-			"those of each as a file `objects.yaml`, which is not on the branch. Of a Secret it has the keys, and `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
-			"It has at most as many bytes as `diff`.",
-	}
+	attributes["diff"] = schemas.ComputedText("Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
+		"that steer a terminal or hide, it says only that it differs, as of a binary one.")
+	attributes["objects"] = schemas.ComputedText("Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
+		"those of each as a file `objects.yaml`, which is not on the branch. Of a Secret it has the keys, and `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
+		"It has at most as many bytes as `diff`.")
 	return schema.Schema{
 		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +

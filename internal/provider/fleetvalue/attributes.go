@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -20,9 +21,9 @@ func ModelAttribute(further string) schema.SingleNestedAttribute {
 		Required:            true,
 		MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 		Attributes: map[string]schema.Attribute{
-			"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
-			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet." + further},
+			"format":      schemas.OptionalText("Format of the fleet."),
+			"environment": schemas.RequiredText("Name of the environment."),
+			"model":       schemas.RequiredText("Canonical JSON of the fleet." + further),
 		},
 	}
 }
@@ -47,8 +48,8 @@ func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: required, Optional: !required, MarkdownDescription: what,
 		Attributes: map[string]schema.Attribute{
-			"known":   schema.StringAttribute{Required: true, MarkdownDescription: "JSON of those that are known, by name."},
-			"pending": schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Those that are not known yet, by name."},
+			"known":   schemas.RequiredText("JSON of those that are known, by name."),
+			"pending": schemas.OptionalTextMap("Those that are not known yet, by name."),
 		},
 	}
 }

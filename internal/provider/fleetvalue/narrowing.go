@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -26,9 +27,9 @@ type Narrowing struct {
 // NarrowingAttributes are the attributes of a Narrowing.
 func NarrowingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster_type":      schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster type, or to clusters of it."},
-		"cluster":           schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster."},
-		"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments of this deployment target, by its full name."},
+		"cluster_type":      schemas.OptionalText("Only assignments to this cluster type, or to clusters of it."),
+		"cluster":           schemas.OptionalText("Only assignments to this cluster."),
+		"deployment_target": schemas.OptionalText("Only assignments of this deployment target, by its full name."),
 	}
 }
 

@@ -33,14 +33,14 @@ func definition() schema.Schema {
 		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
 			"repository, newest first.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo":       schema.DynamicAttribute{Required: true, MarkdownDescription: schemas.Location("Where to look.")},
-			"name":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only folders of this assignment. Unset: of every one at the path."},
-			"host":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only this host's folders: a cluster type, or `clusters/<cluster>`."},
-			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only this deployment target's folders, by its full name."},
-			"since":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only commits from then on, as in `2026-01-31T00:00:00Z` (RFC 3339)."},
-			"limit":             schema.Int64Attribute{Optional: true, MarkdownDescription: "How many commits at most. Default 100."},
+			"gitops_repo":       schemas.RequiredDynamic(schemas.Location("Where to look.")),
+			"name":              schemas.OptionalText("Only folders of this assignment. Unset: of every one at the path."),
+			"host":              schemas.OptionalText("Only this host's folders: a cluster type, or `clusters/<cluster>`."),
+			"deployment_target": schemas.OptionalText("Only this deployment target's folders, by its full name."),
+			"since":             schemas.OptionalText("Only commits from then on, as in `2026-01-31T00:00:00Z` (RFC 3339)."),
+			"limit":             schemas.OptionalWhole("How many commits at most. Default 100."),
 			"timeouts":          timeouts.ReadAttribute(),
-			"complete":          schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether that is all."},
+			"complete":          schemas.ComputedBool("Whether that is all."),
 			"commits":           commits.ListAttribute("Commits that changed such folders."),
 		},
 	}

@@ -41,35 +41,27 @@ func New() datasource.DataSource {
 const defaultInventory = 25_000
 
 func definition() schema.Schema {
-	only := func(what string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
-	}
 	return schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
 			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
 			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
 			"these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+
-					"without a path, from the root.", gitops.InventoryLevels)),
-			},
-			"owner":        only("Only assignments of owners of this name."),
-			"host":         only("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
-			"cluster":      only("Only assignments on this cluster, or on its cluster type, which is read from the records unless `cluster_type` is set."),
-			"cluster_type": only("Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster."),
-			"workload":     only("Only assignments of this workload."),
-			"workspace": only("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+
+				"without a path, from the root.", gitops.InventoryLevels))),
+			"owner":        schemas.OptionalText("Only assignments of owners of this name."),
+			"host":         schemas.OptionalText("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
+			"cluster":      schemas.OptionalText("Only assignments on this cluster, or on its cluster type, which is read from the records unless `cluster_type` is set."),
+			"cluster_type": schemas.OptionalText("Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster."),
+			"workload":     schemas.OptionalText("Only assignments of this workload."),
+			"workspace": schemas.OptionalText("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
 				"until the host is written again."),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),
-			"limit": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
-			},
-			"timeouts": timeouts.ReadAttribute(),
-			"commit":   schemas.ComputedText("Id of the commit at which the branch was read; null where there is no such branch."),
-			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` is complete, or was cut at `limit`."},
-			"owners":   owners.ListAttribute("All owners that were found, by path and name, whatever the filters are."),
+			"limit":     schemas.OptionalWhole(fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory)),
+			"timeouts":  timeouts.ReadAttribute(),
+			"commit":    schemas.ComputedText("Id of the commit at which the branch was read; null where there is no such branch."),
+			"complete":  schemas.ComputedBool("Whether `assignments` is complete, or was cut at `limit`."),
+			"owners":    owners.ListAttribute("All owners that were found, by path and name, whatever the filters are."),
 			"claims": claims.ListAttribute("All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
 				"whatever the filters are. A cluster that two of them list at one path is reported in a warning."),
 			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),

@@ -38,24 +38,13 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
-	attributes["gitops_repo"] = schema.DynamicAttribute{
-		Optional:            true,
-		MarkdownDescription: schemas.Location("The location, for templates that read `.Repo`."),
-	}
-	attributes["name"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
-			"environment.",
-	}
-	attributes["files"] = schema.MapAttribute{
-		Computed: true, ElementType: types.StringType,
-		MarkdownDescription: "Content by path, `<host>/<deployment target>/<file>`.",
-	}
+	attributes["gitops_repo"] = schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`."))
+	attributes["name"] = schemas.OptionalText("Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
+		"environment.")
+	attributes["files"] = schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`.")
 	attributes["objects"] = objectsTable.ListAttribute("The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
 		"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.")
-	attributes["images"] = schema.ListAttribute{
-		Computed: true, ElementType: types.StringType, MarkdownDescription: "The images of the containers of those objects, each once, sorted.",
-	}
+	attributes["images"] = schemas.ComputedTexts("The images of the containers of those objects, each once, sorted.")
 	return schema.Schema{
 		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects that they come to: to read, to test, or for other tools. They are in the state: narrow " +
 			"them down where the fleet is large.",

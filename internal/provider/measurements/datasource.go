@@ -37,12 +37,9 @@ func definition() schema.Schema {
 			"`unknown`, with a reason, and a rollout waits. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
-			"checks": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: schemas.Setting(fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks), fleet.ObjectsType, CheckTable) + "\n\n" +
-					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
-					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.",
-			},
+			"checks": schemas.RequiredDynamic(schemas.Setting(fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks), fleet.ObjectsType, CheckTable) + "\n\n" +
+				"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
+				"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`."),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"results":  results.ListAttribute("The result of each check, in their order."),

@@ -39,64 +39,25 @@ var Schema = schema.Schema{
 		"arrives shows `promoted = A -> B`, once `open` has been true for it, for the soak time, without a break. A gate that closes later reverts nothing; a new " +
 		"candidate starts again. It changes nothing but the state.",
 	Attributes: map[string]schema.Attribute{
-		"candidate": schema.DynamicAttribute{
-			Optional: true,
-			MarkdownDescription: "The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
-				"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives.",
-		},
-		"open": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the gate is open, where more than the candidate decides. Default: `true`.",
-		},
+		"candidate": schemas.OptionalDynamic("The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
+			"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives."),
+		"open": schemas.OptionalBool("Whether the gate is open, where more than the candidate decides. Default: `true`."),
 		"now": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
 			MarkdownDescription: "The time, such as `plantimestamp()`. It is write-only: it is in no state, and makes no difference in a plan. " +
 				"Needed with `soak` and `windows`; without it `opened_at` and `promoted_at` are not known.",
 		},
-		"soak": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait.",
-		},
-		"windows": schema.DynamicAttribute{
-			Optional:            true,
-			MarkdownDescription: schemas.Setting("When values are let through.", fleet.ObjectsType, gate.WindowTable),
-		},
-		"approval": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether each candidate needs an approval.",
-		},
-		"approvals": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "The candidates that are approved, by the short names that `waiting_for` gives them.",
-		},
-		"pin": schema.DynamicAttribute{
-			Optional:            true,
-			MarkdownDescription: "A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through.",
-		},
-		"hold": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the value stays what it is, whatever the gate says.",
-		},
-		"promoted": schema.DynamicAttribute{
-			Computed:            true,
-			MarkdownDescription: "The value that was let through last; null until there is one.",
-		},
-		"waiting_for": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "The reason why the candidate waits; null once it is let through.",
-		},
-		"opened_at": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "When the gate opened for the candidate; null while it is closed.",
-		},
-		"promoted_at": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "When the value was let through.",
-		},
-		"previous": schema.DynamicAttribute{
-			Computed:            true,
-			MarkdownDescription: "The value that was let through before.",
-		},
+		"soak":        schemas.OptionalText("How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait."),
+		"windows":     schemas.OptionalDynamic(schemas.Setting("When values are let through.", fleet.ObjectsType, gate.WindowTable)),
+		"approval":    schemas.OptionalBool("Whether each candidate needs an approval."),
+		"approvals":   schemas.OptionalTexts("The candidates that are approved, by the short names that `waiting_for` gives them."),
+		"pin":         schemas.OptionalDynamic("A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through."),
+		"hold":        schemas.OptionalBool("Whether the value stays what it is, whatever the gate says."),
+		"promoted":    schemas.ComputedDynamic("The value that was let through last; null until there is one."),
+		"waiting_for": schemas.ComputedText("The reason why the candidate waits; null once it is let through."),
+		"opened_at":   schemas.ComputedText("When the gate opened for the candidate; null while it is closed."),
+		"promoted_at": schemas.ComputedText("When the value was let through."),
+		"previous":    schemas.ComputedDynamic("The value that was let through before."),
 	},
 }
 

@@ -54,14 +54,8 @@ func Definition() schema.Schema {
 				Required: true, ElementType: types.StringType,
 				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they are hubs.",
 			},
-			"gitops_repo": schema.DynamicAttribute{
-				Required:            true,
-				MarkdownDescription: schemas.Location("The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there."),
-			},
-			"reconciler": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked.",
-			},
+			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.")),
+			"reconciler":  schemas.OptionalText("Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked."),
 		},
 	}
 }

@@ -5,15 +5,16 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -21,11 +22,8 @@ const evidencesName = "evidences"
 
 // EvidencesAttribute is evidence about several owners.
 func EvidencesAttribute(what string) schema.ListAttribute {
-	return schema.ListAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
-			"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.",
-	}
+	return schemas.OptionalTexts(what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
+		"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.")
 }
 
 // OwnersAt reads what all owners have at a location and below it, with the evidence about each; nil where there are errors. Those about evidence are

@@ -39,9 +39,6 @@ var LimitsTable = &fleet.Table{
 }
 
 func definition() schema.Schema {
-	patterns := func(what string) schema.ListAttribute {
-		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
-	}
 	return schema.Schema{
 		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing is checked " +
 			"out, and nothing is kept on disk. The provider's `git` says how repositories are reached.\n\n" +
@@ -52,28 +49,17 @@ func definition() schema.Schema {
 			"name it, so that no file is silently missing: narrow `include`, or name them in `exclude`. Files in submodules are not read.\n\n" +
 			"Where the repository, or what is read of it, is known only after an apply, so are the files: then the plan does not show what depends on them.",
 		Attributes: map[string]schema.Attribute{
-			"url": schema.StringAttribute{Required: true, MarkdownDescription: "Where the repository is: https, ssh, or a path on this machine."},
-			"ref": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
-					"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it.",
-			},
-			"path": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root.",
-			},
-			"include": patterns("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
+			"url": schemas.RequiredText("Where the repository is: https, ssh, or a path on this machine."),
+			"ref": schemas.OptionalText("A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
+				"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it."),
+			"path": schemas.OptionalText("The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root."),
+			"include": schemas.OptionalTexts("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
 				"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
-			"exclude": patterns("Patterns of files, and of folders with all that is in them, to leave out."),
-			"limits": schema.DynamicAttribute{
-				Optional:            true,
-				MarkdownDescription: schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.", fleet.ObjectType, LimitsTable),
-			},
+			"exclude":  schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
+			"limits":   schemas.OptionalDynamic(schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.", fleet.ObjectType, LimitsTable)),
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
-			"files": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType, MarkdownDescription: "Content of the files, by their paths below `path`.",
-			},
+			"files":    schemas.ComputedTextMap("Content of the files, by their paths below `path`."),
 		},
 	}
 }

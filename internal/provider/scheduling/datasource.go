@@ -18,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -38,22 +39,13 @@ func definition() schema.Schema {
 		"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
 			"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. `deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common."),
 		"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
-		"reconcilers": schema.MapAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
-				"reconciler's template.",
-		},
-		"unscheduled": unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
-		"excluded":    excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
-		"idle_hosts": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Hosts to which nothing is assigned.",
-		},
-		"idle_config_containers": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Config containers that reach no assignment.",
-		},
-		"idle_policies": idlePolicies.ListAttribute("Target policies that assign nothing."),
+		"reconcilers": schemas.ComputedTextMap("By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
+			"reconciler's template."),
+		"unscheduled":            unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
+		"excluded":               excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
+		"idle_hosts":             schemas.ComputedTexts("Hosts to which nothing is assigned."),
+		"idle_config_containers": schemas.ComputedTexts("Config containers that reach no assignment."),
+		"idle_policies":          idlePolicies.ListAttribute("Target policies that assign nothing."),
 	})
 	return schema.Schema{
 		MarkdownDescription: "Which deployment target goes to which host, and why; which have no host, and why not. Nothing is written or " +

@@ -3,19 +3,14 @@ package schemas
 import (
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
-
-// ComputedText is a computed text attribute of a data source.
-func ComputedText(what string) schema.StringAttribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: what}
-}
 
 // Evidence is a document as the value of an attribute. One that is longer than a rollout reads is an error, with a remedy.
 func Evidence(document []byte, remedy string, diagnostics *diag.Diagnostics) types.String {
@@ -34,11 +29,8 @@ const (
 
 // MarkdownLimitAttribute is the attribute markdown_limit of a data source that has markdown.
 func MarkdownLimitAttribute() schema.Int64Attribute {
-	return schema.Int64Attribute{
-		Optional: true,
-		MarkdownDescription: fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
-			"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
-	}
+	return OptionalWhole(fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
+		"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit))
 }
 
 // MarkdownLimit reads it.

@@ -1,4 +1,3 @@
-// Package schemas has attributes that several resources or data sources share.
 package schemas
 
 import (

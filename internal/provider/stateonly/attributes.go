@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
@@ -39,7 +38,7 @@ func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	case fleet.TextsType:
 		return schemas.NamesAttribute(what)
 	case fleet.QuantitiesType:
-		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
+		return schemas.OptionalTextMap(what)
 	}
 	return schema.DynamicAttribute{Required: attribute.Required, Optional: !attribute.Required, MarkdownDescription: what}
 }
@@ -51,5 +50,5 @@ func described(collection, attribute string) string {
 
 // ofOneEnvironment is the attribute environment of what a fleet takes without it, too, but where a resource says which it is of.
 var ofOneEnvironment = map[string]schema.Attribute{
-	"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment that it belongs to."},
+	"environment": schemas.RequiredText("Name of the environment that it belongs to."),
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -14,8 +15,8 @@ var ConfigContainer = newResource(Object{
 	Name:       "config_container",
 	collection: "config_containers",
 	Schema: kind("config_containers", map[string]schema.Attribute{ // lists: findings name their elements by number
-		"encrypted":   schema.DynamicAttribute{Optional: true, MarkdownDescription: described("config_containers", "encrypted")},
-		"allow_plain": schema.DynamicAttribute{Optional: true, MarkdownDescription: described("config_containers", "allow_plain")},
+		"encrypted":   schemas.OptionalDynamic(described("config_containers", "encrypted")),
+		"allow_plain": schemas.OptionalDynamic(described("config_containers", "allow_plain")),
 	}),
 	derive: func(attributes map[string]attr.Value) {
 		data := tfvalue.Plain(attributes["data"])

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
 // ConfigSchema returns the resource.
@@ -13,7 +14,7 @@ var ConfigSchema = newResource(Object{
 	collection: "config_schemas",
 	check:      checkSchema,
 	Schema: kind("config_schemas", map[string]schema.Attribute{
-		"schema": schema.StringAttribute{Required: true, MarkdownDescription: described("config_schemas", "schema")},
+		"schema": schemas.RequiredText(described("config_schemas", "schema")),
 	}),
 })
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
 // Environment returns the resource.
@@ -15,6 +16,6 @@ var Environment = newResource(Object{
 		return repository.CheckGitopsRepo("gitops_repo", value.(map[string]any)["gitops_repo"])
 	},
 	Schema: kind("environments", map[string]schema.Attribute{
-		"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: described("environments", "gitops_repo")},
+		"gitops_repo": schemas.RequiredDynamic(described("environments", "gitops_repo")),
 	}),
 })

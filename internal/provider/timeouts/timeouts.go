@@ -70,10 +70,7 @@ func DecodeRead(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 
 // ReadAttribute is the attribute timeouts of a data source that asks a repository.
 func ReadAttribute() datasource.Attribute {
-	return datasource.DynamicAttribute{
-		Optional:            true,
-		MarkdownDescription: schemas.Setting("How long reading may take, connecting included.", fleet.ObjectType, ReadTable),
-	}
+	return schemas.OptionalDynamic(schemas.Setting("How long reading may take, connecting included.", fleet.ObjectType, ReadTable))
 }
 
 func decodeTimeoutsOf(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
