@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -78,14 +77,14 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 		if utf8.RuneCountInString(source) > MaxExpression {
 			sentence += ": split it into several constraints"
 		}
-		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: sentence})
+		findings.Report(at, "%s", sentence)
 	}
 	if ast == nil {
 		return nil
 	}
 	program, err := l.program(ast, most)
 	if err != nil {
-		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: wording.OneLine(err.Error())})
+		findings.Report(at, "%s", wording.OneLine(err.Error()))
 		return nil
 	}
 	return &compiled{source: source, ast: ast, program: program}
@@ -100,12 +99,9 @@ var (
 // match compiles the match of a rule. Only where the expression compiles can it check that the match fits what the rule
 // is evaluated over.
 func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
-	report := func(attribute, format string, arguments ...any) {
-		*findings = append(*findings, fleet.Finding{Path: at.Attribute(attribute).String(), Message: fmt.Sprintf(format, arguments...)})
-	}
 	needs := func(attribute, selects string, overs []Over, variables string) {
 		if compiles && !slices.Contains(overs, r.over) {
-			report(attribute, "selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out", selects, r.over.phrase(), variables)
+			findings.Report(at.Attribute(attribute), "selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out", selects, r.over.phrase(), variables)
 		}
 	}
 	if r.Match.Workspace != "" {

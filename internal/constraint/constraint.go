@@ -52,10 +52,7 @@ type Program struct {
 // Compile compiles and type-checks constraints, whose names must differ. It returns all findings, each at its attribute:
 // `constraints["no-latest"].expression`. With any, the program is nil.
 func Compile(constraints []fleet.Constraint) (*Program, fleet.Findings) {
-	var root *fleet.Path
-	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path {
-		return root.Attribute("constraints").Key(constraint.Name)
-	})
+	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path { return fleet.PathOf("constraints", constraint.Name) })
 }
 
 // CheckConstraint is [Compile] for one constraint by itself. The paths of the findings are relative to it: `expression`.

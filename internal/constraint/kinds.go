@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,11 +30,8 @@ func Warnings(constraints []fleet.Constraint) fleet.Findings {
 		for _, kind := range constraint.Match.Kinds {
 			name := kind[strings.LastIndex(kind, "/")+1:]
 			if hint := fleet.DidYouMean(name, known); hint != "" && !slices.Contains(known, name) {
-				var root *fleet.Path
-				warnings = append(warnings, fleet.Finding{
-					Path:    root.Attribute("constraints").Key(constraint.Name).Attribute("match").Attribute("kinds").String(),
-					Message: fmt.Sprintf("%q is no kind that Flotilla knows, so that the rule may hold for nothing%s", kind, hint),
-				})
+				warnings.Report(fleet.PathOf("constraints", constraint.Name).Attribute("match").Attribute("kinds"),
+					"%q is no kind that Flotilla knows, so that the rule may hold for nothing%s", kind, hint)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,6 +45,11 @@ const MaxAlike = 5
 
 // Kind is a message without what it quotes.
 func Kind(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
+
+// Report adds a finding at a path.
+func (f *Findings) Report(path *Path, format string, arguments ...any) {
+	*f = append(*f, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
+}
 
 // Together has one finding in place of those that say the same of the same attribute of several objects, which are often made
 // by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`. Of those that differ
@@ -90,6 +96,14 @@ func (f Findings) Together() Findings {
 type Path struct {
 	parent *Path
 	step   string
+}
+
+// PathOf returns the path of an object of a collection of the fleet: workloads["hello"].
+func PathOf(collection, name string) *Path { return (*Path)(nil).Attribute(collection).Key(name) }
+
+// TargetPath returns the path of a deployment target.
+func TargetPath(workload, target string) *Path {
+	return PathOf("workloads", workload).Attribute("deployment_targets").Key(target)
 }
 
 // Attribute returns the path of an attribute of the object at p.

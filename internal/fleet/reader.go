@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 		r.more++
 		return
 	}
-	r.Findings = append(r.Findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
+	r.Findings.Report(path, format, arguments...)
 }
 
 // Object begins to read an object by its table. It returns nil for a value that is not known, or no object, which is a finding.

@@ -47,14 +47,14 @@ func (s *Selector) Compile() (Requirements, Findings) {
 	var findings Findings
 	report := func(path *Path, problem string) bool {
 		if problem != "" {
-			findings = append(findings, Finding{Path: path.String(), Message: problem})
+			findings.Report(path, "%s", problem)
 		}
 		return problem != ""
 	}
 	add := func(path *Path, key string, operator selection.Operator, values []string) {
 		requirement, err := labels.NewRequirement(key, operator, values)
 		if err != nil {
-			findings = append(findings, Finding{Path: path.String(), Message: requirementMessage(err)})
+			findings.Report(path, "%s", requirementMessage(err))
 			return
 		}
 		compiled = append(compiled, *requirement)
@@ -71,10 +71,7 @@ func (s *Selector) Compile() (Requirements, Findings) {
 		path := root.Attribute("match_expressions").Index(i)
 		operator, ok := selectorOperators[expression.Operator]
 		if !ok {
-			findings = append(findings, Finding{
-				Path:    path.Attribute("operator").String(),
-				Message: fmt.Sprintf("operator %q is not one of In, NotIn, Exists, DoesNotExist", expression.Operator),
-			})
+			findings.Report(path.Attribute("operator"), "operator %q is not one of In, NotIn, Exists, DoesNotExist", expression.Operator)
 			continue
 		}
 		isWrong := report(path.Attribute("key"), CheckLabelKey(expression.Key))
@@ -88,7 +85,7 @@ func (s *Selector) Compile() (Requirements, Findings) {
 	}
 	parsed, err := parseExpression(s.Expression)
 	if err != nil {
-		findings = append(findings, Finding{Path: "expression", Message: err.Error()})
+		findings.Report(root.Attribute("expression"), "%s", err)
 	}
 	return Requirements{append(compiled, parsed...)}, findings
 }

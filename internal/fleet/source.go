@@ -203,7 +203,6 @@ func Warnings(f *Fleet) Findings {
 	var warnings Findings
 	for i := range f.Workloads {
 		workload := &f.Workloads[i]
-		path := (*Path)(nil).Attribute("workloads").Key(workload.Name).Attribute("deployment_targets")
 		for j := range workload.DeploymentTargets {
 			target := &workload.DeploymentTargets[j]
 			m := &target.Manifests
@@ -211,10 +210,8 @@ func Warnings(f *Fleet) Findings {
 			if target.ManifestsPending || !isChart || m.Version != "" || m.Tag != "" {
 				continue
 			}
-			warnings = append(warnings, Finding{
-				Path:    path.Key(target.Name).Attribute("manifests").Attribute("version").String(),
-				Message: "the chart has no version: each new version is deployed at once and everywhere; set version",
-			})
+			warnings.Report(TargetPath(workload.Name, target.Name).Attribute("manifests").Attribute("version"),
+				"the chart has no version: each new version is deployed at once and everywhere; set version")
 		}
 	}
 	return warnings

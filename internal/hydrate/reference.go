@@ -118,7 +118,7 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 // clashFinding says that a key is both a value and a reference.
 func (e *mergeIndex) clashFinding(found clash) Finding {
 	with, of := e.containers[found.isReference].name, e.containers[found.value].name
-	place := (*fleet.Path)(nil).Attribute("config_containers").Key(with).Attribute("secrets").Key(found.key)
+	place := fleet.PathOf("config_containers", with).Attribute("secrets").Key(found.key)
 	return Finding{Container: with, Pointer: "/" + escapePointer(found.key), Message: fmt.Sprintf(
 		"is a reference to a secret (%s), and config container %q gives a value in its data: a key is either a value or a secret; "+
 			"remove one of the two, or set it to null where the other is given", place, of)}

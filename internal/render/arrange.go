@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -103,8 +104,7 @@ func (a *arranger) add(to *fleet.Findings, path *fleet.Path, format string, argu
 }
 
 func targetPath(target *schedule.Target) *fleet.Path {
-	var root *fleet.Path
-	return root.Attribute("workloads").Key(target.Workload.Name).Attribute("deployment_targets").Key(target.Target.Name)
+	return fleet.TargetPath(target.Workload.Name, target.Target.Name)
 }
 
 func (a *arranger) share(assignment *schedule.Assignment) {
@@ -167,8 +167,7 @@ func (a *arranger) appProjects() {
 		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler.OnHub() {
 			name := hubProject(a.templates.workspaces[on.workspace].argocdProject, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
-				var root *fleet.Path
-				a.add(&a.findings, root.Attribute("workspaces").Key(on.workspace).Attribute("argocd_project"),
+				a.add(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
 					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name", on.host, name, other.workspace, other.host)
 			}
 			onHub[name] = on
@@ -215,8 +214,7 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
 		return
 	}
-	var root *fleet.Path
-	path := root.Attribute("workloads").Key(assignment.Target.Workload.Name).Attribute("requires")
+	path := fleet.PathOf("workloads", assignment.Target.Workload.Name).Attribute("requires")
 	own := manifestsOf(&assignment.Target.Target.Manifests)
 	for _, dependency := range assignment.Dependencies {
 		other := dependency.Target.Target
@@ -248,10 +246,10 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			do(assignment, on)
 		}
 	}
-	var clashes hostFindings
+	var clashes placedFindings
 	compare := func(one, other *schedule.Assignment, name string) {
 		if other != nil && other.Target != one.Target {
-			clashes.add(one.Host.Name, targetPath(one.Target), "its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
+			clashes.add(strconv.Quote(one.Host.Name), targetPath(one.Target), "its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
 				"give one of them another name, or another namespace", name, other.Target.Name, other.Target.Workload.Workspace)
 		}
 	}
@@ -262,7 +260,7 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			return
 		}
 		if other := named[at]; other != nil && other.Target != assignment.Target {
-			clashes.add(host, targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
+			clashes.add(strconv.Quote(host), targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
 				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, of.Product)
 		} else if host == assignment.Host.Name {
 			named[at] = assignment
@@ -298,31 +296,38 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	a.findings = append(a.findings, clashes.list()...)
 }
 
-// hostFindings are findings that are each the same on several hosts, in the order in which they are found.
-type hostFindings struct {
-	found []fleet.Finding // with %s in place of the hosts
-	hosts map[fleet.Finding][]string
+// placedFindings are findings that are each the same in several places, such as hosts, in the order in which they are found.
+type placedFindings struct {
+	found  []fleet.Finding // with %s in place of the places
+	places map[fleet.Finding][]string
+	seen   map[placedFinding]bool
 }
 
-// add adds a finding, in whose text %%s stands for the host.
-func (h *hostFindings) add(host string, path *fleet.Path, format string, arguments ...any) {
+type placedFinding struct {
+	fleet.Finding
+	place string
+}
+
+// add adds a finding, in whose text %%s stands for the place.
+func (p *placedFindings) add(place string, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
-	if h.hosts == nil {
-		h.hosts = map[fleet.Finding][]string{}
+	if p.seen[placedFinding{finding, place}] {
+		return
 	}
-	if h.hosts[finding] == nil {
-		h.found = append(h.found, finding)
+	if p.seen == nil {
+		p.places, p.seen = map[fleet.Finding][]string{}, map[placedFinding]bool{}
 	}
-	if !slices.Contains(h.hosts[finding], host) {
-		h.hosts[finding] = append(h.hosts[finding], host)
+	if p.places[finding] == nil {
+		p.found = append(p.found, finding)
 	}
+	p.places[finding], p.seen[placedFinding{finding, place}] = append(p.places[finding], place), true
 }
 
-func (h *hostFindings) list() fleet.Findings {
+func (p *placedFindings) list() fleet.Findings {
 	var findings fleet.Findings
-	for _, finding := range h.found {
-		hosts := wording.List(wording.Quoted(h.hosts[finding]), wording.Named)
-		findings = append(findings, fleet.Finding{Path: finding.Path, Message: strings.Replace(finding.Message, "%s", hosts, 1)})
+	for _, finding := range p.found {
+		places := wording.List(p.places[finding], wording.Named)
+		findings = append(findings, fleet.Finding{Path: finding.Path, Message: strings.Replace(finding.Message, "%s", places, 1)})
 	}
 	return findings
 }

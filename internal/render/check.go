@@ -120,15 +120,11 @@ type check struct {
 }
 
 func (c *check) report(line int, format string, arguments ...any) {
-	var root *fleet.Path
 	position := ""
 	if line > 0 {
 		position = fmt.Sprintf(", line %d", line)
 	}
-	c.findings = append(c.findings, fleet.Finding{
-		Path:    root.Attribute("templates").Key(c.template.name).String(),
-		Message: fmt.Sprintf("%s template: %s%s: %s", c.template.kind, c.file, position, fmt.Sprintf(format, arguments...)),
-	})
+	c.findings.Report(fleet.PathOf("templates", c.template.name), "%s template: %s%s: %s", c.template.kind, c.file, position, fmt.Sprintf(format, arguments...))
 }
 
 func (c *check) yaml(content []byte) {
@@ -417,11 +413,7 @@ func (c *check) reportKey(line int, key, format string, arguments ...any) {
 		c.report(line, format, arguments...)
 		return
 	}
-	var root *fleet.Path
-	c.findings = append(c.findings, fleet.Finding{
-		Path:    root.Attribute("config_containers").Key(container).Attribute("data").Key(key).String(),
-		Message: fmt.Sprintf(format, arguments...),
-	})
+	c.findings.Report(fleet.PathOf("config_containers", container).Attribute("data").Key(key), format, arguments...)
 }
 
 // keys reports keys that appear twice, of which some parsers take the first and some the last, and keys that are

@@ -91,8 +91,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	hosts := make(map[string]*host, len(f.ClusterTypes))
 	for i := range f.ClusterTypes {
 		clusterType := &f.ClusterTypes[i]
-		var root *fleet.Path
-		path := root.Attribute("cluster_types").Key(clusterType.Name)
+		path := fleet.PathOf("cluster_types", clusterType.Name)
 		host := &host{isBuiltin: true}
 		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
 			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
@@ -106,11 +105,8 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			}
 			template, found := compiler.template(use.kind, use.name)
 			if !found {
-				compiler.findings = append(compiler.findings, fleet.Finding{
-					Path: path.Attribute(use.attribute).String(),
-					Message: fmt.Sprintf("no template of type %s is called %q", use.kind, use.name) +
-						fleet.DidYouMean(use.name, compiler.names(use.kind)),
-				})
+				compiler.findings.Report(path.Attribute(use.attribute), "no template of type %s is called %q%s", use.kind, use.name,
+					fleet.DidYouMean(use.name, compiler.names(use.kind)))
 				continue
 			}
 			host.templates = append(host.templates, template)
@@ -203,7 +199,7 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 	host.parameters = naturalObject(clusterType.Parameters)
 	id, err := fleet.CanonicalJSON(clusterType.Parameters)
 	if err != nil {
-		c.findings = append(c.findings, fleet.Finding{Path: path.String(), Message: err.Error()})
+		c.findings.Report(path, "%s", err)
 	}
 	host.parametersID = id
 	check := parameterCheck{path: path}
@@ -228,7 +224,7 @@ func (c *compiler) stores(path *fleet.Path, clusterType *fleet.ClusterType, host
 			for _, attribute := range problem.Attribute {
 				at = at.Attribute(attribute)
 			}
-			c.findings = append(c.findings, fleet.Finding{Path: at.String(), Message: problem.Message})
+			c.findings.Report(at, "%s", problem.Message)
 		}
 	}
 }
@@ -246,12 +242,8 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 			continue
 		}
 		if owner := rendered[team.ArgocdProject.Name]; owner != "" && owner != team.Name {
-			var root *fleet.Path
-			c.findings = append(c.findings, fleet.Finding{
-				Path: root.Attribute("workspaces").Key(team.Name).Attribute("argocd_project").String(),
-				Message: fmt.Sprintf("project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name",
-					team.ArgocdProject.Name, owner),
-			})
+			c.findings.Report(fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
+				"project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name", team.ArgocdProject.Name, owner)
 		}
 	}
 }
@@ -305,18 +297,13 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 	if contentType == "yaml" {
 		result.separator = "---\n"
 	}
-	var root *fleet.Path
-	path := root.Attribute("templates").Key(source.Name).Attribute("manifests")
+	path := fleet.PathOf("templates", source.Name).Attribute("manifests")
 	var findings fleet.Findings
 	reads := map[string]bool{}
 	for i, text := range source.Manifests {
 		manifest, mutates, err := parseManifest(text, true, reads, nil)
 		if err != nil {
-			failure := result.failure(i, err)
-			findings = append(findings, fleet.Finding{
-				Path:    path.Index(i).String(),
-				Message: fmt.Sprintf("%s template%s", source.Type, failure.position()),
-			})
+			findings.Report(path.Index(i), "%s template%s", source.Type, result.failure(i, err).position())
 			continue
 		}
 		result.manifests = append(result.manifests, manifest)

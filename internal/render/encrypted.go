@@ -4,20 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
 // [Templates.Arrange]. reach returns what reaches the assignment of a number. Findings are about files that cannot be used where they arrive, each once for all hosts.
 func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedArranger{
-		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, problems: map[encryptedProblem][]string{}, seen: map[encryptedPlace]bool{},
-		referring: map[encryptedOn][]*schedule.Assignment{},
+		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, referring: map[encryptedOn][]*schedule.Assignment{},
 	}
 	var all []encryptedIn
 	for i, assignment := range assignments {
@@ -44,7 +41,10 @@ func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach f
 		a.check(one)
 	}
 	a.share()
-	return a.findings()
+	slices.SortStableFunc(a.found, func(a, b fleet.Finding) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return a.list()
 }
 
 // EncryptedReach is what reaches an assignment: encrypted files, and whether references to secrets do, too. Files that are not
@@ -65,33 +65,16 @@ type encryptedIn struct {
 type encryptedOn struct{ host, namespace, name string }
 
 type encryptedArranger struct {
+	placedFindings
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
 	waiting   map[namespaceOn]string                 // the first deployment target by name whose files are not known yet
 	referring map[encryptedOn][]*schedule.Assignment // those whose references become a Secret, by cluster type
-	problems  map[encryptedProblem][]string          // with the places
-	seen      map[encryptedPlace]bool
 }
 
-// encryptedProblem is what is wrong with a file in some places: text has %s in place of these.
-type encryptedProblem struct {
-	container string
-	index     int
-	text      string
-}
-
-type encryptedPlace struct {
-	encryptedProblem
-	where string
-}
-
-// report adds a place to a problem of a file.
-func (a *encryptedArranger) report(file *encrypted.File, where, text string) {
-	problem := encryptedProblem{file.Container, file.Index, text}
-	if place := (encryptedPlace{problem, where}); !a.seen[place] {
-		a.seen[place] = true
-		a.problems[problem] = append(a.problems[problem], where)
-	}
+// report adds what is wrong with a file in a place, for which %%s stands in the text.
+func (a *encryptedArranger) report(file *encrypted.File, where, format string, arguments ...any) {
+	a.add(where, fleet.PathOf("config_containers", file.Container).Attribute("encrypted").Index(file.Index), format, arguments...)
 }
 
 // check finds what is wrong with a file of one assignment.
@@ -101,23 +84,22 @@ func (a *encryptedArranger) check(one encryptedIn) {
 		return
 	}
 	if one.file.Namespace != one.Namespace {
-		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace), fmt.Sprintf(
-			"is for namespace %q, but reaches %%s: encrypt a file for each namespace, or give the deployment targets this one", one.file.Namespace))
+		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace),
+			"is for namespace %q, but reaches %%s: encrypt a file for each namespace, or give the deployment targets this one", one.file.Namespace)
 		return
 	}
 	if one.file.Method == encrypted.SOPS {
 		where := fmt.Sprintf("cluster type %q", clusterType.Name)
 		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
-			a.report(one.file, where, "is encrypted with SOPS, but reaches %s: "+host.reconciler.NoSOPS+
-				"; give a SealedSecret there, or references to a store, in secrets")
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s: %s; give a SealedSecret there, or references to a store, in secrets", host.reconciler.NoSOPS)
 		} else if clusterType.Decryption == nil {
-			a.report(one.file, where, "is encrypted with SOPS, but reaches %s, whose agent has no key for it: set the cluster type's decryption")
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s, whose agent has no key for it: set the cluster type's decryption")
 		}
 	}
 	for _, other := range a.referring[encryptedOn{clusterType.Name, one.Namespace, one.file.Name}] {
 		if other.Host.Name == one.Host.Name || other.Host.Cluster == nil || one.Host.Cluster == nil {
-			a.report(one.file, fmt.Sprintf("deployment target %q", other.Target.Name), fmt.Sprintf(
-				"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name))
+			a.report(one.file, fmt.Sprintf("deployment target %q", other.Target.Name),
+				"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name)
 		}
 	}
 	if one.Target.Target.Namespace != "" {
@@ -145,9 +127,9 @@ func (a *encryptedArranger) share() {
 				arranged := a.templates.arranged[one.Assignment]
 				arranged.waits = arranged.waits || a.waitsBefore(one)
 			case one.file.Text != first.file.Text:
-				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name), fmt.Sprintf(
+				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name),
 					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
-					on.name, on.namespace, first.Target.Name, first.file.Container))
+					on.name, on.namespace, first.Target.Name, first.file.Container)
 			default:
 				arranged := a.templates.arranged[one.Assignment]
 				arranged.elsewhere = append(arranged.elsewhere, on.name)
@@ -163,20 +145,6 @@ func (a *encryptedArranger) waitsBefore(one encryptedIn) bool {
 		_, waits = a.waiting[namespaceOn{one.Host.ClusterType.Name, one.Namespace}]
 	}
 	return waits
-}
-
-func (a *encryptedArranger) findings() fleet.Findings {
-	var findings fleet.Findings
-	for _, problem := range sortedKeys(a.problems, func(a, b encryptedProblem) int {
-		return cmp.Or(cmp.Compare(a.container, b.container), cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text))
-	}) {
-		var root *fleet.Path
-		findings = append(findings, fleet.Finding{
-			Path:    root.Attribute("config_containers").Key(problem.container).Attribute("encrypted").Index(problem.index).String(),
-			Message: strings.Replace(problem.text, "%s", wording.List(a.problems[problem], wording.Named), 1),
-		})
-	}
-	return findings
 }
 
 // encryptedFiles are the encrypted files of an assignment's folder, sorted by name: copies, byte for byte.

@@ -37,7 +37,6 @@ func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
 	}
 	if name := assignment.Host.ClusterType.Name; host.parameters != nil && !a.checkedSpelling["type "+name] {
 		a.checkedSpelling["type "+name] = true
-		var root *fleet.Path
-		a.spelling(root.Attribute("cluster_types").Key(name).Attribute("parameters"), host.parameters)
+		a.spelling(fleet.PathOf("cluster_types", name).Attribute("parameters"), host.parameters)
 	}
 }

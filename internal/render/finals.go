@@ -24,7 +24,7 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 	add := func(path *fleet.Path, format string, arguments ...any) {
 		if at := path.String(); !seen[at] {
 			seen[at] = true
-			findings = append(findings, fleet.Finding{Path: at, Message: fmt.Sprintf(format, arguments...)})
+			findings.Report(path, format, arguments...)
 		}
 	}
 	for _, assignment := range assignments {
@@ -33,8 +33,7 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 			continue
 		}
 		how := fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target)
-		var root *fleet.Path
-		at := root.Attribute("cluster_types").Key(assignment.Host.ClusterType.Name).Attribute("reconciler")
+		at := fleet.PathOf("cluster_types", assignment.Host.ClusterType.Name).Attribute("reconciler")
 		switch {
 		case host.reconciler == nil:
 			add(at, "is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q", assignment.Target.Name, how)

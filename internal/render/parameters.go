@@ -51,7 +51,7 @@ type parameterCheck struct {
 }
 
 func (c *parameterCheck) report(path *fleet.Path, format string, arguments ...any) {
-	c.findings = append(c.findings, fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
+	c.findings.Report(path, format, arguments...)
 }
 
 // known reports parameters that no built-in template has, and those of another type.
@@ -175,8 +175,7 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
 				continue
 			}
-			var root *fleet.Path
-			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name)
+			path := fleet.TargetPath(workload.Name, target.Name)
 			unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
 			misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
 			reached := reachCheck{parameterCheck: &outside, team: team, teams: teams, owners: owners}

@@ -193,13 +193,14 @@ func tooLarge(subject Subject) error {
 	if subject.Origin != nil {
 		container = subject.Origin(largest)
 	}
-	var root *fleet.Path
-	finding := fleet.Finding{Message: fmt.Sprintf("the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; "+
-		"its largest key is %q", subject.Assignment.Target.Name, maxConfigMap>>20, largest)}
+	var path *fleet.Path
 	if container != "" {
-		finding.Path = root.Attribute("config_containers").Key(container).Attribute("data").Key(largest).String()
+		path = fleet.PathOf("config_containers", container).Attribute("data").Key(largest)
 	}
-	return fleet.Findings{finding}
+	var findings fleet.Findings
+	findings.Report(path, "the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
+		subject.Assignment.Target.Name, maxConfigMap>>20, largest)
+	return findings
 }
 
 // shape renders one template again, with marks in place of names. plain is the file without marks.
@@ -299,6 +300,5 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Finding returns the error as a finding about the fleet.
 func (e *Error) Finding() fleet.Finding {
-	var root *fleet.Path
-	return fleet.Finding{Path: root.Attribute("templates").Key(e.Name).String(), Message: e.Error()}
+	return fleet.Finding{Path: fleet.PathOf("templates", e.Name).String(), Message: e.Error()}
 }

@@ -81,13 +81,13 @@ func (a *secretArranger) references(
 }
 
 func secretPath(container, key string) *fleet.Path {
-	return (*fleet.Path)(nil).Attribute("config_containers").Key(container).Attribute("secrets").Key(key)
+	return fleet.PathOf("config_containers", container).Attribute("secrets").Key(key)
 }
 
 // reference finds what is wrong with one reference on the clusters of a type.
 func (a *secretArranger) reference(clusterType string, host *host, key string, reference fleet.SecretReference, origin func(key string) string) {
 	if !host.hasSecrets {
-		a.report((*fleet.Path)(nil).Attribute("cluster_types").Key(clusterType).Attribute("secret_service"),
+		a.report(fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
 			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
 			origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
 		return

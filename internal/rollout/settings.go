@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -205,8 +204,7 @@ func CheckNames(settings *Settings, holds []Hold, hosts map[string]*Host, wanted
 			if known[name] {
 				continue
 			}
-			*findings = append(*findings, fleet.Finding{Path: path.Index(i).String(), Message: fmt.Sprintf(
-				"there is no %s %q%s", what, name, fleet.DidYouMean(name, slices.Sorted(maps.Keys(known))))})
+			findings.Report(path.Index(i), "there is no %s %q%s", what, name, fleet.DidYouMean(name, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	var root *fleet.Path

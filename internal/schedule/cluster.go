@@ -143,18 +143,13 @@ func (c *clashes) findings() fleet.Findings {
 			more = fmt.Sprintf(" (and %d more)", one.hosts-1)
 		}
 		target := one.second.Target
-		finding := fleet.Finding{
-			Path: fmt.Sprintf("workloads[%q].deployment_targets[%q]", target.Workload.Name, target.Target.Name),
-			Message: fmt.Sprintf("deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them",
-				target.Name, describeHost(one.first.Host), describeHost(one.second.Host), more),
+		path, first, second := fleet.TargetPath(target.Workload.Name, target.Target.Name), describeHost(one.first.Host), describeHost(one.second.Host)
+		if one.first.Target == target {
+			findings.Report(path, "deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them", target.Name, first, second, more)
+			continue
 		}
-		if one.first.Target != target {
-			finding.Path += ".namespace"
-			finding.Message = fmt.Sprintf("deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
-				"set namespace on one of them, or the same on both",
-				target.Name, describeHost(one.second.Host), more, one.second.Namespace, one.first.Target.Name, describeHost(one.first.Host))
-		}
-		findings = append(findings, finding)
+		findings.Report(path.Attribute("namespace"), "deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
+			"set namespace on one of them, or the same on both", target.Name, second, more, one.second.Namespace, one.first.Target.Name, first)
 	}
 	return findings
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -41,11 +40,9 @@ func (l *lacking) findings() fleet.Findings {
 		if len(targets) > 1 {
 			are, require = "are", "they require"
 		}
-		findings = append(findings, fleet.Finding{
-			Path: fmt.Sprintf("workloads[%q].requires", pair.workload),
-			Message: fmt.Sprintf("%s %s assigned to %s, but workload %q, which %s, has no deployment target there",
-				named("deployment target", targets), are, named("host", hosts), pair.required, require),
-		})
+		findings.Report(fleet.PathOf("workloads", pair.workload).Attribute("requires"),
+			"%s %s assigned to %s, but workload %q, which %s, has no deployment target there",
+			named("deployment target", targets), are, named("host", hosts), pair.required, require)
 	}
 	return findings
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -22,10 +21,12 @@ type chooser struct {
 // newChooser compiles a placement's selectors and weighs the policy's hosts once.
 func (s *scheduler) newChooser(p *policy) *chooser {
 	c := &chooser{Placement: p.Placement, scheduler: s, weights: make(map[int32]int, len(p.hosts))}
+	path := fleet.PathOf("target_policies", p.Name).Attribute("placement")
 	for i, preference := range p.Placement.Prefer {
+		selector := path.Attribute("prefer").Index(i).Attribute("selector")
 		requirements, findings := preference.Selector.Compile()
 		for _, finding := range findings {
-			finding.Path = fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector.%s", p.Name, i, finding.Path)
+			finding.Path = selector.String() + "." + finding.Path
 			s.findings = append(s.findings, finding)
 		}
 		matches := false
@@ -36,10 +37,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 			}
 		}
 		if !matches && len(p.hosts) > 0 && len(findings) == 0 {
-			s.warnings = append(s.warnings, fleet.Finding{
-				Path:    fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector", p.Name, i),
-				Message: fmt.Sprintf("none of the hosts that the policy selects has %s: the weight has no effect", requirements),
-			})
+			s.warnings.Report(selector, "none of the hosts that the policy selects has %s: the weight has no effect", requirements)
 		}
 	}
 	for i, spread := range p.Placement.Spread {
@@ -50,11 +48,8 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 			}
 		}
 		if !found && len(p.hosts) > 0 {
-			s.warnings = append(s.warnings, fleet.Finding{
-				Path: fmt.Sprintf("target_policies[%q].placement.spread[%d].key", p.Name, i),
-				Message: fmt.Sprintf("none of the hosts that the policy selects has label %q: the spread has no effect%s",
-					spread.Key, fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts))),
-			})
+			s.warnings.Report(path.Attribute("spread").Index(i).Attribute("key"), "none of the hosts that the policy selects has label %q: the spread has no effect%s",
+				spread.Key, fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts)))
 		}
 		c.domains = append(c.domains, values)
 	}

@@ -53,10 +53,8 @@ func (s *scheduler) evaluate() {
 // warnOfFewHosts warns where a policy wants more hosts than it selects. It then uses all of them.
 func (s *scheduler) warnOfFewHosts(p *policy) {
 	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
-		s.warnings = append(s.warnings, fleet.Finding{
-			Path:    fmt.Sprintf("target_policies[%q].placement.number_of_hosts", p.Name),
-			Message: fmt.Sprintf("wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts)),
-		})
+		s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
+			"wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts))
 	}
 }
 
