@@ -230,17 +230,13 @@ func (t *target) fullName() string { return fleet.FullName(t.workload, t.Name) }
 
 func targetsOf(v *Version) []target {
 	var all []target
-	for i := range v.Fleet.Workloads {
-		workload := &v.Fleet.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			one := &workload.DeploymentTargets[j]
-			manifests := v.Manifests[fleet.FullName(workload.Name, one.Name)]
-			if v.Manifests == nil && !one.ManifestsPending {
-				text, _ := json.Marshal(one.Manifests) // never fails: they were read from JSON
-				manifests = string(text)
-			}
-			all = append(all, target{one, manifests, workload.Name})
+	for workload, one := range v.Fleet.Targets() {
+		manifests := v.Manifests[fleet.FullName(workload.Name, one.Name)]
+		if v.Manifests == nil && !one.ManifestsPending {
+			text, _ := json.Marshal(one.Manifests) // never fails: they were read from JSON
+			manifests = string(text)
 		}
+		all = append(all, target{one, manifests, workload.Name})
 	}
 	return all
 }

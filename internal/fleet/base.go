@@ -42,12 +42,9 @@ func (d *decoder) base(root *Object) {
 				d.checkEnvironmentOf(o.path.Attribute("model"), fmt.Sprintf("workspace %q: ", workspace.Name), name)
 			}
 		}
-		for i := range base.Workloads {
-			workload := &base.Workloads[i]
-			for j := range workload.DeploymentTargets {
-				target, name := &workload.DeploymentTargets[j], FullName(workload.Name, workload.DeploymentTargets[j].Name)
-				d.adoptManifests(o.path.Attribute("manifests"), target, name, manifests[name], manifestsAreUnknown)
-			}
+		for workload, target := range base.Targets() {
+			name := FullName(workload.Name, target.Name)
+			d.adoptManifests(o.path.Attribute("manifests"), target, name, manifests[name], manifestsAreUnknown)
 		}
 		d.adopt(base)
 		for _, container := range base.ConfigContainers {

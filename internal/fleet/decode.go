@@ -255,19 +255,6 @@ func (d *decoder) allFindings() Findings {
 	return all
 }
 
-func (d *decoder) pendingManifests() []string {
-	var names []string
-	for _, workload := range d.Fleet.Workloads {
-		for _, target := range workload.DeploymentTargets {
-			if target.ManifestsPending {
-				names = append(names, FullName(workload.Name, target.Name))
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // result checks what involves several objects, and returns everything.
 func (d *decoder) result() (*Decoded, Findings) {
 	d.Fleet.sortLists()
@@ -277,7 +264,8 @@ func (d *decoder) result() (*Decoded, Findings) {
 	slices.Sort(d.Pending)
 	slices.Sort(d.PendingConstraints)
 	sortConstraints(d.Constraints)
-	d.Environment, d.PendingManifests = d.Fleet.Environment, d.pendingManifests()
+	d.Environment = d.Fleet.Environment
+	d.PendingManifests = fullNames(d.Fleet, func(target *DeploymentTarget) bool { return target.ManifestsPending })
 	d.TargetsKnown, d.ConstraintsKnown = d.EnvironmentKnown && !d.incomplete["workloads"], d.EnvironmentKnown && d.ConstraintsKnown
 	decoded := d.Decoded // a copy, which does not keep what was read
 	return &decoded, d.allFindings()

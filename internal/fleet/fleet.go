@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -224,6 +225,19 @@ func (f *Fleet) HydrationOrDefault() Hydration {
 	return hydration
 }
 
+// Targets are the deployment targets of all workloads, in their order.
+func (f *Fleet) Targets() iter.Seq2[*Workload, *DeploymentTarget] {
+	return func(yield func(*Workload, *DeploymentTarget) bool) {
+		for i := range f.Workloads {
+			for j := range f.Workloads[i].DeploymentTargets {
+				if !yield(&f.Workloads[i], &f.Workloads[i].DeploymentTargets[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // FullName is the name of a deployment target outside of its workload: "<workload>-<target>".
 func FullName(workload, target string) string {
 	return workload + "-" + target
@@ -245,10 +259,8 @@ func ParseModel(model string) (*Fleet, error) {
 	if err := parseStrictly(model, fleet); err != nil {
 		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
 	}
-	for i := range fleet.Workloads {
-		for j := range fleet.Workloads[i].DeploymentTargets {
-			fleet.Workloads[i].DeploymentTargets[j].ManifestsPending = true
-		}
+	for _, target := range fleet.Targets() {
+		target.ManifestsPending = true
 	}
 	return fleet, nil
 }

@@ -49,17 +49,14 @@ func CheckFormat(format string) error {
 
 // adoptManifests fills in the manifests that are known.
 func (f *Fleet) adoptManifests(entries map[string]string) error {
-	for i := range f.Workloads {
-		for j := range f.Workloads[i].DeploymentTargets {
-			target := &f.Workloads[i].DeploymentTargets[j]
-			name := FullName(f.Workloads[i].Name, target.Name)
-			entry, known := entries[name]
-			if target.ManifestsPending = !known; !known {
-				continue
-			}
-			if err := parseStrictly(entry, &target.Manifests); err != nil {
-				return fmt.Errorf("manifests of deployment target %q are not what provider::flotilla::fleet returned: %w", name, err)
-			}
+	for workload, target := range f.Targets() {
+		name := FullName(workload.Name, target.Name)
+		entry, known := entries[name]
+		if target.ManifestsPending = !known; !known {
+			continue
+		}
+		if err := parseStrictly(entry, &target.Manifests); err != nil {
+			return fmt.Errorf("manifests of deployment target %q are not what provider::flotilla::fleet returned: %w", name, err)
 		}
 	}
 	return nil
@@ -97,20 +94,16 @@ func (d *Decoded) Value() (Value, error) {
 		return value, nil
 	}
 	value.Manifests = map[string]string{}
-	for i := range d.Fleet.Workloads {
-		workload := &d.Fleet.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			target := &workload.DeploymentTargets[j]
-			if target.ManifestsPending {
-				continue
-			}
-			name := FullName(workload.Name, target.Name)
-			manifests, err := encode(target.Manifests)
-			if err != nil {
-				return Value{}, fmt.Errorf("manifests of deployment target %q: %w", name, err)
-			}
-			value.Manifests[name] = manifests
+	for workload, target := range d.Fleet.Targets() {
+		if target.ManifestsPending {
+			continue
 		}
+		name := FullName(workload.Name, target.Name)
+		manifests, err := encode(target.Manifests)
+		if err != nil {
+			return Value{}, fmt.Errorf("manifests of deployment target %q: %w", name, err)
+		}
+		value.Manifests[name] = manifests
 	}
 	return value, nil
 }

@@ -13,9 +13,9 @@ func (d *decoder) pins(root *Object) {
 	case nil:
 		return
 	case Unknown:
-		d.eachTarget(func(_ string, target *DeploymentTarget) {
+		for _, target := range d.Fleet.Targets() {
 			target.Manifests, target.ManifestsPending = Manifests{}, true
-		})
+		}
 		return
 	case string:
 		var err error
@@ -27,7 +27,8 @@ func (d *decoder) pins(root *Object) {
 		d.Report(path, "must be the text that flotilla_artifacts has as artifacts, not %s", kindOf(value))
 		return
 	}
-	d.eachTarget(func(name string, target *DeploymentTarget) {
+	for workload, target := range d.Fleet.Targets() {
+		name := FullName(workload.Name, target.Name)
 		entry, isPinned := pins[name]
 		switch {
 		case !isPinned || target.ManifestsPending:
@@ -35,16 +36,6 @@ func (d *decoder) pins(root *Object) {
 			d.Report(path, "deployment target %q: its manifests are not those that were resolved: give flotilla_artifacts the same workloads as this fleet", name)
 		default:
 			target.Manifests.Pin = entry.Pin
-		}
-	})
-}
-
-// eachTarget calls do with each deployment target of the fleet and its full name.
-func (d *decoder) eachTarget(do func(name string, target *DeploymentTarget)) {
-	for i := range d.Fleet.Workloads {
-		workload := &d.Fleet.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			do(FullName(workload.Name, workload.DeploymentTargets[j].Name), &workload.DeploymentTargets[j])
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (d *decoder) checkReferences() {
 		"workspaces":      namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
 		"cluster_types":   namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
 		"clusters":        namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
-		deploymentTargets: fullNames(f),
+		deploymentTargets: fullNames(f, func(*DeploymentTarget) bool { return true }),
 	}
 	d.incomplete[deploymentTargets] = d.incomplete["workloads"]
 	templates := d.templateTypes()
@@ -75,16 +75,16 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// fullNames returns those of every deployment target, sorted.
-func fullNames(f *Fleet) []string {
-	var all []string
-	for _, workload := range f.Workloads {
-		for _, target := range workload.DeploymentTargets {
-			all = append(all, FullName(workload.Name, target.Name))
+// fullNames returns those of the deployment targets that are so, sorted.
+func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
+	var names []string
+	for workload, target := range f.Targets() {
+		if is(target) {
+			names = append(names, FullName(workload.Name, target.Name))
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(names)
+	return names
 }
 
 // templateTypes returns the types of the templates of each name, built-in ones included.

@@ -201,15 +201,10 @@ func checkChart(chart string) string {
 // Warnings are probable mistakes in a valid fleet. Manifests that are not known yet are not checked.
 func Warnings(f *Fleet) Findings {
 	var warnings Findings
-	for i := range f.Workloads {
-		workload := &f.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			target := &workload.DeploymentTargets[j]
-			m := &target.Manifests
-			isChart := m.Storage == "helm" || m.Storage == "oci" && (m.Chart != "" || m.Type == "helm")
-			if target.ManifestsPending || !isChart || m.Version != "" || m.Tag != "" {
-				continue
-			}
+	for workload, target := range f.Targets() {
+		m := &target.Manifests
+		isChart := m.Storage == "helm" || m.Storage == "oci" && (m.Chart != "" || m.Type == "helm")
+		if !target.ManifestsPending && isChart && m.Version == "" && m.Tag == "" {
 			warnings.Report(TargetPath(workload.Name, target.Name).Attribute("manifests").Attribute("version"),
 				"the chart has no version: each new version is deployed at once and everywhere; set version")
 		}

@@ -19,19 +19,29 @@ type Unknown struct{}
 
 // IsKnown says whether a value holds no [Unknown] at any depth.
 func IsKnown(value any) bool {
+	return !Holds(value, func(part any) bool { return part == Unknown{} })
+}
+
+// Holds says whether a value, or anything in it at any depth, is so.
+func Holds(value any, is func(part any) bool) bool {
+	if is(value) {
+		return true
+	}
 	switch value := value.(type) {
-	case Unknown:
-		return false
 	case []any:
-		return !slices.ContainsFunc(value, func(element any) bool { return !IsKnown(element) })
-	case map[string]any:
 		for _, element := range value {
-			if !IsKnown(element) {
-				return false
+			if Holds(element, is) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, member := range value {
+			if Holds(member, is) {
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 // CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless

@@ -92,11 +92,8 @@ func targetsWithSchemas(f *fleet.Fleet, assignments []*schedule.Assignment) []ta
 			targets = append(targets, targetWithSchemas{fullName, target.ConfigSchemas})
 		}
 	}
-	for i := range f.Workloads {
-		workload := &f.Workloads[i]
-		for j := range workload.DeploymentTargets {
-			add(fleet.FullName(workload.Name, workload.DeploymentTargets[j].Name), &workload.DeploymentTargets[j])
-		}
+	for workload, target := range f.Targets() {
+		add(fleet.FullName(workload.Name, target.Name), target)
 	}
 	for _, assignment := range assignments {
 		add(assignment.Target.Name, assignment.Target.Target)

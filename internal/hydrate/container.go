@@ -216,7 +216,7 @@ func (v *values) of(raw any, text bool) (*value, error) {
 	made := &value{raw: raw}
 	if raw != nil {
 		made.clean, made.extreme, made.json = clean(raw), isExtreme(raw), json
-		if hasNullMember(raw) {
+		if fleet.Holds(raw, hasNullMember) {
 			if made.json, err = fleet.CanonicalJSON(made.clean); err != nil {
 				return nil, err
 			}

@@ -193,7 +193,7 @@ func (m merger) keyOf(element any) string {
 
 // clean returns the value without the nulls in its objects: itself where it has none.
 func clean(value any) any {
-	if !hasNullMember(value) {
+	if !fleet.Holds(value, hasNullMember) {
 		return value
 	}
 	switch value := value.(type) {
@@ -216,15 +216,11 @@ func clean(value any) any {
 }
 
 func hasNullMember(value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, member := range value {
-			if member == nil || hasNullMember(member) {
-				return true
-			}
+	object, _ := value.(map[string]any)
+	for _, member := range object {
+		if member == nil {
+			return true
 		}
-	case []any:
-		return slices.ContainsFunc(value, hasNullMember)
 	}
 	return false
 }

@@ -232,34 +232,22 @@ func (s *schema) separate(keys map[string]int) {
 
 // mentions says whether an object anywhere in the value has the key.
 func mentions(value any, key string) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for name, member := range value {
-			if name == key || mentions(member, key) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(value, func(element any) bool { return mentions(element, key) })
-	}
-	return false
+	return fleet.Holds(value, func(part any) bool {
+		object, _ := part.(map[string]any)
+		_, has := object[key]
+		return has
+	})
 }
 
 // isExtreme says whether a value holds a number with an exponent of four digits or more: to check
 // 1e999999 exactly, as JSON Schema wants it, would take megabytes and seconds.
 func isExtreme(value any) bool {
-	switch value := value.(type) {
-	case json.Number:
-		_, exponent, has := strings.Cut(strings.ToLower(string(value)), "e")
-		return has && len(strings.TrimLeft(exponent, "+-0")) > 3
-	case map[string]any:
-		for _, member := range value {
-			if isExtreme(member) {
-				return true
-			}
+	return fleet.Holds(value, func(part any) bool {
+		number, isNumber := part.(json.Number)
+		if !isNumber {
+			return false
 		}
-	case []any:
-		return slices.ContainsFunc(value, isExtreme)
-	}
-	return false
+		_, exponent, has := strings.Cut(strings.ToLower(string(number)), "e")
+		return has && len(strings.TrimLeft(exponent, "+-0")) > 3
+	})
 }

@@ -339,12 +339,9 @@ func limitsOf(limits []fleet.Limit) []any {
 // indexParameters are those of the deployment targets that have any, by full name.
 func indexParameters(f *fleet.Fleet) map[string]map[string]any {
 	index := map[string]map[string]any{}
-	for i := range f.Workloads {
-		for j := range f.Workloads[i].DeploymentTargets {
-			target := &f.Workloads[i].DeploymentTargets[j]
-			if len(target.Manifests.Parameters) > 0 {
-				index[fleet.FullName(f.Workloads[i].Name, target.Name)] = naturalObject(target.Manifests.Parameters)
-			}
+	for workload, target := range f.Targets() {
+		if len(target.Manifests.Parameters) > 0 {
+			index[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
 		}
 	}
 	return index
@@ -407,13 +404,10 @@ func listOf(names []string) []any {
 // natural returns a value with int64 and float64 in place of json.Number, or the value itself where it has none. A
 // number that neither can hold exactly is left as it is, and prints as it was written.
 func natural(value any) any {
-	if !holdsNumber(value) {
+	isNumber := func(part any) bool { _, is := part.(json.Number); return is }
+	if !fleet.Holds(value, isNumber) {
 		return value
 	}
-	return convertNumbers(value)
-}
-
-func convertNumbers(value any) any {
 	return mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			return naturalNumber(number)
@@ -438,22 +432,6 @@ func naturalNumber(number json.Number) any {
 		return integer
 	}
 	return float
-}
-
-func holdsNumber(value any) bool {
-	switch value := value.(type) {
-	case json.Number:
-		return true
-	case []any:
-		return slices.ContainsFunc(value, holdsNumber)
-	case map[string]any:
-		for _, element := range value {
-			if holdsNumber(element) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // copyValue copies maps and lists, so that a template can change them.

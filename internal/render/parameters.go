@@ -165,33 +165,28 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 		teams[f.Workspaces[i].Name] = &f.Workspaces[i]
 	}
 	owners := secretOwners(f)
-	for i := range f.Workloads {
-		workload := &f.Workloads[i]
-		team := cmp.Or(teams[workload.Workspace], &fleet.Workspace{Name: workload.Workspace})
-		for j := range workload.DeploymentTargets {
-			target := &workload.DeploymentTargets[j]
-			name := fleet.FullName(workload.Name, target.Name)
-			parameters := t.parameters[name]
-			if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
-				continue
-			}
-			path := fleet.TargetPath(workload.Name, target.Name)
-			unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
-			misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
-			reached := reachCheck{parameterCheck: &outside, team: team, teams: teams, owners: owners}
-			reached.namespace(path.Attribute("namespace"), target.Namespace)
-			if !target.ManifestsPending {
-				reached.source(path.Attribute("manifests"), &target.Manifests)
-				misused.forms(path.Attribute("config_as"), target)
-				unknown.known(parameters, parameterNames)
-				misused.fields(parameters, t.workspaces[workload.Workspace])
-				misused.unused(parameters, &target.Manifests)
-				reached.parameterCheck = &misused
-				reached.parameters(parameters)
-			}
-			if unknown.findings != nil || misused.findings != nil || outside.findings != nil {
-				index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings), errorOf(outside.findings)}
-			}
+	for workload, target := range f.Targets() {
+		team, name := cmp.Or(teams[workload.Workspace], &fleet.Workspace{Name: workload.Workspace}), fleet.FullName(workload.Name, target.Name)
+		parameters := t.parameters[name]
+		if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
+			continue
+		}
+		path := fleet.TargetPath(workload.Name, target.Name)
+		unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
+		misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
+		reached := reachCheck{parameterCheck: &outside, team: team, teams: teams, owners: owners}
+		reached.namespace(path.Attribute("namespace"), target.Namespace)
+		if !target.ManifestsPending {
+			reached.source(path.Attribute("manifests"), &target.Manifests)
+			misused.forms(path.Attribute("config_as"), target)
+			unknown.known(parameters, parameterNames)
+			misused.fields(parameters, t.workspaces[workload.Workspace])
+			misused.unused(parameters, &target.Manifests)
+			reached.parameterCheck = &misused
+			reached.parameters(parameters)
+		}
+		if unknown.findings != nil || misused.findings != nil || outside.findings != nil {
+			index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings), errorOf(outside.findings)}
 		}
 	}
 	return index

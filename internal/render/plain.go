@@ -73,20 +73,18 @@ func (c *check) markedObjects(u unchecked) (objects []identity, ok bool) {
 		marks[slot] = mark(slot)
 	}
 	documents, objects, ok := c.plainObjects(u.template, string(u.shape.fill(marks)))
-	return objects, ok && len(objects) == len(documents) && !slices.ContainsFunc(documents, hasPartOfMark)
+	return objects, ok && len(objects) == len(documents) && !fleet.Holds(documents, hasPartOfMark)
 }
 
-// hasPartOfMark says whether a value has a mark that is in a key, or only a part of a text.
+// hasPartOfMark says whether a text has a mark that is only a part of it, or an object one in a key.
 func hasPartOfMark(value any) bool {
 	switch value := value.(type) {
 	case string:
 		_, isMark := slotOf(value)
 		return strings.Contains(value, slotMark) && !isMark
-	case []any:
-		return slices.ContainsFunc(value, hasPartOfMark)
 	case map[string]any:
-		for key, element := range value {
-			if strings.Contains(key, slotMark) || hasPartOfMark(element) {
+		for key := range value {
+			if strings.Contains(key, slotMark) {
 				return true
 			}
 		}

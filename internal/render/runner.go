@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // Limits of what one template may do for one file. A template that never ends, or needs more and more memory, is
@@ -89,7 +91,7 @@ func (e *runner) print(source string, value any) any {
 
 func (e *runner) text(source string, value any) any {
 	e.need(false, source, value)
-	if holdsNil(value) {
+	if fleet.Holds(value, func(part any) bool { return part == nil }) {
 		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
 	}
 	return value
@@ -275,26 +277,6 @@ func (s *scale) addReflected(value reflect.Value, depth int) error {
 		}
 	}
 	return nil
-}
-
-func holdsNil(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case []any:
-		for _, element := range value {
-			if holdsNil(element) {
-				return true
-			}
-		}
-	case map[string]any:
-		for _, element := range value {
-			if holdsNil(element) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // numberText writes a number without an exponent.
