@@ -233,86 +233,44 @@ const manyObjects = 3
 
 // objectLines says what changes in final objects: a line for each object, and one for equal changes of many. Where these are many,
 // equal changes of all causes are one.
-func (s *summary) objectLines(all *objectEntries) []string {
+func (s *summary) objectLines(all []*entry) []string {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
-		entries = s.objectGroups(all.ofAllCauses(s))
-	}
-	type group struct {
-		sign   string
-		causes *causeSet
+		entries = s.objectGroups(merged(s, all, func(e *entry) cell { return cell{file: e.files[0], key: e.keys[0], sign: e.sign} }))
 	}
 	var few []*entry
-	var groups []group
-	in := map[group][]*entry{}
-	for _, one := range entries {
-		of := group{one.sign, one.causes}
-		if in[of] == nil {
-			groups = append(groups, of)
-		}
-		in[of] = append(in[of], one)
-	}
-	for _, of := range groups {
+	for _, group := range grouped(entries, func(e *entry) cell { return cell{sign: e.sign, causes: e.causes} }) {
 		limit := maxObjectsOfCause
-		if of.sign != "" {
+		if group[0].sign != "" {
 			limit = maxSignedOfCause
 		}
-		few = append(few, s.limited(in[of], limit, s.objectText)...)
+		few = append(few, s.limited(group, limit, s.objectText)...)
 	}
 	return s.lines(few, maxObjectLines, s.objectText)
 }
 
-// objectGroups joins what is said of the same folders for the same causes.
-func (s *summary) objectGroups(all *objectEntries) []*entry {
-	found, order := all.entries, all.order
-	type change struct {
-		field, sign, folders string
+// objectGroups joins what is said of the same folders for the same causes: of many objects, else the same objects with several
+// fields, then the same fields of several objects.
+func (s *summary) objectGroups(all []*entry) []*entry {
+	type group struct {
+		texts, folders, sign string
 		causes               *causeSet
 	}
-	type object struct {
-		objects, fields, folders, sign string
-		causes                         *causeSet
-	}
-	changeOf := func(cell objectCell) change {
-		return change{cell.field, cell.sign, foldersKey(found[cell].folders), cell.causes}
-	}
-	alike := map[change]int{}
-	for _, cell := range order {
-		alike[changeOf(cell)]++
-	}
-	byChange, byObject := map[change][]*entry{}, map[object][]*entry{}
-	var changes []change
-	var alone []object
-	for _, cell := range order {
-		one := changeOf(cell)
-		if alike[one] >= manyObjects || cell.field == "" {
-			if byChange[one] == nil {
-				changes = append(changes, one)
-			}
-			byChange[one] = append(byChange[one], found[cell])
-			continue
+	by := func(texts func(*entry) []string) func(*entry) group {
+		return func(e *entry) group {
+			return group{strings.Join(texts(e), "\x00"), foldersKey(e.folders), e.sign, e.causes}
 		}
-		of := object{objects: cell.object, folders: one.folders, causes: cell.causes}
-		if byObject[of] == nil {
-			alone = append(alone, of)
+	}
+	byObjects, byFields := by(func(e *entry) []string { return e.files }), by(func(e *entry) []string { return e.keys })
+	var entries, alone []*entry
+	for _, alike := range grouped(all, byFields) {
+		if len(alike) >= manyObjects || alike[0].keys[0] == "" {
+			entries = append(entries, s.join(alike))
+		} else {
+			alone = append(alone, alike...)
 		}
-		byObject[of] = append(byObject[of], found[cell])
 	}
-	var entries []*entry
-	for _, one := range changes {
-		entries = append(entries, s.join(byChange[one]))
-	}
-	for _, of := range alone {
-		entries = append(entries, s.join(byObject[of]))
-	}
-	list := func(texts []string) string { return strings.Join(texts, "\x00") }
-	// The same objects with several fields, then the same fields of several objects.
-	entries = merged(s, entries, func(e *entry) object {
-		return object{objects: list(e.files), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
-	})
-	return merged(s, entries, func(e *entry) object {
-		return object{fields: list(e.keys), folders: foldersKey(e.folders), sign: e.sign, causes: e.causes}
-	})
+	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
 }
 
 // objectText is "Deployment till: spec.replicas, on large: till-live, by …".
@@ -324,50 +282,9 @@ func (s *summary) objectText(e *entry) string {
 	return text + ", on " + s.which(e.folders) + e.causes.text()
 }
 
-// objectCell is what is said once of all folders where it is so.
-type objectCell struct {
-	objectField
-	causes *causeSet
-}
-
-// objectEntries are what is said of final objects, in the order in which it was found.
-type objectEntries struct {
-	entries map[objectCell]*entry
-	order   []objectCell
-}
-
-// add says something of a folder; folders come in order.
-func (o *objectEntries) add(i int, of objectCell) {
-	if o.entries == nil {
-		o.entries = map[objectCell]*entry{}
-	}
-	if o.entries[of] == nil {
-		o.entries[of] = &entry{files: []string{of.object}, keys: []string{of.field}, sign: of.sign, objects: 1, causes: of.causes}
-		o.order = append(o.order, of)
-	}
-	o.entries[of].add([]int{i}, 0, 0)
-}
-
-// ofAllCauses joins equal entries of different causes.
-func (o *objectEntries) ofAllCauses(s *summary) *objectEntries {
-	all := make([]*entry, len(o.order))
-	field := make(map[*entry]objectField, len(o.order))
-	for i, cell := range o.order {
-		all[i] = o.entries[cell]
-		field[all[i]] = cell.objectField
-	}
-	joined := &objectEntries{entries: map[objectCell]*entry{}}
-	for _, one := range merged(s, all, func(e *entry) objectField { return field[e] }) {
-		cell := objectCell{objectField{one.files[0], one.keys[0], one.sign}, one.causes}
-		joined.entries[cell] = one
-		joined.order = append(joined.order, cell)
-	}
-	return joined
-}
-
 // finals adds what changes in the final objects of a folder, whose files have these differences. besides are the causes where
 // these are not in the fleet.
-func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *objectEntries) {
+func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
 	folder := &s.folders[i]
 	if folder.Finals == nil {
 		return
@@ -378,23 +295,24 @@ func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDif
 	}
 	switch {
 	case folder.Finals.Unknown != "":
-		found.add(i, objectCell{objectField{object: "final objects", field: "the former ones are not known: " + oneLine(folder.Finals.Unknown)}, causes})
+		found.add(i, cell{file: "final objects", key: "the former ones are not known: " + oneLine(folder.Finals.Unknown), causes: causes}).objects = 1
 	case len(folder.Finals.Changes) == 0:
-		found.add(i, objectCell{objectField{object: "final objects", field: "no change"}, causes})
+		found.add(i, cell{file: "final objects", key: "no change", causes: causes}).objects = 1
 	}
 	for _, change := range folder.Finals.Changes {
-		found.add(i, objectCell{change.of.Value(), causes})
+		of := change.of.Value()
+		found.add(i, cell{of.object, of.field, of.sign, causes}).objects = 1
 	}
 }
 
 // SummarizeFinals returns lines about final objects of folders that stay as they are: at most 12.
 func SummarizeFinals(before, after *Version, folders []Folder) []string {
 	s := newSummary(before, after, folders, Notes{})
-	found := objectEntries{}
+	var found cells
 	for i := range s.folders {
 		s.finals(i, s.reach(&s.folders[i]), nil, nil, &found)
 	}
-	return LimitLines(s.objectLines(&found))
+	return LimitLines(s.objectLines(found.all))
 }
 
 // tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to, and the

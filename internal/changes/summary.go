@@ -32,6 +32,34 @@ type entry struct {
 	text        string
 }
 
+// cell is what is said once of all folders where it is so: of a file or an object, a key or a field.
+type cell struct {
+	file, key, sign string
+	causes          *causeSet
+}
+
+// cells are the entries of cells, in the order in which they were found.
+type cells struct {
+	all []*entry
+	of  map[cell]*entry
+}
+
+// add says something of a folder; folders come in order.
+func (c *cells) add(folder int, of cell) *entry {
+	e := c.of[of]
+	if e == nil {
+		if c.of == nil {
+			c.of = map[cell]*entry{}
+		}
+		e = &entry{files: []string{of.file}, keys: []string{of.key}, sign: of.sign, causes: of.causes}
+		c.of[of], c.all = e, append(c.all, e)
+	}
+	if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
+		e.folders = append(e.folders, folder)
+	}
+	return e
+}
+
 func newSummary(before, after *Version, folders []Folder, notes Notes) *summary {
 	folders = sortedFolders(folders)
 	s := &summary{explainer: newExplainer(before, after, folders, &notes), folders: folders}
@@ -79,17 +107,17 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	for i, folder := range folders {
 		entries[i] = &entry{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
 	}
-	type cell struct {
+	type move struct {
 		location, policies string
 		causes             *causeSet
 	}
-	entries = merged(s, entries, func(e *entry) cell {
+	entries = merged(s, entries, func(e *entry) move {
 		unnamed, isHost := s.unnamedHosts(e.causes)
 		policies := ""
 		if isHost {
 			policies = s.policiesOf(&s.folders[e.folders[0]])
 		}
-		return cell{e.location, policies, unnamed}
+		return move{e.location, policies, unnamed}
 	})
 	if len(entries) > limit {
 		entries = merged(s, entries, func(e *entry) string { return e.location })
@@ -114,18 +142,13 @@ const manyChanges = 8
 // contents says what changes in final objects, and in files: a line for each file, keys, and causes; where these are many, for each
 // file and keys. What drift alone has changed is apart.
 func (s *summary) contents() (contents, drift []string) {
-	type cell struct {
-		file, key string
-		causes    *causeSet
-	}
 	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
 		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *File) {
 			found[at] = append(found[at], diffOf(name, before, after))
 		})
 	})
-	byCell, objects := map[cell]*entry{}, objectEntries{}
-	var changed, drifted []*entry
+	var objects, changed, drifted cells
 	for at, i := range s.changed {
 		besides := s.besidesFleet(&s.folders[i])
 		var by *reached
@@ -142,46 +165,28 @@ func (s *summary) contents() (contents, drift []string) {
 				if causes == nil {
 					causes = s.explain(by, one.file, key)
 				}
-				same := cell{one.file, key.text, causes}
-				e := byCell[same]
-				if e == nil {
-					e = &entry{causes: causes, files: []string{one.file}, keys: []string{key.text}}
-					byCell[same] = e
-					if len(causes.causes) == 1 && causes.causes[0].kind == byHand {
-						drifted = append(drifted, e)
-					} else {
-						changed = append(changed, e)
-					}
+				among := &changed
+				if len(causes.causes) == 1 && causes.causes[0].kind == byHand {
+					among = &drifted
 				}
-				e.add([]int{i}, one.more, one.lines)
+				among.add(i, cell{file: one.file, key: key.text, causes: causes}).count(one.more, one.lines)
 			}
 		}
 	}
-	return append(s.objectLines(&objects), s.contentLines(changed, maxChanged)...), s.contentLines(drifted, maxDrift)
+	return append(s.objectLines(objects.all), s.contentLines(changed.all, maxChanged)...), s.contentLines(drifted.all, maxDrift)
 }
 
-// add adds folders, which are sorted and not before the ones that the entry has, and the changes in them.
-func (e *entry) add(folders []int, more, lines int) {
-	for _, folder := range folders {
-		if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
-			e.folders = append(e.folders, folder)
-		}
-	}
-	e.more, e.lines = max(e.more, more), max(e.lines, lines)
-}
+// count notes how much differs in one of the folders.
+func (e *entry) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
 
 func (s *summary) contentLines(entries []*entry, limit int) []string {
-	type cell struct {
-		file, keys string
-		causes     *causeSet
-	}
 	sameFolders := func(e *entry) cell {
-		return cell{file: strings.Join(e.files, "\x00"), keys: foldersKey(e.folders), causes: e.causes}
+		return cell{file: strings.Join(e.files, "\x00"), key: foldersKey(e.folders), causes: e.causes}
 	}
 	entries = merged(s, entries, sameFolders)
 	if len(entries) > manyChanges {
 		entries = merged(s, entries, func(e *entry) cell {
-			return cell{file: strings.Join(e.files, "\x00"), keys: strings.Join(e.keys, "\x00")}
+			return cell{file: strings.Join(e.files, "\x00"), key: strings.Join(e.keys, "\x00")}
 		})
 		entries = merged(s, entries, sameFolders)
 	}
@@ -215,20 +220,28 @@ func (s *summary) contentText(e *entry) string {
 
 // merged joins the entries with the same cell, in the order of the first ones.
 func merged[C comparable](s *summary, entries []*entry, cellOf func(*entry) C) []*entry {
-	byCell := map[C][]*entry{}
-	var order []C
-	for _, one := range entries {
-		cell := cellOf(one)
-		if byCell[cell] == nil {
-			order = append(order, cell)
-		}
-		byCell[cell] = append(byCell[cell], one)
-	}
-	joined := make([]*entry, len(order))
-	for i, cell := range order {
-		joined[i] = s.join(byCell[cell])
+	groups := grouped(entries, cellOf)
+	joined := make([]*entry, len(groups))
+	for i, group := range groups {
+		joined[i] = s.join(group)
 	}
 	return joined
+}
+
+// grouped brings together the entries with the same cell, in the order of the first ones.
+func grouped[C comparable](entries []*entry, cellOf func(*entry) C) [][]*entry {
+	var groups [][]*entry
+	number := map[C]int{}
+	for _, one := range entries {
+		of := cellOf(one)
+		at, seen := number[of]
+		if !seen {
+			at = len(groups)
+			number[of], groups = at, append(groups, nil)
+		}
+		groups[at] = append(groups[at], one)
+	}
+	return groups
 }
 
 // join returns one entry for some.
@@ -243,7 +256,7 @@ func (s *summary) join(group []*entry) *entry {
 	for _, one := range group {
 		all.files, all.keys = append(all.files, one.files...), append(all.keys, one.keys...)
 		folders = append(folders, one.folders...)
-		all.add(nil, one.more, one.lines)
+		all.count(one.more, one.lines)
 		if !seen[one.causes] {
 			seen[one.causes] = true
 			causes = append(causes, one.causes.causes...)
