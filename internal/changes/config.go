@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -40,26 +38,11 @@ type configReader struct {
 
 // file reads one file; false where it cannot be read.
 func (r *configReader) file(name, text string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".yaml", ".yml":
-		documents, ok := readYAML(text)
-		for i := range documents {
-			ok = ok && r.document(&documents[i])
-		}
-		return ok
-	case ".json":
-		value, err := fleet.ParseJSON(text)
-		if err != nil {
-			return false
-		}
-		r.value(value)
-		return true
-	case ".env":
-		return r.pairs(text, envLine)
-	case ".properties":
-		return r.pairs(text, propertyLine)
+	documents, ok := readFile(name, text)
+	for i := range documents {
+		ok = ok && r.document(&documents[i])
 	}
-	return false
+	return ok
 }
 
 // document reads a document of YAML. What an object of Kubernetes is called is no configuration, and what a ConfigMap has is
@@ -82,7 +65,7 @@ func (r *configReader) document(of *document) bool {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, isText := data[key].(string)
 		if extension := path.Ext(key); isText && IsConfig(key) && extension != ".yaml" && extension != ".yml" && extension != "" {
-			if !r.file(key, text) {
+			if r.at = nil; !r.file(key, text) {
 				return false
 			}
 			continue
@@ -118,12 +101,4 @@ func (r *configReader) add(key, text string) {
 		text = other + "\n" + text
 	}
 	r.values[key] = text
-}
-
-func (r *configReader) pairs(text string, line *regexp.Regexp) bool {
-	pairs, ok := readPairs(text, line)
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		r.add(pathText([]string{key}), pairs[key])
-	}
-	return ok
 }

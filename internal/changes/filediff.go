@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // keyChange is a key of a file that is added, removed, or has another value. Without text it is a whole file whose
@@ -86,23 +84,12 @@ type collector struct {
 // texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
 // or the format has no keys.
 func (c *collector) texts(name, before, after string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".yaml", ".yml":
-		return c.yaml(before, after)
-	case ".json":
-		one, err := fleet.ParseJSON(before)
-		other, otherErr := fleet.ParseJSON(after)
-		if err != nil || otherErr != nil {
-			return false
-		}
-		c.values(one, other)
-		return true
-	case ".env":
-		return c.pairs(before, after, envLine)
-	case ".properties":
-		return c.pairs(before, after, propertyLine)
+	old, ok := readFile(name, before)
+	wanted, wantedOK := readFile(name, after)
+	if ok && wantedOK {
+		c.documents(old, wanted)
 	}
-	return false
+	return ok && wantedOK
 }
 
 // What a keyChange says of a key that is not in both versions.

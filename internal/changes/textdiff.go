@@ -10,26 +10,9 @@ var (
 	emptyLine    = regexp.MustCompile(`^[ \t]*(?:#[^\n]*)?(?:\n|$)`)
 )
 
-// pairs compares texts of such lines.
-func (c *collector) pairs(before, after string, line *regexp.Regexp) bool {
-	one, ok := readPairs(before, line)
-	other, otherOK := readPairs(after, line)
-	if !ok || !otherOK {
-		return false
-	}
-	for _, key := range unionOfKeys(one, other) {
-		old, had := one[key]
-		value, has := other[key]
-		if had != has || old != value {
-			c.atSegment(key, func() { c.member(false, true, had, has) })
-		}
-	}
-	return true
-}
-
 // readPairs returns false where any line has another form, since part of a value must never be taken for a key.
-func readPairs(text string, line *regexp.Regexp) (map[string]string, bool) {
-	pairs := map[string]string{}
+func readPairs(text string, line *regexp.Regexp) (map[string]any, bool) {
+	pairs := map[string]any{}
 	for text != "" {
 		if empty := emptyLine.FindString(text); empty != "" {
 			text = text[len(empty):]

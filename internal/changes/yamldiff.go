@@ -1,24 +1,21 @@
 package changes
 
 import (
+	"path"
 	"regexp"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// document is one document of a YAML file.
+// document is one document of a YAML file, or all of another file.
 type document struct {
 	value                 any
 	kind, namespace, name string
 }
 
-// yaml compares the documents of two texts, each with the one of the same kind, namespace and name.
-func (c *collector) yaml(before, after string) bool {
-	old, ok := readYAML(before)
-	wanted, wantedOK := readYAML(after)
-	if !ok || !wantedOK {
-		return false
-	}
+// documents compares the documents of two versions of a file, each with the one of the same kind, namespace and name.
+func (c *collector) documents(old, wanted []document) {
 	partner := matchDocuments(old, wanted)
 	taken := make([]bool, len(wanted))
 	several := len(old) > 1 || len(wanted) > 1
@@ -38,7 +35,6 @@ func (c *collector) yaml(before, after string) bool {
 			c.differs(isNew)
 		}
 	}
-	return true
 }
 
 // shownKind is the kind of one document of several. In files of configuration what looks like a kind may
@@ -55,6 +51,23 @@ func (c *collector) shownKind(of *document, several bool) string {
 
 // maxDocuments is how many documents a file may have, each of which takes some kilobytes to read.
 const maxDocuments = 200
+
+// readFile reads a file by the extension of its name. ok is false where it cannot be read, or the format has no keys.
+func readFile(name, text string) (documents []document, ok bool) {
+	var value any
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml":
+		return readYAML(text)
+	case ".json":
+		parsed, err := fleet.ParseJSON(text)
+		value, ok = parsed, err == nil
+	case ".env":
+		value, ok = readPairs(text, envLine)
+	case ".properties":
+		value, ok = readPairs(text, propertyLine)
+	}
+	return []document{{value: value}}, ok
+}
 
 // readYAML reads every document that holds anything.
 func readYAML(text string) ([]document, bool) {
