@@ -128,11 +128,11 @@ func TestHistoryGoesDeeperAsItHasTo(t *testing.T) {
 	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
 		r := newRepository(t, serving)
 		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
-		at := first.Commit
-		for i := range 300 {
-			at = r.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", at, "-m", fmt.Sprint(i), at+"^{tree}")
+		later := "reset refs/heads/main\nfrom " + first.Commit + "\n\n"
+		for range 300 {
+			later += fmt.Sprintf("commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\n", time.Now().Unix())
 		}
-		r.git("update-ref", "refs/heads/main", at)
+		feed(t, r.directory, []byte(later), "fast-import", "--quiet")
 		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 1 || got.Commits[0].Commit != first.Commit || !got.Complete {
 			t.Errorf("%s: %+v", serving.name, got)
 		}
