@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -22,7 +21,7 @@ type measured struct {
 func newMeasured(t *testing.T) *measured {
 	t.Helper()
 	m := &measured{staged: &staged{
-		t: t, url: bare(t), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
+		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, measurementsGuide, "examples/rollouts/measurements/main.tf"),
 		clock: &stoppedClock{now: time.Date(2026, 1, 11, 8, 0, 0, 0, time.UTC)},
 	}}
 	server := newStandIn(t, func(query string) string {
@@ -38,9 +37,9 @@ func newMeasured(t *testing.T) *measured {
 		}
 		return vector(series...)
 	})
-	m.w = providertest.New(provider.StartAt(m.clock))
+	m.w = providertest.New(m.world.startAt(m.clock))
 	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")
-	m.edit(`"gitops.git"`, strconv.Quote(m.url), `"http://prometheus.example.com"`, strconv.Quote(server.URL), `branch = "main"`, `tag = "v1"`,
+	m.edit(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL), `branch = "main"`, `tag = "v1"`,
 		"[data.flotilla_compliance.prod.evidence, data.flotilla_measurements.prod.evidence]", `"what is read"`)
 	m.measures("", "", "", "")
 	return m

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -21,11 +20,11 @@ const (
 	nightsExample = "examples/rollouts/windows/main.tf"
 )
 
-// staged is the configuration that the guide on staged rollouts shows, and clusters that report about it. Its time is
-// that of a stopped clock, in January, when no window is closed.
+// staged is the configuration that the guide on staged rollouts shows, of a repository in memory, and clusters that report
+// about it. Its time is that of a stopped clock, in January, when no window is closed.
 type staged struct {
 	t     *testing.T
-	url   string
+	world *memoryWorld
 	hcl   string // of the guide, and as it was edited
 	w     *providertest.Workspace
 	clock *stoppedClock
@@ -45,12 +44,12 @@ func newStaged(t *testing.T, edits ...string) *staged {
 func stagedBy(t *testing.T, example string, edits ...string) *staged {
 	t.Helper()
 	s := &staged{
-		t: t, url: bare(t), hcl: guideExample(t, stagesGuide, example),
+		t: t, world: newMemoryWorld(t, true), hcl: guideExample(t, stagesGuide, example),
 		clock: &stoppedClock{now: time.Date(time.Now().Year()+1, 1, 11, 8, 0, 0, 0, time.UTC)}, says: map[string]map[string]any{},
 	}
-	s.w = providertest.New(provider.StartAt(s.clock))
+	s.w = providertest.New(s.world.startAt(s.clock))
 	s.hcl, _, _ = strings.Cut(s.hcl, "\noutput ")
-	s.edit(`"gitops.git"`, strconv.Quote(s.url), "data.flotilla_compliance.prod.evidence", `"what is read"`, `branch = "main"`, `tag = "v1"`)
+	s.edit(`"gitops.git"`, strconv.Quote(s.world.spell("one", 0)), "data.flotilla_compliance.prod.evidence", `"what is read"`, `branch = "main"`, `tag = "v1"`)
 	s.atOnce()
 	s.edit(edits...)
 	for _, cluster := range []string{"canary-1", "europe-1", "america-1", "asia-1"} {
@@ -100,7 +99,19 @@ func (s *staged) report(verdict string, clusters ...string) {
 	}
 }
 
-func (s *staged) tip() string { s.t.Helper(); return git(s.t, s.url, "rev-parse", "prod") }
+func (s *staged) tip() string { return s.world.tip("one", "prod") }
+
+func (s *staged) files() map[string]string { return s.world.files("one", "prod") }
+
+// has says whether there is a folder.
+func (s *staged) has(folder string) bool {
+	for name := range s.files() {
+		if strings.HasPrefix(name, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
 
 // configuration is the HCL, with what clusters say as the reports of flotilla_compliance; without any, its feedback stays as it is.
 func (s *staged) configuration() providertest.Configuration {
@@ -150,10 +161,11 @@ func (s *staged) saysThat(want string) {
 func (s *staged) versions() string {
 	s.t.Helper()
 	var versions []string
+	files := s.files()
 	for _, host := range []string{"canary", "europe", "america", "asia"} {
 		version := "-"
-		for _, file := range strings.Fields(git(s.t, s.url, "ls-tree", "-r", "--name-only", "prod", host+"/payments-live/")) {
-			if found := regexp.MustCompile(`tag: "?v([0-9]+)`).FindStringSubmatch(git(s.t, s.url, "show", "prod:"+file)); found != nil {
+		for name, content := range files {
+			if found := regexp.MustCompile(`tag: "?v([0-9]+)`).FindStringSubmatch(content); found != nil && strings.HasPrefix(name, host+"/payments-live/") {
 				version = found[1]
 			}
 		}

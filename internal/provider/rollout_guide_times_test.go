@@ -2,8 +2,6 @@ package provider_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -74,19 +72,12 @@ func TestTheGuideOnStagedRolloutsRepairsWithinTheWindowsOfAStage(t *testing.T) {
 	t.Parallel()
 	s := stagedBy(t, nightsExample)
 	byHand := func(hosts ...string) {
-		clone := repository{cloneURL: s.url}.clone(t, "prod")
+		files := s.files()
 		for _, host := range hosts {
-			file := filepath.Join(clone, host, "payments-live", "reconciler.yaml")
-			content, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, []byte(strings.ReplaceAll(string(content), "v1", "v7")), 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			name := host + "/payments-live/reconciler.yaml"
+			files[name] = strings.ReplaceAll(files[name], "v1", "v7")
 		}
-		git(t, clone, "commit", "-qam", "by hand")
-		git(t, clone, "push", "-q")
+		s.world.commit("one", "prod", files)
 	}
 	byHand("canary", "europe")
 	s.run("1 7 1 1")
