@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,7 +133,11 @@ func (r repository) clone(t *testing.T, branch string) string {
 // commits counts the commits of a branch.
 func (r repository) commits(t *testing.T, branch string) int {
 	t.Helper()
-	return strings.Count(git(t, r.clone(t, branch), "log", "--format=%h")+"\n", "\n")
+	number, err := strconv.Atoi(git(t, cmp.Or(r.folder, r.cloneURL), "rev-list", "--count", branch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
 
 // change commits what edit does to a checkout of a branch.
