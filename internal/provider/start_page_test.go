@@ -58,6 +58,9 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 	gocache, gomodcache, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
+			if _, err := mirror(); err != nil { // which builds the same program
+				t.Fatal(err)
+			}
 			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+os.DevNull, "GOCACHE="+gocache, "GOMODCACHE="+gomodcache)
 			// In place of the clone there is this working copy.
 			if err := os.Symlink(root, filepath.Join(n.folder, "terraform-provider-flotilla")); err != nil {

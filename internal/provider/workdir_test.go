@@ -74,19 +74,27 @@ func byAcceptance(t *testing.T) {
 	}
 }
 
-// mirror builds the provider once and lays it out as a mirror that both tools install from.
+// mirror lays the provider out as a mirror that both tools install from. It is the program of `make build`, which is linked
+// again only where it is not up to date.
 var mirror = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
 		return "", err
 	}
 	removeMirror = func() { os.RemoveAll(folder) }
-	name := "terraform-provider-flotilla_v0.0.1"
+	program, name := filepath.Join("..", "..", ".build", "provider", "terraform-provider-flotilla"), "terraform-provider-flotilla_v0.0.1"
 	if runtime.GOOS == "windows" {
-		name += ".exe"
+		program, name = program+".exe", name+".exe"
+	}
+	if output, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "../..").CombinedOutput(); err != nil {
+		return "", &exec.Error{Name: string(output), Err: err}
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
 	}
 	built := filepath.Join(folder, name)
-	if output, err := exec.Command("go", "build", "-o", built, "../..").CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(output), Err: err}
+	if err := os.WriteFile(built, content, 0o755); err != nil {
+		return "", err
 	}
 	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 		target := filepath.Join(folder, host, "flotilla", "flotilla", "0.0.1", runtime.GOOS+"_"+runtime.GOARCH, name)
