@@ -14,9 +14,9 @@ import (
 // rule is a compiled constraint.
 type rule struct {
 	*fleet.Constraint
-	over  Over
-	needs Needs
-	names map[string]bool // the variables in its expressions
+	over          Over
+	names         map[string]bool // the variables in its expressions
+	needsContents bool            // see [Program.NeedsContents]
 
 	expression *compiled
 	message    *compiled // nil where there is no message_expression

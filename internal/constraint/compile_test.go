@@ -125,23 +125,25 @@ func TestAMessageExpressionCountsForWhatARuleIsEvaluatedOver(t *testing.T) {
 	}
 }
 
-func TestNeedsAreWhatTheRulesLookAt(t *testing.T) {
+func TestContentsAreNeededWhereTheRulesLookAtThem(t *testing.T) {
 	t.Parallel()
-	for expression, want := range map[string]constraint.Needs{
-		`host.name != ""`:                                     {},
-		`target.hosts.size() > 0`:                             {},
-		`config.size() > 0`:                                   {Config: true},
-		`assignment.config_version != ""`:                     {Config: true},
-		`"base" in assignment.config_containers`:              {Config: true},
-		`has(target.manifests.tag)`:                           {Manifests: true},
-		`object.kind != "" && target.manifests.chart == "db"`: {Objects: true, Manifests: true},
+	for expression, want := range map[string]bool{
+		`host.name != ""`:                        false,
+		`target.hosts.size() > 0`:                false,
+		`config.size() > 0`:                      true,
+		`assignment.config_version != ""`:        true,
+		`"base" in assignment.config_containers`: true,
+		`has(target.manifests.tag)`:              true,
+		`object.kind != ""`:                      true,
+		`secrets.size() > 0`:                     true,
+		`made_by == "chart"`:                     true,
 	} {
 		program, findings := constraint.Compile([]fleet.Constraint{{Name: "rule", Expression: expression}})
 		if len(findings) > 0 {
 			t.Fatal(findings)
 		}
-		if got := program.Needs(); got != want {
-			t.Errorf("%s needs %+v, not %+v", expression, got, want)
+		if got := program.NeedsContents(); got != want {
+			t.Errorf("%s: needs contents %t, want %t", expression, got, want)
 		}
 	}
 }

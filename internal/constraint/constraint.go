@@ -81,22 +81,10 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	return p, nil
 }
 
-// Needs says which data a program needs besides the schedule.
-type Needs struct {
-	Config    bool // values of configuration
-	Manifests bool // the manifests attribute of deployment targets
-	Objects   bool // rendered objects
-}
-
-// Needs says which data Check needs.
-func (p *Program) Needs() Needs {
-	var needs Needs
-	for _, rule := range p.rules {
-		needs.Config = needs.Config || rule.needs.Config
-		needs.Manifests = needs.Manifests || rule.needs.Manifests
-		needs.Objects = needs.Objects || rule.needs.Objects
-	}
-	return needs
+// NeedsContents says whether Check needs more than the schedule: values of configuration, the manifests of deployment targets,
+// or rendered objects.
+func (p *Program) NeedsContents() bool {
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.needsContents })
 }
 
 // Subjects are what rules are evaluated over.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// refer notes which variables an expression uses, and which data it needs of them.
+// refer notes which variables an expression uses, and whether it needs more than the schedule.
 func (l *language) refer(r *rule, e *compiled) {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
@@ -21,18 +21,14 @@ func (l *language) refer(r *rule, e *compiled) {
 					r.names[name] = true
 				}
 			}
+			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"]
 		case ast.SelectKind:
 			of := e.ast.NativeRep().GetType(expr.AsSelect().Operand().ID())
-			switch field := expr.AsSelect().FieldName(); {
-			case isOf(of, l.vocabulary.target) && field == "manifests":
-				r.needs.Manifests = true
-			case isOf(of, l.vocabulary.assignment) && (field == "config_version" || field == "config_containers"):
-				r.needs.Config = true
-			}
+			field := expr.AsSelect().FieldName()
+			r.needsContents = r.needsContents || isOf(of, l.vocabulary.target) && field == "manifests" ||
+				isOf(of, l.vocabulary.assignment) && (field == "config_version" || field == "config_containers")
 		}
 	}
-	r.needs.Config = r.needs.Config || r.names["config"] || r.names["secrets"]
-	r.needs.Objects = r.needs.Objects || r.names["object"] || r.names["made_by"]
 }
 
 func isOf(kind *types.Type, c *class) bool {

@@ -82,7 +82,7 @@ func (m *model) evaluate(
 		return none
 	}
 	var evaluated *constraint.Results
-	if m.Contents.IsNull() || program.Needs() == (constraint.Needs{}) {
+	if m.Contents.IsNull() || !program.NeedsContents() {
 		evaluated, found = pipeline.ScheduledConstraints(ctx, value, scheduled)
 	} else {
 		contents := fleetvalue.Of(m.Contents, diagnostics)
