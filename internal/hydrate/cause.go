@@ -11,13 +11,10 @@ import (
 // model alone. Assignments with the same containers share one list: read only. The error is about input
 // that the fleet's own validation refuses, as in [Hydrate].
 func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, error) {
-	bare := *f
-	bare.ConfigSchemas = nil
-	mergeIndex, err := newMergeIndex(&bare, nil)
+	mergeIndex, reached, err := containersReaching(f, assignments)
 	if err != nil {
 		return nil, err
 	}
-	reached := mergeIndex.reach(&bare, assignments)
 	sets := make([][]string, len(reached.sets))
 	for i, members := range reached.sets {
 		sets[i] = mergeIndex.names(members)
@@ -27,6 +24,37 @@ func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, erro
 		matched[i] = sets[set]
 	}
 	return matched, nil
+}
+
+// IdleContainers returns the names of the config containers that reach no assignment, sorted, as [Match] does.
+func IdleContainers(f *fleet.Fleet, assignments []*schedule.Assignment) ([]string, error) {
+	mergeIndex, reached, err := containersReaching(f, assignments)
+	if err != nil {
+		return nil, err
+	}
+	return mergeIndex.idle(reached), nil
+}
+
+func containersReaching(f *fleet.Fleet, assignments []*schedule.Assignment) (*mergeIndex, *reach, error) {
+	bare := *f
+	bare.ConfigSchemas = nil
+	mergeIndex, err := newMergeIndex(&bare, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mergeIndex, mergeIndex.reach(&bare, assignments), nil
+}
+
+// idle returns the names of the containers that reach nothing, sorted.
+func (e *mergeIndex) idle(reached *reach) []string {
+	var idle []string
+	for container := range e.containers {
+		if !reached.any[container] {
+			idle = append(idle, e.containers[container].name)
+		}
+	}
+	slices.Sort(idle)
+	return idle
 }
 
 func (e *mergeIndex) names(members []int32) []string {

@@ -4,8 +4,6 @@
 package hydrate
 
 import (
-	"slices"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -86,12 +84,6 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	case "error":
 		errors.join(conflicts)
 	}
-	result.Findings, result.Warnings = errors.sorted(), warnings.sorted()
-	for container := range mergeIndex.containers {
-		if !reached.any[container] {
-			result.IdleContainers = append(result.IdleContainers, mergeIndex.containers[container].name)
-		}
-	}
-	slices.Sort(result.IdleContainers)
+	result.Findings, result.Warnings, result.IdleContainers = errors.sorted(), warnings.sorted(), mergeIndex.idle(reached)
 	return result, nil
 }

@@ -133,25 +133,8 @@ func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []stri
 	var errors findings
 	result, wrong := schedule.Schedule(parsed)
 	errors.addAll("Invalid schedule", wrong)
-	matched, err := hydrate.Match(parsed, result.Assignments)
-	if err != nil {
+	if idleContainers, err = hydrate.IdleContainers(parsed, result.Assignments); err != nil {
 		errors.add("Invalid fleet", err.Error())
-	}
-	reaching := map[string]bool{}
-	seen := map[*string]bool{} // lists are shared
-	for _, containers := range matched {
-		if len(containers) == 0 || seen[&containers[0]] {
-			continue
-		}
-		seen[&containers[0]] = true
-		for _, container := range containers {
-			reaching[container] = true
-		}
-	}
-	for _, container := range parsed.ConfigContainers {
-		if !reaching[container.Name] {
-			idleContainers = append(idleContainers, container.Name)
-		}
 	}
 	return result, idleContainers, errors.list()
 }
