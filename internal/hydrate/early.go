@@ -1,7 +1,6 @@
 package hydrate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -127,10 +126,7 @@ func (c *checks) reportContainers(
 		return
 	}
 	for meeting, violations := range broken {
-		slices.SortFunc(violations, func(a, b violation) int {
-			return cmp.Or(cmp.Compare(a.pointer, b.pointer), cmp.Compare(a.message, b.message))
-		})
-		broken[meeting] = slices.Compact(violations)
+		broken[meeting] = sortedViolations(violations)
 	}
 
 	type fate struct{ checked, pending bool }

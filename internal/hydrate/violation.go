@@ -43,10 +43,15 @@ func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (fou
 		return []violation{{pointer: prefix, message: "cannot be checked: a $ref leads back to itself"}}, nil
 	}
 	s.collect(invalid, value, prefix, &found)
+	return sortedViolations(found), leafErrors(invalid, prefix, nil)
+}
+
+// sortedViolations are violations in order, each once.
+func sortedViolations(found []violation) []violation {
 	slices.SortFunc(found, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(a.pointer, b.pointer), cmp.Compare(a.message, b.message))
 	})
-	return slices.Compact(found), leafErrors(invalid, prefix, nil)
+	return slices.Compact(found)
 }
 
 func leafErrors(invalid *jsonschema.ValidationError, prefix string, leaves []leafError) []leafError {
@@ -113,10 +118,7 @@ func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) st
 	for _, cause := range invalid.Causes {
 		var found []violation
 		s.collect(cause, value, "", &found)
-		slices.SortFunc(found, func(a, b violation) int {
-			return cmp.Or(cmp.Compare(a.pointer, b.pointer), cmp.Compare(a.message, b.message))
-		})
-		for _, one := range slices.Compact(found) {
+		for _, one := range sortedViolations(found) {
 			reasons = append(reasons, strings.TrimPrefix(strings.TrimPrefix(one.pointer, base)+" "+one.message, " "))
 		}
 	}
@@ -157,58 +159,36 @@ func clause(keyword string, parameter, value any) string {
 	if err != nil || parameter == nil && keyword != "const" {
 		return fmt.Sprintf("does not satisfy %q", keyword)
 	}
-	switch keyword {
-	case "type":
+	said, known := clauses[keyword]
+	switch {
+	case keyword == "type":
 		wanted := names(parameter)
 		for i := range wanted {
 			wanted[i] = withArticle(wanted[i])
 		}
 		return fmt.Sprintf("must be %s, not %s", enumerate(wanted, "or"), withArticle(typeOf(value)))
-	case "enum":
+	case keyword == "enum":
 		return "must be one of " + strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
-	case "const":
-		return "must be " + text
-	case "format":
-		if parameter == secretFormat {
-			return "must be a reference to a secret: give it in secrets of a config container, not in data"
-		}
-		return fmt.Sprintf("must be of the format %s", text)
-	case "pattern":
-		return fmt.Sprintf("must match the pattern %s", text)
-	case "minimum":
-		return "must be at least " + text
-	case "exclusiveMinimum":
-		return "must be more than " + text
-	case "maximum":
-		return "must be at most " + text
-	case "exclusiveMaximum":
-		return "must be less than " + text
-	case "multipleOf":
-		return "must be a multiple of " + text
-	case "minLength":
-		return "must have at least " + text + " characters"
-	case "maxLength":
-		return "must have at most " + text + " characters"
-	case "minItems":
-		return "must have at least " + text + " elements"
-	case "maxItems":
-		return "must have at most " + text + " elements"
-	case "maxContains":
-		return "must have at most " + text + " elements that fit \"contains\""
-	case "minProperties":
-		return "must have at least " + text + " keys"
-	case "maxProperties":
-		return "must have at most " + text + " keys"
-	case "uniqueItems":
-		return "must not have equal elements"
-	case "additionalItems":
-		return "has too many elements"
-	case "not":
-		return "is of a kind that the schema rules out"
-	case "oneOf":
-		return "fits more than one of the alternatives, and must fit exactly one"
+	case keyword == "format" && parameter == secretFormat:
+		return "must be a reference to a secret: give it in secrets of a config container, not in data"
+	case !known:
+		return fmt.Sprintf("does not satisfy %q", keyword)
 	}
-	return fmt.Sprintf("does not satisfy %q", keyword)
+	return strings.Replace(said, "%s", text, 1)
+}
+
+// clauses are what keywords ask for, with %s for the parameter.
+var clauses = map[string]string{
+	"const": "must be %s", "format": "must be of the format %s", "pattern": "must match the pattern %s",
+	"minimum": "must be at least %s", "exclusiveMinimum": "must be more than %s",
+	"maximum": "must be at most %s", "exclusiveMaximum": "must be less than %s", "multipleOf": "must be a multiple of %s",
+	"minLength": "must have at least %s characters", "maxLength": "must have at most %s characters",
+	"minItems": "must have at least %s elements", "maxItems": "must have at most %s elements",
+	"maxContains":   `must have at most %s elements that fit "contains"`,
+	"minProperties": "must have at least %s keys", "maxProperties": "must have at most %s keys",
+	"uniqueItems": "must not have equal elements", "additionalItems": "has too many elements",
+	"not":   "is of a kind that the schema rules out",
+	"oneOf": "fits more than one of the alternatives, and must fit exactly one",
 }
 
 // keywordOf returns the keyword that an error is about, and the pointer of it in the schema.
