@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -53,19 +54,23 @@ Names, versions, tags, refs and labels are text: a number in place of one is an 
 // Settings returns the guide "Reference: settings", Markdown, of the tables by which attributes of resources, data sources and the
 // provider are read.
 func Settings(tables ...*fleet.Table) string {
-	elsewhere := map[*fleet.Table]bool{}
-	var add func(table *fleet.Table)
-	add = func(table *fleet.Table) {
-		if table == nil || elsewhere[table] {
-			return
+	inFleet := map[*fleet.Table]bool{}
+	eachTable(inFleet, func(*fleet.Table) {}, fleet.RootTable())
+	return sections(settingsIntroduction, inFleet, tables...)
+}
+
+// eachTable calls do with each of some tables and of those of the objects in them, but for those that were seen.
+func eachTable(seen map[*fleet.Table]bool, do func(*fleet.Table), tables ...*fleet.Table) {
+	for _, table := range tables {
+		if table == nil || seen[table] {
+			continue
 		}
-		elsewhere[table] = true
+		seen[table] = true
+		do(table)
 		for i := range table.Attributes {
-			add(table.Attributes[i].Of)
+			eachTable(seen, do, table.Attributes[i].Of)
 		}
 	}
-	add(fleet.RootTable())
-	return sections(settingsIntroduction, elsewhere, tables...)
 }
 
 const settingsIntroduction = `---
@@ -91,20 +96,8 @@ func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fle
 	var b strings.Builder
 	b.WriteString(introduction)
 	seen := map[*fleet.Table]bool{}
-	var add func(table *fleet.Table)
-	add = func(table *fleet.Table) {
-		if table == nil || seen[table] || inFleet[table] {
-			return
-		}
-		seen[table] = true
-		section(&b, inFleet, table)
-		for i := range table.Attributes {
-			add(table.Attributes[i].Of)
-		}
-	}
-	for _, table := range tables {
-		add(table)
-	}
+	maps.Copy(seen, inFleet)
+	eachTable(seen, func(table *fleet.Table) { section(&b, inFleet, table) }, tables...)
 	return b.String()
 }
 
