@@ -107,8 +107,8 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 }
 
 // readObject returns what an object is, as JSON has it; nil where it cannot be read.
-func readObject(o *objects.Object) any {
-	documents, err := fleet.ReadYAMLDocuments(string(o.YAML), func(string) bool { return false })
+func readObject(o *objects.Object) map[string]any {
+	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(documents) != 1 {
 		return nil
 	}

@@ -40,6 +40,18 @@ func (d *decoder) documents(path *Path, text string) []document {
 	return documents
 }
 
+// ReadObjects reads the objects among the YAML documents of a text. With an error, they are those before it.
+func ReadObjects(text string) ([]map[string]any, error) {
+	documents, err := ReadYAMLDocuments(text, func(string) bool { return false })
+	objects := make([]map[string]any, 0, len(documents))
+	for _, document := range documents {
+		if object, isObject := document.(map[string]any); isObject {
+			objects = append(objects, object)
+		}
+	}
+	return objects, err
+}
+
 // Text is one text of several, as people have them in files: its documents, and those that cannot be read.
 type Text struct {
 	Name      string // its key, where the texts are a map, such as the name of a file; else its number

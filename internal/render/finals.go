@@ -92,15 +92,11 @@ func (h *host) reconcilerObjects(files []File) (rendered []map[string]any, err e
 			if file.Name != template.file {
 				continue
 			}
-			documents, err := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+			documents, err := fleet.ReadObjects(string(file.Content))
 			if err != nil {
 				return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
 			}
-			for _, document := range documents {
-				if object, isObject := document.(map[string]any); isObject {
-					rendered = append(rendered, object)
-				}
-			}
+			rendered = append(rendered, documents...)
 		}
 	}
 	return rendered, nil

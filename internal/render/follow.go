@@ -205,11 +205,11 @@ func hasPlainSecret(o *objects.Object) (bool, error) {
 	if o.Group != "" || o.Kind != "Secret" {
 		return false, nil
 	}
-	documents, err := fleet.ReadYAMLDocuments(string(o.YAML), func(string) bool { return false })
+	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil {
 		return false, err
 	}
-	object, _ := documents[0].(map[string]any)
+	object := documents[0]
 	data, _ := object["data"].(map[string]any)
 	texts, _ := object["stringData"].(map[string]any)
 	if len(data)+len(texts) == 0 {
@@ -240,12 +240,11 @@ func FormerObjects(files []folder.File, wanted []objects.Object) (former []objec
 		if !folder.IsOfObjects(file.Name) || path.Base(file.Name) != folder.ObjectsFile {
 			continue
 		}
-		documents, err := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+		documents, err := fleet.ReadObjects(string(file.Content))
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
 		}
-		for _, document := range documents {
-			object, _ := document.(map[string]any)
+		for _, object := range documents {
 			text, err := kubernetesyaml.Marshal(object)
 			if err != nil {
 				return nil, err

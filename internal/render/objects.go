@@ -29,9 +29,8 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 					continue
 				}
 				if !file.isRead { // up to the first error
-					documents, _ := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
-					for _, document := range documents {
-						object, _ := document.(map[string]any)
+					documents, _ := fleet.ReadObjects(string(file.Content))
+					for _, object := range documents {
 						file.objects = appendReconciled(file.objects, identityOf(object))
 					}
 				}

@@ -70,12 +70,8 @@ func objectsIn(files []git.File) (objects []map[string]any) {
 		if strings.Contains(file.Name, "/") || !strings.HasSuffix(file.Name, ".yaml") {
 			continue
 		}
-		documents, _ := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
-		for _, document := range documents {
-			if object, isObject := document.(map[string]any); isObject {
-				objects = append(objects, object)
-			}
-		}
+		documents, _ := fleet.ReadObjects(string(file.Content))
+		objects = append(objects, documents...)
 	}
 	return objects
 }
