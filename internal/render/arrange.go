@@ -115,18 +115,26 @@ func (a *arranger) share(assignment *schedule.Assignment) {
 // namespaces chooses which assignment writes each namespace that may be shared: the first by name. An assignment of
 // the cluster type comes before those of its clusters, since it also reaches them.
 func (a *arranger) namespaces() {
-	for _, on := range sortedKeys(a.writers, func(a, b namespaceOn) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
-	}) {
-		here := sortedByTarget(a.writers[on])
-		all := here
-		if host := here[0].Host; host.Cluster != nil {
-			all = slices.Concat(sortedByTarget(a.writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
-		}
+	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
 		a.conflicts(all)
 		for _, assignment := range here {
 			a.of(assignment).follows = assignment != all[0]
 		}
+	})
+}
+
+// eachNamespace calls do with the writers in each namespace on a host, and with all that share it there: on a cluster, those of
+// its cluster type come first.
+func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
+	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		here := sortedByTarget(writers[on])
+		all := here
+		if host := here[0].Host; host.Cluster != nil {
+			all = slices.Concat(sortedByTarget(writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
+		}
+		do(here, all)
 	}
 }
 

@@ -21,7 +21,7 @@ func (t *Templates) ArrangeSecrets(
 	assignments []*schedule.Assignment, reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
 ) fleet.Findings {
 	a := &secretArranger{
-		arranger: arranger{templates: t, seen: map[string]bool{}}, checked: map[referenceOn]bool{}, writers: map[namespaceOn][]*schedule.Assignment{},
+		arranger: arranger{templates: t, seen: map[string]bool{}, writers: map[namespaceOn][]*schedule.Assignment{}}, checked: map[referenceOn]bool{},
 	}
 	for i, assignment := range assignments {
 		host := t.hosts[assignment.Host.ClusterType.Name]
@@ -34,8 +34,7 @@ func (t *Templates) ArrangeSecrets(
 		}
 		a.forms(host, assignment, references)
 		if assignment.Target.Target.Namespace != "" && host.service != nil && secretName(assignment.Target.Target) != "" {
-			on := namespaceOn{assignment.Host.Name, assignment.Namespace}
-			a.writers[on] = append(a.writers[on], assignment)
+			a.share(assignment)
 		}
 	}
 	a.shared()
@@ -50,9 +49,8 @@ type referenceOn struct {
 }
 
 type secretArranger struct {
-	arranger
-	checked map[referenceOn]bool
-	writers map[namespaceOn][]*schedule.Assignment // of a Secret, in a namespace that may be shared
+	arranger // whose writers are those of a Secret
+	checked  map[referenceOn]bool
 }
 
 func (a *secretArranger) report(path *fleet.Path, format string, arguments ...any) {
@@ -160,15 +158,9 @@ func noSecretValues(host *host, references map[string]fleet.SecretReference) str
 
 // shared finds Secrets that two assignments would bring into the namespace that they share.
 func (a *secretArranger) shared() {
-	for _, on := range sortedKeys(a.writers, func(a, b namespaceOn) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
-	}) {
-		here := sortedByTarget(a.writers[on])
-		if host := here[0].Host; host.Cluster != nil {
-			here = slices.Concat(sortedByTarget(a.writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
-		}
+	eachNamespace(a.writers, func(_, all []*schedule.Assignment) {
 		first := map[string]*schedule.Assignment{}
-		for _, assignment := range here {
+		for _, assignment := range all {
 			name := secretName(assignment.Target.Target)
 			if other := first[name]; other != nil && other.Target != assignment.Target {
 				a.report(targetPath(assignment.Target).Attribute("config_as"),
@@ -178,5 +170,5 @@ func (a *secretArranger) shared() {
 				first[name] = assignment
 			}
 		}
-	}
+	})
 }
