@@ -121,12 +121,7 @@ func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (f
 
 func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {
 	h := sha256.New()
-	writeText(h, to.Owner)
-	if to.Repo != nil {
-		writeText(h, to.Repo.URL)
-		writeText(h, to.Repo.Branch)
-		writeText(h, to.Repo.Path)
-	}
+	to.write(h)
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		writeText(h, name)
 		writeText(h, rules[name])

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 	"strings"
 
@@ -25,6 +26,16 @@ type Destination struct {
 
 func (d Destination) equal(other Destination) bool {
 	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
+}
+
+// write adds the destination to a hash.
+func (d Destination) write(h hash.Hash) {
+	writeText(h, d.Owner)
+	if d.Repo != nil {
+		writeText(h, d.Repo.URL)
+		writeText(h, d.Repo.Branch)
+		writeText(h, d.Repo.Path)
+	}
 }
 
 // Rendering is every folder of a fleet for one destination.
@@ -124,12 +135,7 @@ func (r *Result) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
 	h.Write(key[:])
-	writeText(h, to.Owner)
-	if to.Repo != nil {
-		writeText(h, to.Repo.URL)
-		writeText(h, to.Repo.Branch)
-		writeText(h, to.Repo.Path)
-	}
+	to.write(h)
 	writeText(h, release)
 	return hex.EncodeToString(h.Sum(nil))
 }
