@@ -137,9 +137,9 @@ func (d *decoder) adopt(base *Fleet) {
 	environment := d.Fleet.Environment
 	*d.Fleet = *base
 	d.Fleet.Environment = environment
-	d.adoptNames("workspaces", namesOf(base.Workspaces, func(w Workspace) string { return w.Name }))
-	d.adoptNames("cluster_types", namesOf(base.ClusterTypes, func(c ClusterType) string { return c.Name }))
-	d.adoptNames("clusters", namesOf(base.Clusters, func(c Cluster) string { return c.Name }))
+	for collection, names := range base.names() {
+		d.adoptNames(collection, names)
+	}
 	d.adoptNames("workloads", namesOf(base.Workloads, func(w Workload) string { return w.Name }))
 	d.adoptNames("target_policies", namesOf(base.TargetPolicies, func(p TargetPolicy) string { return p.Name }))
 	d.adoptNames("assignments", namesOf(base.Assignments, ExplicitAssignment.key))

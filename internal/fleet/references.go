@@ -39,12 +39,8 @@ func (d *decoder) referToTemplate(path *Path, templateType, name string) {
 // checkReferences reports names that refer to nothing.
 func (d *decoder) checkReferences() {
 	f := d.Fleet
-	names := map[string][]string{
-		"workspaces":      namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
-		"cluster_types":   namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
-		"clusters":        namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
-		deploymentTargets: fullNames(f, func(*DeploymentTarget) bool { return true }),
-	}
+	names := f.names()
+	names[deploymentTargets] = fullNames(f, func(*DeploymentTarget) bool { return true })
 	d.incomplete[deploymentTargets] = d.incomplete["workloads"]
 	templates := d.templateTypes()
 	for _, reference := range d.references {
@@ -64,6 +60,15 @@ func (d *decoder) checkReferences() {
 			d.Report(reference.path, "no %s of environment %q is called %q%s",
 				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
 		}
+	}
+}
+
+// names are those of workspaces and hosts by collection.
+func (f *Fleet) names() map[string][]string {
+	return map[string][]string{
+		"workspaces":    namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
+		"cluster_types": namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
+		"clusters":      namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
 	}
 }
 
