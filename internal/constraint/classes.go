@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -83,14 +84,7 @@ var (
 type vocabulary struct {
 	assignment, host, target, workspace, manifests, taint, limit, secret *class
 	all                                                                  map[string]*class
-	variables                                                            []variable
-}
-
-// variable is a variable of rules.
-type variable struct {
-	name string
-	kind *cel.Type
-	doc  string
+	variables                                                            []expression.Variable
 }
 
 func (h hostSubject) clusterName() string {
@@ -223,16 +217,16 @@ func newVocabulary() *vocabulary {
 	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret} {
 		v.all[c.name] = c
 	}
-	v.variables = []variable{
-		{"environment", cel.StringType, "name of the fleet's environment"},
-		{"workspace", v.workspace.kind, "a workspace; of a deployment target, the one that it belongs to"},
-		{"host", v.host.kind, "a cluster type, or one cluster"},
-		{"target", v.target.kind, "a deployment target"},
-		{"assignment", v.assignment.kind, "a deployment target on a host"},
-		{"config", free, "the values of the assignment's snapshot"},
-		{"secrets", cel.MapType(cel.StringType, v.secret.kind), "the references to secrets of the assignment's snapshot, by key"},
-		{"object", free, "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
-		{"made_by", cel.StringType, "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
+	v.variables = []expression.Variable{
+		{Name: "environment", Type: cel.StringType, Meaning: "name of the fleet's environment"},
+		{Name: "workspace", Type: v.workspace.kind, Meaning: "a workspace; of a deployment target, the one that it belongs to"},
+		{Name: "host", Type: v.host.kind, Meaning: "a cluster type, or one cluster"},
+		{Name: "target", Type: v.target.kind, Meaning: "a deployment target"},
+		{Name: "assignment", Type: v.assignment.kind, Meaning: "a deployment target on a host"},
+		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
+		{Name: "secrets", Type: cel.MapType(cel.StringType, v.secret.kind), Meaning: "the references to secrets of the assignment's snapshot, by key"},
+		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{Name: "made_by", Type: cel.StringType, Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
 	}
 	return v
 }

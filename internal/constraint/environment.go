@@ -28,7 +28,6 @@ type language struct {
 	*expression.Language
 	vocabulary *vocabulary
 	adapter    *adapter
-	env        *cel.Env
 }
 
 func newLanguage() (*language, error) {
@@ -38,15 +37,10 @@ func newLanguage() (*language, error) {
 	}
 	l := &language{vocabulary: newVocabulary()}
 	l.adapter = &adapter{Adapter: values, vocabulary: l.vocabulary}
-	variables := make([]expression.Variable, len(l.vocabulary.variables))
-	for i, variable := range l.vocabulary.variables {
-		variables[i] = expression.Variable{Name: variable.name, Type: variable.kind}
-	}
-	l.Language, err = expression.New(variables, cel.CustomTypeAdapter(l.adapter), cel.CustomTypeProvider(l.adapter))
+	l.Language, err = expression.New(l.vocabulary.variables, cel.CustomTypeAdapter(l.adapter), cel.CustomTypeProvider(l.adapter))
 	if err != nil {
 		return nil, fmt.Errorf("the language of constraints: %w", err)
 	}
-	l.env = l.Env
 	for _, class := range l.vocabulary.all {
 		l.Fields = append(l.Fields, class.names()...)
 	}
@@ -58,7 +52,7 @@ func newLanguage() (*language, error) {
 // program makes a program of an expression. Its evaluation fails beyond a cost of most.
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
-		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
+		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
 	}
 	return l.Program(ast, most)
 }

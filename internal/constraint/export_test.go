@@ -13,14 +13,14 @@ func Functions() []string {
 		panic(err)
 	}
 	names := map[string]bool{}
-	for name, function := range l.env.Functions() {
+	for name, function := range l.Env.Functions() {
 		for _, overload := range function.OverloadDecls() {
 			if !overload.HasLateBinding() && isName(name) {
 				names[name] = true
 			}
 		}
 	}
-	for _, macro := range l.env.Macros() {
+	for _, macro := range l.Env.Macros() {
 		names[macro.Function()] = true
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -44,7 +44,7 @@ func (p *Program) WithFleetCost(most uint64) *Program {
 func VariableRows() []string {
 	var rows []string
 	for _, variable := range newVocabulary().variables {
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", variable.name, variable.kind, variable.doc))
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", variable.Name, variable.Type, variable.Meaning))
 	}
 	return rows
 }

@@ -17,7 +17,7 @@ func (l *language) refer(r *rule, e *compiled) {
 				continue
 			}
 			for _, variable := range l.vocabulary.variables {
-				if variable.name == name {
+				if variable.Name == name {
 					r.names[name] = true
 				}
 			}

@@ -57,16 +57,16 @@ func TestKeptResultsAreThoseOfTheCalls(t *testing.T) {
 		`object.keys.exists(k, k.contains(k))`,
 		`object.nested.map(list, list.map(k, list.all(k, k == "b") || k == "a"))`,
 	} {
-		ast, issues := l.env.Compile(source)
+		ast, issues := l.Env.Compile(source)
 		if issues.Err() != nil {
 			t.Errorf("%s: %v", source, issues.Err())
 			continue
 		}
-		plain, err := l.env.Program(ast)
+		plain, err := l.Env.Program(ast)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
+		kept, err := l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,12 +104,12 @@ func TestACallKeepsSoManyResultsAndNoMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast, issues := l.env.Compile(`object.keys.filter(k, k.contains("7")).size()`)
+	ast, issues := l.Env.Compile(`object.keys.filter(k, k.contains("7")).size()`)
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
 	var keepers []*resultKeeper
-	program, err := l.env.Program(ast, cel.CustomDecoratorV2(keepResults), cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	program, err := l.Env.Program(ast, cel.CustomDecoratorV2(keepResults), cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if keeper, ok := node.(*resultKeeper); ok {
 			keepers = append(keepers, keeper)
 		}

@@ -26,8 +26,9 @@ const (
 
 // Variable is a variable that expressions can name.
 type Variable struct {
-	Name string
-	Type *cel.Type
+	Name    string
+	Type    *cel.Type
+	Meaning string // for people; may be empty
 }
 
 // Language is the language of the expressions of one place.
