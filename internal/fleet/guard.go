@@ -29,10 +29,6 @@ func (d *decoder) checkPlain(path *Path, data any, allowed []string, toAllow str
 // allowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
 // makes nothing else unknown.
 func (o *Object) allowPlain(attribute string) (names []string, known bool) {
-	unknown := o.unknown
-	o.unknown = false
-	names = o.sortedTexts(attribute)
-	known = !o.unknown
-	o.unknown = unknown
+	known = o.aside(func() { names = o.sortedTexts(attribute) })
 	return names, known
 }

@@ -16,11 +16,9 @@ const maxEncrypted = 1 << 20
 // containerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
 // them is unknown, which makes nothing else unknown.
 func (o *Object) containerSecrets() (secrets ContainerSecrets, known bool) {
-	unknown := o.unknown
-	o.unknown = false
-	secrets = ContainerSecrets{References: o.secretReferences("secrets"), Encrypted: o.encryptedFiles("encrypted")}
-	known = !o.unknown
-	o.unknown = unknown
+	known = o.aside(func() {
+		secrets = ContainerSecrets{References: o.secretReferences("secrets"), Encrypted: o.encryptedFiles("encrypted")}
+	})
 	return secrets, known
 }
 

@@ -39,12 +39,17 @@ func (o *Object) targetRendering(target *DeploymentTarget) {
 
 // besideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.
 func (o *Object) besideManifests(target *DeploymentTarget, read func()) {
+	if known := o.aside(read); !known || target.ManifestsPending {
+		target.ManifestsPending, target.Manifests = true, Manifests{}
+	}
+}
+
+// aside reads what makes nothing else unknown. known is false while anything of it is unknown.
+func (o *Object) aside(read func()) (known bool) {
 	unknown := o.unknown
 	o.unknown = false
 	read()
-	target.ManifestsPending = target.ManifestsPending || o.unknown
+	known = !o.unknown
 	o.unknown = unknown
-	if target.ManifestsPending {
-		target.Manifests = Manifests{}
-	}
+	return known
 }
