@@ -229,8 +229,13 @@ func (c *collector) configFile(before, after string) bool {
 	if extension == ".yaml" || extension == ".yml" {
 		return false
 	}
+	return c.finds(func() bool { return c.texts(c.at[1], before, after) })
+}
+
+// finds says whether a comparison is possible, and finds keys that differ.
+func (c *collector) finds(compare func() bool) bool {
 	count, more := len(c.keys), c.more
-	return c.texts(c.at[1], before, after) && (len(c.keys) > count || c.more > more)
+	return compare() && (len(c.keys) > count || c.more > more)
 }
 
 // configValue compares the object or list that a key of a ConfigMap of configuration has as text. It returns false where one of the
@@ -240,12 +245,7 @@ func (c *collector) configValue(before, after string) bool {
 		return false
 	}
 	one, other := structured(before), structured(after)
-	if one == nil || other == nil {
-		return false
-	}
-	count, more := len(c.keys), c.more
-	c.values(one, other)
-	return len(c.keys) > count || c.more > more
+	return one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true })
 }
 
 // structured is the object or list that a text has in YAML or JSON; nil for any other text. One line of plain text may look like

@@ -212,12 +212,7 @@ func byElementName(list []any) map[string]any {
 // named compares two lists by the names of their elements; false where they have none, or differ in their order alone.
 func (c *collector) named(before, after []any) bool {
 	one, other := byElementName(before), byElementName(after)
-	if one == nil || other == nil || len(one)+len(other) == 0 {
-		return false
-	}
-	count, more := len(c.keys), c.more
-	c.values(one, other)
-	return len(c.keys) > count || c.more > more
+	return one != nil && other != nil && len(one)+len(other) > 0 && c.finds(func() bool { c.values(one, other); return true })
 }
 
 // How many lines there may be about final objects: for equal causes of those that change, and of those that are added or removed;
