@@ -50,13 +50,11 @@ func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment
 	}
 	made.schemas = make([]*schema, len(texts))
 	failures := make([]error, len(texts))
-	parallel.EachWith(len(texts), func() func(int) {
-		return func(i int) {
-			if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
-				made.schemas[i].separate(keys)
-				if e.references {
-					made.schemas[i].unknown = readUnknownText(made.schemas[i].root)
-				}
+	parallel.Each(len(texts), func(i int) {
+		if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
+			made.schemas[i].separate(keys)
+			if e.references {
+				made.schemas[i].unknown = readUnknownText(made.schemas[i].root)
 			}
 		}
 	})

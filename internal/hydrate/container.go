@@ -82,9 +82,7 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	}
 	made.containers = make([]container, len(ordered))
 	failures := make([]error, len(ordered))
-	parallel.EachWith(len(ordered), func() func(int) {
-		return func(i int) { made.containers[i], failures[i] = readContainer(ordered[i], config) }
-	})
+	parallel.Each(len(ordered), func(i int) { made.containers[i], failures[i] = readContainer(ordered[i], config) })
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
