@@ -50,7 +50,6 @@ type run struct {
 	tooLong atomic.Bool // one evaluation cost more than MaxCost
 	counts  [outcomes]int
 
-	mu         sync.Mutex
 	violations listed[Violation]
 	pending    listed[Pending]
 }
@@ -111,39 +110,18 @@ func (r *run) evaluate(v *variables) (outcome, string) {
 func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
 	w.counts[run.number][o]++
 	switch o {
-	case violated, failed:
-		if !run.wants(&run.violations.last, at) {
-			return
-		}
-		var message string
-		if o == violated {
-			message = run.messageOf(&w.variables)
-		} else {
-			message = text()
-		}
-		violation := Violation{Subject: subject(), Message: message, Failed: o == failed}
-		run.mu.Lock()
-		defer run.mu.Unlock()
-		run.violations.add(at, violation)
+	case violated:
+		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: run.messageOf(&w.variables)} })
+	case failed:
+		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: text(), Failed: true} })
 	case undecided:
-		if !run.wants(&run.pending.last, at) {
-			return
-		}
-		pending := Pending{Subject: subject(), WaitsFor: text()}
-		run.mu.Lock()
-		defer run.mu.Unlock()
-		run.pending.add(at, pending)
+		run.pending.add(at, func() Pending { return Pending{Subject: subject(), WaitsFor: text()} })
 	}
 }
 
-func (r *run) wants(last **position, at position) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return *last == nil || at.compare(**last) < 0
-}
-
-// listed keeps the first [MaxListed] entries by position, which may be added in any order.
+// listed keeps the first [MaxListed] entries by position, which may be added in any order, by several at once.
 type listed[T any] struct {
+	mu      sync.Mutex
 	entries []entry[T]
 	last    *position // only entries before it are wanted; nil: all
 }
@@ -153,7 +131,17 @@ type entry[T any] struct {
 	value T
 }
 
-func (l *listed[T]) add(at position, value T) {
+// add adds what made returns, unless that is not wanted.
+func (l *listed[T]) add(at position, made func() T) {
+	l.mu.Lock()
+	wanted := l.last == nil || at.compare(*l.last) < 0
+	l.mu.Unlock()
+	if !wanted {
+		return
+	}
+	value := made()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.entries = append(l.entries, entry[T]{at, value})
 	if len(l.entries) >= 2*MaxListed {
 		l.trim()
