@@ -40,8 +40,6 @@ func (f Finding) String() string {
 	case f.Assignment == "":
 	case f.More == 0:
 		where = append(where, fmt.Sprintf("assignment %q", f.Assignment))
-	case f.More == 1:
-		where = append(where, fmt.Sprintf("assignment %q and 1 more", f.Assignment))
 	default:
 		where = append(where, fmt.Sprintf("assignment %q and %d more", f.Assignment, f.More))
 	}

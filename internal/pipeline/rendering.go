@@ -173,10 +173,7 @@ func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
-		for _, finding := range r.Templates.Check(subject, pointers) {
-			rendering.problems[i] = append(rendering.problems[i], finding.String())
-		}
-		rendering.checked[i] = true
+		rendering.problems[i], rendering.checked[i] = r.problems(subject, pointers), true
 	}
 	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, pointers)
 }
@@ -197,11 +194,15 @@ func (r *Result) CheckedFiles(ctx context.Context, i int, to Destination) ([]git
 	if err != nil {
 		return nil, nil, err
 	}
-	var problems []string
-	for _, finding := range r.Templates.Check(subject, pointers) {
+	return filesOf(rendered), r.problems(subject, pointers), nil
+}
+
+// problems are what is wrong with the files that templates have rendered.
+func (r *Result) problems(subject render.Subject, files []render.File) (problems []string) {
+	for _, finding := range r.Templates.Check(subject, files) {
 		problems = append(problems, finding.String())
 	}
-	return filesOf(rendered), problems, nil
+	return problems
 }
 
 func filesOf(rendered []render.File) []git.File {

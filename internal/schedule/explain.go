@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Unscheduled is a deployment target without a host.
@@ -74,7 +75,7 @@ func explainExcluded(excluded []Excluded) Unscheduled {
 	}
 	slices.Sort(policies)
 	return Unscheduled{
-		Reason:      "is excluded by target policy " + quoteAll(slices.Compact(policies)),
+		Reason:      "is excluded by target policy " + strings.Join(wording.Quoted(slices.Compact(policies)), ", "),
 		NearestHost: excluded[0].Host,
 	}
 }
@@ -217,14 +218,6 @@ func (s *scheduler) idlePolicies() []IdlePolicy {
 		idle = append(idle, IdlePolicy{Name: policy.Name, Reason: reason})
 	}
 	return idle
-}
-
-func quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
-	}
-	return strings.Join(quoted, ", ")
 }
 
 // idleHosts are the hosts without an assignment. A cluster also has the assignments of its cluster type.
