@@ -28,42 +28,31 @@ func builtins() map[templateKey]*fleet.Template {
 		}
 	}
 	for _, kind := range []string{"namespace", "config", "policy", "secret"} {
-		entries, err := builtinFiles.ReadDir(path.Join("templates", kind))
-		if err != nil {
-			panic(err) // the files are part of the binary
-		}
-		for _, entry := range entries {
-			content, err := builtinFiles.ReadFile(path.Join("templates", kind, entry.Name()))
-			if err != nil {
-				panic(err)
-			}
-			extension := path.Ext(entry.Name())
-			name := strings.TrimSuffix(entry.Name(), extension)
-			templates[templateKey{kind, name}] = &fleet.Template{
-				Name: name, Type: kind, ContentType: contentTypes[extension],
-				Manifests: []string{string(content)},
-			}
+		for name, text := range builtinTexts(kind) {
+			extension := path.Ext(name)
+			name = strings.TrimSuffix(name, extension)
+			templates[templateKey{kind, name}] = &fleet.Template{Name: name, Type: kind, ContentType: contentTypes[extension], Manifests: []string{text}}
 		}
 	}
 	return templates
 }
 
-// wrappedConfig is the folder of the templates that put a file of configuration into a ConfigMap.
-const wrappedConfig = "configmap"
-
-// wrappers reads them: texts by config type.
-func wrappers() map[string]string {
-	entries, err := builtinFiles.ReadDir(path.Join("templates", wrappedConfig))
+// builtinTexts are the texts of the files in a folder of built-in templates, by the names of the files.
+func builtinTexts(folder string) map[string]string {
+	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
 	if err != nil {
 		panic(err) // the files are part of the binary
 	}
 	texts := map[string]string{}
 	for _, entry := range entries {
-		content, err := builtinFiles.ReadFile(path.Join("templates", wrappedConfig, entry.Name()))
+		content, err := builtinFiles.ReadFile(path.Join("templates", folder, entry.Name()))
 		if err != nil {
 			panic(err)
 		}
-		texts[strings.TrimSuffix(entry.Name(), path.Ext(entry.Name()))] = string(content)
+		texts[entry.Name()] = string(content)
 	}
 	return texts
 }
+
+// wrappedConfig is the folder of the templates that put a file of configuration into a ConfigMap.
+const wrappedConfig = "configmap"

@@ -264,7 +264,7 @@ func (c *compiler) wrapConfig(host *host) {
 func (c *compiler) wrapped(configType string) *compiled {
 	key := templateKey{wrappedConfig, configType}
 	if c.compiled[key] == nil {
-		template, findings := compileTemplate(&fleet.Template{Name: configType, Type: "config", Manifests: []string{wrappers()[configType]}})
+		template, findings := compileTemplate(&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}})
 		if findings != nil {
 			panic(findings) // the files are part of the binary
 		}
