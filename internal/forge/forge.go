@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -243,7 +244,7 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 		option(&o)
 	}
 	if o.over == nil {
-		o.over = defaultRoundTripper()
+		o.over = bounded.Transport(responseTimeout)
 	}
 	at, err := locate(repository)
 	if err != nil {

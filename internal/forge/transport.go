@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,13 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// How long a Git host may take. A merge is answered when it is done.
-const (
-	dialTimeout      = 30 * time.Second
-	handshakeTimeout = 15 * time.Second
-	responseTimeout  = 2 * time.Minute
-	idleTimeout      = 90 * time.Second
-)
+// responseTimeout is how long a Git host may take to answer. A merge is answered when it is done.
+const responseTimeout = 2 * time.Minute
 
 const (
 	maxAnswer    = 32 << 20 // a page of pull requests with long bodies
@@ -39,21 +33,6 @@ const (
 
 // firstBackoff doubles with each try.
 const firstBackoff = 250 * time.Millisecond
-
-func defaultRoundTripper() http.RoundTripper {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        idleTimeout,
-		TLSHandshakeTimeout:    handshakeTimeout,
-		ResponseHeaderTimeout:  responseTimeout,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 1 << 20,
-	}
-}
 
 // transport is below all SDKs. It binds credentials to one server, waits and
 // retries where that is safe, and returns everything but success as an error. A
@@ -168,7 +147,7 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 	case response.StatusCode >= http.StatusBadRequest:
 		defer func() { _ = response.Body.Close() }()
 		return nil, t.refusal(response, kind)
-	case asksToSignIn(response, kind):
+	case AsksToSignIn(response):
 		_ = response.Body.Close()
 		return nil, &answer{status: http.StatusUnauthorized, words: "it asks to sign in with a browser: the token is missing, wrong or expired"}
 	case response.StatusCode >= http.StatusMultipleChoices:
@@ -182,12 +161,13 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 	return response, nil
 }
 
-// asksToSignIn recognises how Azure DevOps answers clients that are not signed in:
+// AsksToSignIn recognises how Azure DevOps answers clients that are not signed in:
 // by a web page with status 203, or by a redirect to one.
-func asksToSignIn(response *http.Response, kind string) bool {
+func AsksToSignIn(response *http.Response) bool {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 		return strings.HasSuffix(to.Path, "/_signin")
 	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
@@ -66,7 +67,7 @@ func NewClient(options ...Option) *Client {
 		option(c)
 	}
 	if c.over == nil {
-		c.over = defaultRoundTripper()
+		c.over = bounded.Transport(responseTimeout)
 	}
 	if c.web == nil {
 		c.web, c.appends = newHTTPTransport(c.over, c.product), true

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"strings"
@@ -18,27 +17,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// How long a server may take. Reading a pack has no limit of its own: the
-// caller's context has it.
-const (
-	dialTimeout      = 30 * time.Second
-	handshakeTimeout = 15 * time.Second
-	// A server answers a push after its hooks have run.
-	responseTimeout = 5 * time.Minute
-	idleTimeout     = 90 * time.Second
-)
+// responseTimeout is how long a server may take to answer: it answers a push after its hooks have run. Reading a pack
+// has no limit of its own: the caller's context has it.
+const responseTimeout = 5 * time.Minute
 
 // What a server may answer at most, by request.
 const (
 	maxAdvertisement = 64 << 20 // a million refs
 	maxReport        = 4 << 20  // a push's report, with what the hooks print
 	maxErrorBody     = 64 << 10
-	maxHeader        = 1 << 20
 )
 
 // HTTPOptions are what a network may need.
@@ -56,9 +49,9 @@ type HTTPOptions struct {
 // NewHTTPTransport makes what WithHTTPTransport takes: the default with these
 // options. It is an error when the CA has no certificate in it.
 func NewHTTPTransport(options HTTPOptions) (http.RoundTripper, error) {
-	next := defaultRoundTripper()
+	next := bounded.Transport(responseTimeout)
 	if options.DialTimeout > 0 {
-		dialer := &net.Dialer{Timeout: options.DialTimeout, KeepAlive: keepAlive}
+		dialer := &net.Dialer{Timeout: options.DialTimeout, KeepAlive: bounded.KeepAlive}
 		next.DialContext = dialer.DialContext
 		next.TLSHandshakeTimeout = options.DialTimeout
 	}
@@ -77,23 +70,6 @@ func NewHTTPTransport(options HTTPOptions) (http.RoundTripper, error) {
 	}
 	next.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return next, nil
-}
-
-const keepAlive = 30 * time.Second
-
-func defaultRoundTripper() *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        idleTimeout,
-		TLSHandshakeTimeout:    handshakeTimeout,
-		ResponseHeaderTimeout:  responseTimeout,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: maxHeader,
-	}
 }
 
 // slowError is a timeout that this package sets. Go's own error would look like a
@@ -193,7 +169,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, slow(request.Context(), err)
 	}
-	if asksToSignIn(response) {
+	if forge.AsksToSignIn(response) {
 		_ = response.Body.Close()
 		response.StatusCode, response.Header = http.StatusUnauthorized, http.Header{}
 		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or expired"))
@@ -209,18 +185,8 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
 		limit = maxReport
 	}
-	response.Body = &boundedReader{reader: response.Body, Closer: response.Body, left: limit, limit: limit}
+	response.Body = bounded.Body(response.Body, limit, tooLong(limit))
 	return response, nil
-}
-
-// asksToSignIn recognises how Azure DevOps answers clients that are not signed in:
-// by a web page with status 203, or by a redirect to one.
-func asksToSignIn(response *http.Response) bool {
-	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
-		return strings.HasSuffix(to.Path, "/_signin")
-	}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
 // redirection says by which redirect a request came to another server, which gets no credentials of the first; "" where
@@ -252,20 +218,14 @@ func refusal(request *http.Request, body io.ReadCloser, before string) io.ReadCl
 	return io.NopCloser(bytes.NewReader(text))
 }
 
-// boundedReader fails, instead of ending, when more than limit bytes come.
-type boundedReader struct {
-	io.Closer
-	reader      io.Reader
-	left, limit int64
+// tooLong is the error of an answer with more bytes than this.
+func tooLong(limit int64) error {
+	return fmt.Errorf("%w: the server's answer is longer than %d MiB", ErrTooLarge, limit>>20)
 }
 
-func (r *boundedReader) Read(p []byte) (int, error) {
-	if r.left < 0 {
-		return 0, fmt.Errorf("%w: the server's answer is longer than %d MiB", ErrTooLarge, r.limit>>20)
-	}
-	n, err := r.reader.Read(p)
-	r.left -= int64(n)
-	return n, err
+// limited reads an answer, and fails, instead of ending, when more bytes come.
+func limited(answer io.Reader, limit int64) io.Reader {
+	return &bounded.Reader{From: answer, Left: limit, TooLong: tooLong(limit)}
 }
 
 // statusError is an answer other than success.

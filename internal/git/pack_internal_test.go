@@ -149,7 +149,7 @@ func TestWhatAServerSendsIsBounded(t *testing.T) {
 	}
 	const limit = 1 << 20
 	for _, size := range []int{limit, limit + 1} {
-		r := &boundedReader{reader: bytes.NewReader(make([]byte, size)), left: limit, limit: limit}
+		r := limited(bytes.NewReader(make([]byte, size)), limit)
 		if _, err := io.Copy(io.Discard, r); errors.Is(err, ErrTooLarge) != (size > limit) {
 			t.Errorf("%d bytes: %v", size, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -220,7 +221,7 @@ func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 // openSession opens a session, or closes the connection. A server that does not answer is waited for as long as one that
 // has to be connected to.
 func openSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
-	opening, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+	opening, cancel := context.WithTimeout(ctx, bounded.DialTimeout+bounded.HandshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(opening, func() { _ = client.Close() })
 	session, err := client.NewSession()
@@ -250,7 +251,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	handshake, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+	handshake, cancel := context.WithTimeout(ctx, bounded.DialTimeout+bounded.HandshakeTimeout)
 	defer cancel()
 	method, done, err := s.credentials.method(handshake)
 	if err != nil {
@@ -260,7 +261,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 		return nil, err
 	}
 	defer done()
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	dialer := &net.Dialer{Timeout: bounded.DialTimeout, KeepAlive: bounded.KeepAlive}
 	address := net.JoinHostPort(s.at.host, s.at.port)
 	connection, err := dialer.DialContext(handshake, "tcp", address)
 	if ctx.Err() != nil {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 )
 
 // wireEnd is an end of a connection in memory, whose writes do not wait for reads: both sides of ssh write first.
@@ -83,7 +85,7 @@ func TestAnSSHServerThatOpensNoSessionIsNotWaitedForLong(t *testing.T) {
 		if !errors.Is(err, ErrUnreachable) {
 			t.Errorf("error is %v", err)
 		}
-		if took := time.Since(began); took != dialTimeout+handshakeTimeout {
+		if took := time.Since(began); took != bounded.DialTimeout+bounded.HandshakeTimeout {
 			t.Errorf("it was waited for for %s", took)
 		}
 		if client.Wait() == nil {

@@ -49,8 +49,7 @@ func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 		return nil, err
 	}
 	s.adverts = packp.NewAdvRefs()
-	bounded := &boundedReader{reader: s.stdout, left: maxAdvertisement, limit: maxAdvertisement}
-	err = s.adverts.Decode(bounded)
+	err = s.adverts.Decode(limited(s.stdout, maxAdvertisement))
 	switch {
 	case err == nil && !s.adverts.IsEmpty():
 	case err == nil, errors.Is(err, packp.ErrEmptyAdvRefs):
@@ -137,8 +136,7 @@ func (s *service) fetch(request *packp.UploadPackRequest, read func(io.Reader) e
 	}
 	_ = s.stdin.Close()
 	response := packp.NewUploadPackResponse(request)
-	bounded := &boundedReader{reader: s.stdout, left: maxPackBytes, limit: maxPackBytes}
-	if err := response.Decode(io.NopCloser(bounded)); err != nil {
+	if err := response.Decode(io.NopCloser(limited(s.stdout, maxPackBytes))); err != nil {
 		return err
 	}
 	if err := read(response); err != nil {
@@ -176,8 +174,7 @@ func (s *service) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStat
 		writing <- err
 	}()
 	report := packp.NewReportStatus()
-	bounded := &boundedReader{reader: s.stdout, left: maxReport, limit: maxReport}
-	err := report.Decode(reportStream(request, bounded))
+	err := report.Decode(reportStream(request, limited(s.stdout, maxReport)))
 	if err != nil {
 		s.kill() // else the writer may wait for a reader
 	}
