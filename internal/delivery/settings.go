@@ -156,14 +156,7 @@ func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 	if edit.GiveUp {
 		return "The records of this assignment are removed, and its folders stay.\n"
 	}
-	rows := make([]forge.Change, len(result.Changes))
-	for i, change := range result.Changes {
-		rows[i] = forge.Change{
-			Host: change.Host, DeploymentTarget: change.DeploymentTarget,
-			Action: forge.Action(change.Action), Before: change.Before, After: change.After,
-		}
-	}
-	return forge.Body(rows, limit)
+	return forge.Body(result.Changes, limit)
 }
 
 // pending returns the branch that shows what is deployed: that of the owner's open pull request, whose changes

@@ -1,33 +1,13 @@
 package forge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
-)
-
-// Change is one line of a pull request's table: what happens to one deployment
-// target on one host (a cluster type or a cluster).
-type Change struct {
-	Host             string
-	DeploymentTarget string
-	Action           Action
-	// Before and After are versions of the configuration; "" for none.
-	Before, After string
-}
-
-// Action is what happens to a deployment target on a host.
-type Action string
-
-// The actions.
-const (
-	Added   Action = "added"
-	Changed Action = "changed"
-	Removed Action = "removed"
 )
 
 // maxCell is how many characters of a name are shown: a Kubernetes label has 63.
@@ -38,19 +18,17 @@ const maxCell = 200
 // there are at least 1,000, is counted.
 // Names are shown as code and cannot be read as anything else: no markup, no
 // mention of a person, no reference to an issue, no command to the Git host.
-func Body(changes []Change, limit int) string {
+func Body(changes []folder.Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
 	}
 	changes = slices.Clone(changes)
-	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
-	})
+	slices.SortFunc(changes, func(a, b folder.Change) int { return a.Compare(b.Key) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s: %s.\n", wording.Count(len(changes), "deployment target", "deployment targets"), wording.Count(hosts(changes), "host", "hosts"), tally(changes))
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
 	for i, change := range changes {
-		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action.word(), change.versions())
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action, versions(change))
 		rest := fmt.Sprintf("\nAnd %d more: %s.\n", len(changes)-i, tally(changes[i:]))
 		if b.Len()+len(row)+len(rest)+64 > limit { // 64: the next rest may be longer
 			b.WriteString(rest)
@@ -61,7 +39,8 @@ func Body(changes []Change, limit int) string {
 	return b.String()
 }
 
-func (c Change) versions() string {
+// versions are those of the configuration before and after.
+func versions(c folder.Change) string {
 	switch {
 	case c.Before == "" && c.After == "":
 		return ""
@@ -75,26 +54,16 @@ func (c Change) versions() string {
 	return code(c.Before) + " → " + code(c.After)
 }
 
-// word is the action, if it is one.
-func (a Action) word() string {
-	switch a {
-	case Added, Changed, Removed:
-		return string(a)
-	}
-	return "changed"
-}
-
 // tally says how many were added, changed and removed.
-func tally(changes []Change) string {
-	counts := map[string]int{}
+func tally(changes []folder.Change) string {
+	counts := map[folder.Action]int{}
 	for _, change := range changes {
-		counts[change.Action.word()]++
+		counts[change.Action]++
 	}
-	words := []string{string(Added), string(Changed), string(Removed)}
-	return strings.Join(wording.Counts([]int{counts[words[0]], counts[words[1]], counts[words[2]]}, words...), ", ")
+	return strings.Join(wording.Counts([]int{counts[folder.Added], counts[folder.Changed], counts[folder.Removed]}, "added", "changed", "removed"), ", ")
 }
 
-func hosts(changes []Change) int {
+func hosts(changes []folder.Change) int {
 	distinct := map[string]bool{}
 	for _, change := range changes {
 		distinct[change.Host] = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
@@ -50,22 +51,22 @@ func hostileNames(user string) []string {
 func TestBodyIsATableOfChanges(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		changes []forge.Change
+		changes []folder.Change
 		want    string
 	}{
 		"nothing": {nil, "No changes.\n"},
 		"one": {
-			[]forge.Change{{Host: "drone", DeploymentTarget: "app-test", Action: forge.Added, After: "aa"}},
+			[]folder.Change{{Key: folder.Key{Host: "drone", DeploymentTarget: "app-test"}, Action: folder.Added, After: "aa"}},
 			"1 deployment target on 1 host: 1 added.\n\n" +
 				"| host | deployment target | what | configuration |\n|---|---|---|---|\n" +
 				"| `drone` | `app-test` | added | → `aa` |\n",
 		},
 		"each kind, sorted": {
-			[]forge.Change{
-				{Host: "large", DeploymentTarget: "b", Action: forge.Removed, Before: "aa"},
-				{Host: "large", DeploymentTarget: "a", Action: forge.Changed, Before: "aa", After: "bb"},
-				{Host: "clusters/west|1", DeploymentTarget: "`@x`", Action: forge.Changed, Before: "cc", After: "cc"},
-				{Host: "drone", DeploymentTarget: "a", Action: forge.Added},
+			[]folder.Change{
+				{Key: folder.Key{Host: "large", DeploymentTarget: "b"}, Action: folder.Removed, Before: "aa"},
+				{Key: folder.Key{Host: "large", DeploymentTarget: "a"}, Action: folder.Changed, Before: "aa", After: "bb"},
+				{Key: folder.Key{Host: "clusters/west|1", DeploymentTarget: "`@x`"}, Action: folder.Changed, Before: "cc", After: "cc"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "a"}, Action: folder.Added},
 			},
 			"4 deployment targets on 3 hosts: 1 added, 2 changed, 1 removed.\n\n" +
 				"| host | deployment target | what | configuration |\n|---|---|---|---|\n" +
@@ -83,10 +84,10 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 
 func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	var changes []forge.Change
+	var changes []folder.Change
 	for i := range 20_000 {
-		changes = append(changes, forge.Change{
-			Host: fmt.Sprintf("cluster-type-%03d", i%500), DeploymentTarget: fmt.Sprintf("workload-%05d-target", i), Action: forge.Added, After: "0123456789abcdef",
+		changes = append(changes, folder.Change{
+			Key: folder.Key{Host: fmt.Sprintf("cluster-type-%03d", i%500), DeploymentTarget: fmt.Sprintf("workload-%05d-target", i)}, Action: folder.Added, After: "0123456789abcdef",
 		})
 	}
 	for _, limit := range []int{forge.MaxBody, 3_400, 1_000} {
@@ -107,7 +108,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(name, "target", "v")
 	}
 	f.Fuzz(func(t *testing.T, host, target, version string) {
-		body := forge.Body([]forge.Change{{Host: host, DeploymentTarget: target, Action: forge.Changed, Before: version, After: "x" + version}}, forge.MaxBody)
+		body := forge.Body([]folder.Change{{Key: folder.Key{Host: host, DeploymentTarget: target}, Action: folder.Changed, Before: version, After: "x" + version}}, forge.MaxBody)
 		if len(body) > forge.MaxBody {
 			t.Fatalf("the body has %d bytes", len(body))
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
@@ -293,9 +294,9 @@ func TestGiteaCallsEndWithTheirContext(t *testing.T) {
 // renders the body.
 func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 	p := newProject(t)
-	var changes []forge.Change
+	var changes []folder.Change
 	for _, name := range hostileNames(p.user.Name) {
-		changes = append(changes, forge.Change{Host: name, DeploymentTarget: "target", Action: forge.Changed, Before: name, After: "b"})
+		changes = append(changes, folder.Change{Key: folder.Key{Host: name, DeploymentTarget: "target"}, Action: folder.Changed, Before: name, After: "b"})
 	}
 	rendered := p.render(forge.Body(changes, forge.MaxBody))
 	if strings.Count(rendered, "<tr>") != len(changes)+1 {
@@ -320,11 +321,11 @@ func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
 	names := hostileNames(p.user.Name)
-	var changes []forge.Change
+	var changes []folder.Change
 	for i := range 20_000 {
 		name := names[i%len(names)]
-		changes = append(changes, forge.Change{
-			Host: fmt.Sprintf("type-%03d-%s", i%500, name), DeploymentTarget: fmt.Sprintf("%05d-%s", i, name), Action: forge.Added, After: "0123456789abcdef",
+		changes = append(changes, folder.Change{
+			Key: folder.Key{Host: fmt.Sprintf("type-%03d-%s", i%500, name), DeploymentTarget: fmt.Sprintf("%05d-%s", i, name)}, Action: folder.Added, After: "0123456789abcdef",
 		})
 	}
 	w := wanted(dev)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
@@ -134,8 +135,8 @@ var impatient = forge.WithPatience(500 * time.Millisecond)
 var dev = forge.Selector{Owner: "dev", Base: "main", Head: "flotilla/dev"}
 
 func wanted(s forge.Selector) forge.Wanted {
-	return forge.Wanted{Selector: s, Title: "Deploy " + s.Owner, Body: forge.Body([]forge.Change{
-		{Host: "drone", DeploymentTarget: "hello-world-app-test", Action: forge.Added, After: "0123456789abcdef"},
+	return forge.Wanted{Selector: s, Title: "Deploy " + s.Owner, Body: forge.Body([]folder.Change{
+		{Key: folder.Key{Host: "drone", DeploymentTarget: "hello-world-app-test"}, Action: folder.Added, After: "0123456789abcdef"},
 	}, forge.MaxBody)}
 }
 

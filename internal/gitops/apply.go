@@ -51,24 +51,13 @@ type Result struct {
 }
 
 // FolderChange is one folder that a commit adds, changes or removes.
-type FolderChange struct {
-	folder.Key
-	Action Action
-	// Before and After are the config versions that the records say, "" where
-	// they say none.
-	Before, After string
-	// Was is the tree that the folder had; "" for none.
-	Was string
-}
+type FolderChange = folder.Change
 
-// Action is what happens to a folder.
-type Action string
-
-// The actions.
+// What happens to a folder.
 const (
-	Added   Action = "added"
-	Changed Action = "changed"
-	Removed Action = "removed"
+	Added   = folder.Added
+	Changed = folder.Changed
+	Removed = folder.Removed
 )
 
 // Apply makes the tip of the branch hold exactly what the edit wants of its

@@ -51,7 +51,7 @@ func (c *change) empty() bool {
 }
 
 // with are the folders with which the change does one of these, in order.
-func (c *change) with(actions ...Action) []folder.Key {
+func (c *change) with(actions ...folder.Action) []folder.Key {
 	var keys []folder.Key
 	for _, change := range c.folders {
 		if slices.Contains(actions, change.Action) {

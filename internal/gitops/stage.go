@@ -426,7 +426,7 @@ func (s *staging) folder(k folder.Key, folder Folder) {
 }
 
 // note adds a folder that changes, with the config versions in the records.
-func (s *staging) note(k folder.Key, action Action) {
+func (s *staging) note(k folder.Key, action folder.Action) {
 	change := FolderChange{Key: k, Action: action, After: s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Record.ConfigVersion}
 	if prior, _ := s.prior(k); action != Added {
 		change.Before = prior.ConfigVersion
