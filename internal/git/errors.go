@@ -127,7 +127,7 @@ func Classify(err error) error {
 	)
 	switch {
 	case errors.As(err, &status):
-		return status.kind()
+		return KindOfStatus(status.code)
 	case unexpected, errors.As(err, &network), errors.As(err, &request),
 		errors.As(err, &record), errors.As(err, &authority):
 		return ErrUnreachable

@@ -242,14 +242,14 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// kind is the sentinel error for the status; nil when there is none.
-func (e *statusError) kind() error {
+// KindOfStatus is the error of this package that a status of http is; nil when there is none.
+func KindOfStatus(code int) error {
 	switch {
-	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return ErrUnauthorized
-	case e.code == http.StatusNotFound, e.code == http.StatusGone:
+	case code == http.StatusNotFound, code == http.StatusGone:
 		return ErrNotFound
-	case e.code == http.StatusTooManyRequests, e.code >= http.StatusInternalServerError:
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 		return ErrUnreachable
 	}
 	return nil

@@ -12,13 +12,14 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 const (
@@ -34,20 +35,10 @@ const (
 // running them cannot be interrupted, and shows what they write to standard error.
 type commands struct {
 	slots chan struct{}
-	mu    sync.Mutex
-	runs  map[string]*run
+	runs  wait.Answers[*clientauthentication.ExecCredentialStatus]
 }
 
-// run is a command that has been started; done is closed when it has ended.
-type run struct {
-	done       chan struct{}
-	credential *clientauthentication.ExecCredentialStatus
-	err        error
-}
-
-func newCommands() *commands {
-	return &commands{slots: make(chan struct{}, maxCommands), runs: map[string]*run{}}
-}
+func newCommands() *commands { return &commands{slots: make(chan struct{}, maxCommands)} }
 
 // acquire waits until another command may run. The deadline of a cluster begins after that.
 func (c *commands) acquire(ctx context.Context) error {
@@ -71,7 +62,7 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 	if err != nil {
 		return nil, withAnswer(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
 	}
-	credential, err := c.once(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
+	credential, err := c.runs.Get(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
 		return connection.exec.run(ctx, info, connection.installHint)
 	})
 	if err != nil {
@@ -85,28 +76,6 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 		connection.rest.CertFile, connection.rest.KeyFile = "", ""
 	}
 	return []string{credential.Token, credential.ClientKeyData, credential.ClientCertificateData}, nil
-}
-
-// once calls start for the first caller with a key. The others wait for its result.
-func (c *commands) once(ctx context.Context, key string, start func() (*clientauthentication.ExecCredentialStatus, error)) (*clientauthentication.ExecCredentialStatus, error) {
-	c.mu.Lock()
-	known, isKnown := c.runs[key]
-	if !isKnown {
-		known = &run{done: make(chan struct{})}
-		c.runs[key] = known
-	}
-	c.mu.Unlock()
-	if !isKnown {
-		known.credential, known.err = start()
-		close(known.done)
-		return known.credential, known.err
-	}
-	select {
-	case <-known.done:
-		return known.credential, known.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // execInfo is what the command reads about itself and its cluster in KUBERNETES_EXEC_INFO.

@@ -63,7 +63,7 @@ func (i *chartIndex) find(chart, version string) (*chartVersion, error) {
 const maxIndex = 32 << 20 // bytes; the largest that are known have 20 MiB
 
 func (c *Client) index(ctx context.Context, repo string) (*chartIndex, error) {
-	return c.indexes.get(ctx, repo, func() (*chartIndex, error) {
+	return c.indexes.Get(ctx, repo, func() (*chartIndex, error) {
 		text, err := c.download(ctx, strings.TrimSuffix(repo, "/")+"/index.yaml")
 		if err != nil {
 			return nil, err

@@ -10,12 +10,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -32,14 +32,15 @@ type Options struct {
 	DockerConfig string
 }
 
-// Client asks repositories, each once, for as long as it lives. It is safe for concurrent use.
+// Client asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
+// It is safe for concurrent use.
 type Client struct {
 	options Options
 	web     *http.Client
-	refs    memory[*git.Refs]
-	indexes memory[*chartIndex]
-	tags    memory[[]string]
-	pins    memory[folder.Pin]
+	refs    wait.Answers[*git.Refs]
+	indexes wait.Answers[*chartIndex]
+	tags    wait.Answers[[]string]
+	pins    wait.Answers[folder.Pin]
 }
 
 // NewClient returns a client. It makes no request.
@@ -65,7 +66,7 @@ func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests) (folde
 		return folder.Pin{Commit: manifests.Commit}, nil
 	}
 	manifests.Path, manifests.Pin = "", folder.Pin{}
-	pin, err := c.pins.get(ctx, fmt.Sprintf("%q", manifests.Texts()), func() (folder.Pin, error) {
+	pin, err := c.pins.Get(ctx, fmt.Sprintf("%q", manifests.Texts()), func() (folder.Pin, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		switch {
@@ -113,7 +114,7 @@ func (c *Client) remote(repo string) git.Remote {
 }
 
 func (c *Client) askGit(ctx context.Context, repo string) (*git.Refs, error) {
-	return c.refs.get(ctx, repo, func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo)) })
+	return c.refs.Get(ctx, repo, func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo)) })
 }
 
 func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
@@ -166,47 +167,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.text }
 func (e *Error) Unwrap() error { return e.kind }
-
-// memory keeps what was asked, and errors, too: a server that is down is not asked again for each deployment target.
-type memory[T any] struct {
-	mutex   sync.Mutex
-	answers map[string]*answer[T]
-}
-
-type answer[T any] struct {
-	done  chan struct{}
-	value T
-	err   error
-}
-
-func (m *memory[T]) get(ctx context.Context, key string, ask func() (T, error)) (T, error) {
-	m.mutex.Lock()
-	known, ok := m.answers[key]
-	if ok {
-		m.mutex.Unlock()
-		select {
-		case <-known.done:
-			return known.value, known.err
-		case <-ctx.Done():
-			var none T
-			return none, ctx.Err()
-		}
-	}
-	known = &answer[T]{done: make(chan struct{}), err: errors.New("asking for it did not end")}
-	if m.answers == nil {
-		m.answers = map[string]*answer[T]{}
-	}
-	m.answers[key] = known
-	m.mutex.Unlock()
-	defer close(known.done)
-	known.value, known.err = ask()
-	if errors.Is(known.err, context.Canceled) { // by who asked, and not by the server
-		m.mutex.Lock()
-		delete(m.answers, key)
-		m.mutex.Unlock()
-	}
-	return known.value, known.err
-}
 
 // transport bounds answers, and sends each server its own credentials: it chooses them by the URL of every request, so that
 // a redirect takes none along.
@@ -265,18 +225,11 @@ func (c *Client) download(ctx context.Context, address string) ([]byte, error) {
 
 // statusError is an answer other than success, as package git has them.
 func statusError(code int, what string) error {
-	var kind error
-	switch {
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		kind = git.ErrUnauthorized
-	case code == http.StatusNotFound, code == http.StatusGone:
-		kind = git.ErrNotFound
-	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
-		kind = git.ErrUnreachable
-	default:
-		return fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
+	err := fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
+	if kind := git.KindOfStatus(code); kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
 	}
-	return fmt.Errorf("%w: its server answers %d %s for %s", kind, code, http.StatusText(code), what)
+	return err
 }
 
 func isRegistry(repo string) bool { return strings.HasPrefix(strings.ToLower(repo), "oci://") }

@@ -50,7 +50,7 @@ func (c *Client) registry(repository string) (*remote.Repository, error) {
 }
 
 func (c *Client) listTags(ctx context.Context, repository string) ([]string, error) {
-	return c.tags.get(ctx, repository, func() ([]string, error) {
+	return c.tags.Get(ctx, repository, func() ([]string, error) {
 		at, err := c.registry(repository)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,51 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Answers are what was asked once, by name, for all that ask at the same time or later. The zero value is ready. It is safe
+// for concurrent use.
+type Answers[T any] struct {
+	mutex  sync.Mutex
+	byName map[string]*answer[T]
+}
+
+type answer[T any] struct {
+	done  chan struct{} // closed when the answer is there
+	value T
+	err   error
+}
+
+// Get is the answer to what ask asks, which is called for the first caller with a name. Others wait for it, no longer than
+// their contexts. An error is kept, too, but for that of a caller that has gone: then the next one asks.
+func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)) (T, error) {
+	a.mutex.Lock()
+	known, ok := a.byName[name]
+	if ok {
+		a.mutex.Unlock()
+		select {
+		case <-known.done:
+			return known.value, known.err
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	}
+	known = &answer[T]{done: make(chan struct{}), err: errors.New("asking for it did not end")}
+	if a.byName == nil {
+		a.byName = map[string]*answer[T]{}
+	}
+	a.byName[name] = known
+	a.mutex.Unlock()
+	defer close(known.done)
+	known.value, known.err = ask()
+	if errors.Is(known.err, context.Canceled) {
+		a.mutex.Lock()
+		delete(a.byName, name)
+		a.mutex.Unlock()
+	}
+	return known.value, known.err
+}

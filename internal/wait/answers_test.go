@@ -1,0 +1,40 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+)
+
+func TestAnAnswerIsAskedForOnceUnlessWhoAskedHasGone(t *testing.T) {
+	t.Parallel()
+	var all wait.Answers[int]
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := all.Get(gone, "one", func() (int, error) { return 0, gone.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has gone gets %v", err)
+	}
+	asking, answered := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(answered)
+		if value, err := all.Get(t.Context(), "one", func() (int, error) { <-asking; return 1, nil }); value != 1 || err != nil {
+			t.Errorf("the first caller gets %d, %v", value, err)
+		}
+	}()
+	if value, err := all.Get(t.Context(), "other", func() (int, error) { return 2, nil }); value != 2 || err != nil {
+		t.Errorf("another question waits, and gets %d, %v", value, err)
+	}
+	close(asking)
+	<-answered
+	if value, err := all.Get(t.Context(), "one", func() (int, error) { return 3, nil }); value != 1 || err != nil {
+		t.Errorf("what was asked before gets %d, %v", value, err)
+	}
+	refused := errors.New("refused")
+	for range 2 {
+		if _, err := all.Get(t.Context(), "refused", func() (int, error) { defer func() { refused = nil }(); return 0, refused }); err == nil {
+			t.Error("an error is not kept")
+		}
+	}
+}
