@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
 // Signature is the author and committer of a commit.
@@ -221,14 +220,7 @@ func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	}
 	if err == nil {
 		var found map[Hash]CommitHead
-		found, err = asked.fetchCommits(ctx, func() *packp.UploadPackRequest {
-			request := asked.request([]Hash{commit})
-			if asked.capabilities.Supports(capability.Shallow) {
-				_ = request.Capabilities.Set(capability.Shallow)
-				request.Depth = packp.DepthCommits(1)
-			}
-			return request
-		})
+		found, err = asked.fetchCommits(ctx, func() *packp.UploadPackRequest { return asked.shallow(commit, 1) })
 		if head, ok := found[commit]; err == nil && ok {
 			return head.Tree, nil
 		}

@@ -40,7 +40,7 @@ type fetcher struct {
 	references   map[string]Hash
 	step         fetchStep
 	gaveIDs      bool // the server has given single objects by id
-	log          func(ctx context.Context, message string, fields map[string]any)
+	log          Logger
 }
 
 func (f *fetcher) firstStep() fetchStep {
@@ -76,11 +76,7 @@ func mayStepDown(ctx context.Context, err error) bool {
 }
 
 func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
-	request := t.request([]Hash{t.Commit})
-	if t.capabilities.Supports(capability.Shallow) {
-		_ = request.Capabilities.Set(capability.Shallow)
-		request.Depth = packp.DepthCommits(1)
-	}
+	request := t.shallow(t.Commit, 1)
 	switch t.step {
 	case topTrees:
 		request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
@@ -98,6 +94,16 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	}
 	t.whole = t.step == everything
 	return nil
+}
+
+// shallow asks for a commit and those before it, so many of each line of them, or all where the server cannot give fewer.
+func (f *fetcher) shallow(commit Hash, depth int) *packp.UploadPackRequest {
+	request := f.request([]Hash{commit})
+	if f.capabilities.Supports(capability.Shallow) {
+		_ = request.Capabilities.Set(capability.Shallow)
+		request.Depth = packp.DepthCommits(depth)
+	}
+	return request
 }
 
 func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
@@ -166,29 +172,9 @@ const wantsPerRequest = 32 << 10
 
 // Need makes sure that the objects are here, in as few requests as possible.
 func (t *Tip) Need(ctx context.Context, ids []Hash) error {
-	missing := make([]Hash, 0, len(ids))
-	for _, id := range ids {
-		if _, ok := t.objects[id]; !ok && id != EmptyTree {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
-	missing = slices.Compact(missing)
-
-	if t.capabilities == nil {
-		return errors.New("an object of an empty repository was asked for")
-	}
-	if t.step != everything && t.mayTakeIDs() {
-		err := t.fetchIDs(ctx, missing)
-		if err == nil && t.has(missing) {
-			return nil
-		}
-		if err != nil && !mayStepDown(ctx, err) {
-			return err
-		}
+	missing := t.lacks(ids)
+	if all, err := t.tryIDs(ctx, missing); all || err != nil {
+		return err
 	}
 	for !t.whole {
 		// The last step may have been taken for another commit.
@@ -225,12 +211,7 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 // that they will need these levels. Where the server cannot leave files out, it
 // does nothing, and Need fetches what is missing.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
-	var missing []Hash
-	for _, id := range ids {
-		if !t.Has(id) {
-			missing = append(missing, id)
-		}
-	}
+	missing := t.lacks(ids)
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
 		return nil
 	}
@@ -240,6 +221,25 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 		return err
 	}
 	return nil
+}
+
+// tryIDs fetches objects by their ids, where the server may be asked for that, and reports whether it gave all of them.
+func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err error) {
+	switch {
+	case len(missing) == 0:
+		return true, nil
+	case f.capabilities == nil:
+		return false, errors.New("an object of an empty repository was asked for")
+	case f.step == everything || !f.mayTakeIDs():
+		return false, nil
+	}
+	if err := f.fetchIDs(ctx, missing); err != nil {
+		if mayStepDown(ctx, err) {
+			return false, nil
+		}
+		return false, err
+	}
+	return f.gaveIDs, nil
 }
 
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
@@ -260,10 +260,12 @@ func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 }
 
 func (f *fetcher) has(ids []Hash) bool {
-	for _, id := range ids {
-		if _, ok := f.objects[id]; !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ids, func(id Hash) bool { return !f.Has(id) })
+}
+
+// lacks are those of the objects that are not here, in order.
+func (f *fetcher) lacks(ids []Hash) []Hash {
+	missing := slices.DeleteFunc(slices.Clone(ids), f.Has)
+	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(missing)
 }

@@ -17,6 +17,11 @@ func WithLogger(logger Logger) Option {
 	return func(c *Client) { c.log = logger }
 }
 
+// logAbout is Log for one remote.
+func (c *Client) logAbout(remote Remote) Logger {
+	return func(ctx context.Context, message string, fields map[string]any) { c.Log(ctx, remote, message, fields) }
+}
+
 // Log writes to the client's logger. It adds the remote's URL, without
 // a user, and its branch. An error among the fields becomes its text, described.
 func (c *Client) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {

@@ -1,11 +1,9 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -43,19 +41,8 @@ func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]Comm
 
 func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	shallow := t.capabilities.Supports(capability.Shallow)
-	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest {
-		return t.pastRequest(depth)
-	})
+	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest { return t.shallow(t.Commit, depth) })
 	return commits, !shallow, err
-}
-
-func (t *Tip) pastRequest(depth int) *packp.UploadPackRequest {
-	request := t.request([]Hash{t.Commit})
-	if t.capabilities.Supports(capability.Shallow) {
-		_ = request.Capabilities.Set(capability.Shallow)
-		request.Depth = packp.DepthCommits(depth)
-	}
-	return request
 }
 
 // MaxPast is how many commits PastCommits should be asked for at most.
@@ -70,29 +57,14 @@ func (t *Tip) MaxPast() int {
 // was asked for so many. It is Need, but that what the server refuses makes it
 // fetch more of the past, and not of the tip.
 func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
-	missing := slices.DeleteFunc(slices.Clone(ids), t.Has)
-	if len(missing) == 0 {
-		return nil
-	}
-	if t.capabilities == nil {
-		return errors.New("an object of an empty repository was asked for")
-	}
-	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
-	missing = slices.Compact(missing)
-	asked := t.apart()
-	if asked.step != everything && asked.mayTakeIDs() {
-		err := asked.fetchIDs(ctx, missing)
-		if err == nil && asked.has(missing) {
-			return nil
-		}
-		if err != nil && !mayStepDown(ctx, err) {
-			return err
-		}
+	missing, asked := t.lacks(ids), t.apart()
+	if all, err := asked.tryIDs(ctx, missing); all || err != nil {
+		return err
 	}
 	for step := max(asked.step, allTrees); step <= everything; step++ {
 		asked.stepDown(ctx, step, nil)
 		objects := map[Hash]Object{}
-		request := asked.pastRequest(depth)
+		request := asked.shallow(t.Commit, depth)
 		if step == allTrees {
 			request.Filter = packp.FilterBlobNone()
 		}

@@ -63,21 +63,12 @@ const maxRef = 1024
 // asks a busy server several times. The remote's branch means nothing.
 func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
 	remote.Branch = ref // for logs
-	directory, local, err := remote.local()
-	if err != nil {
-		return nil, err
-	}
-	if local && missingLocal(directory) {
-		return nil, fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
-	}
 	return patiently(ctx, c, remote, func() (*Tip, error) {
-		w, err := c.dial(remote)
+		w, err := c.dialExisting(remote)
 		if err != nil {
 			return nil, err
 		}
-		t, err := openRef(ctx, w, ref, levels, func(ctx context.Context, message string, fields map[string]any) {
-			c.Log(ctx, remote, message, fields)
-		})
+		t, err := openRef(ctx, w, ref, levels, c.logAbout(remote))
 		if err != nil {
 			w.close()
 		}
@@ -91,15 +82,8 @@ type Refs struct{ advertised *packp.AdvRefs }
 // Refs asks for them, in one request, and fetches nothing. A busy server is asked several times. A repository that does
 // not exist is ErrNotFound. The remote's branch means nothing.
 func (c *Client) Refs(ctx context.Context, remote Remote) (*Refs, error) {
-	directory, local, err := remote.local()
-	if err != nil {
-		return nil, err
-	}
-	if local && missingLocal(directory) {
-		return nil, fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
-	}
 	return patiently(ctx, c, remote, func() (*Refs, error) {
-		w, err := c.dial(remote)
+		w, err := c.dialExisting(remote)
 		if err != nil {
 			return nil, err
 		}
@@ -107,6 +91,18 @@ func (c *Client) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 		advertised, err := advertisedBy(ctx, w)
 		return &Refs{advertised}, err
 	})
+}
+
+// dialExisting is dial for a repository that has to exist: a local one that does not is ErrNotFound.
+func (c *Client) dialExisting(remote Remote) (wire, error) {
+	directory, local, err := remote.local()
+	if err == nil && local && missingLocal(directory) {
+		err = fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.dial(remote)
 }
 
 // Commit is that which a ref is at, as OpenRef reads it. What is missing is a *RefError.
@@ -132,9 +128,7 @@ func (r *Refs) Tags() []string {
 	return tags
 }
 
-func openRef(
-	ctx context.Context, w wire, ref string, levels int, log func(context.Context, string, map[string]any),
-) (*Tip, error) {
+func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*Tip, error) {
 	began := time.Now()
 	advertised, err := advertisedBy(ctx, w)
 	if err != nil {

@@ -85,31 +85,31 @@ const (
 	sshsigLine      = 70
 )
 
+// sshsigSigned is what is signed, after the magic words.
+type sshsigSigned struct{ Namespace, Reserved, HashAlgorithm, Hash string }
+
+// sshsigBlob is a signature, after the magic words.
+type sshsigBlob struct {
+	Version                                                    uint32
+	PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
+}
+
 func signSSH(signer ssh.Signer, commit []byte) (string, error) {
 	hash := sha512.Sum512(commit)
-	signed := ssh.Marshal(struct{ Namespace, Reserved, HashAlgorithm, Hash string }{
-		sshsigNamespace, "", sshsigHash, string(hash[:]),
-	})
+	signed := ssh.Marshal(sshsigSigned{sshsigNamespace, "", sshsigHash, string(hash[:])})
 	signature, err := signSSHBlob(signer, append([]byte(sshsigMagic), signed...))
 	if err != nil {
 		return "", errors.New("the commit cannot be signed with the ssh key")
 	}
-	blob := ssh.Marshal(struct {
-		Version                                                    uint32
-		PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
-	}{
+	blob := ssh.Marshal(sshsigBlob{
 		sshsigVersion, string(signer.PublicKey().Marshal()), sshsigNamespace, "", sshsigHash, string(ssh.Marshal(signature)),
 	})
 	encoded := base64.StdEncoding.EncodeToString(append([]byte(sshsigMagic), blob...))
-	var b strings.Builder
-	b.WriteString("-----BEGIN SSH SIGNATURE-----\n")
-	for len(encoded) > 0 {
-		n := min(sshsigLine, len(encoded))
-		b.WriteString(encoded[:n] + "\n")
-		encoded = encoded[n:]
+	lines := []string{"-----BEGIN SSH SIGNATURE-----"}
+	for line := range slices.Chunk([]byte(encoded), sshsigLine) {
+		lines = append(lines, string(line))
 	}
-	b.WriteString("-----END SSH SIGNATURE-----\n")
-	return b.String(), nil
+	return strings.Join(append(lines, "-----END SSH SIGNATURE-----", ""), "\n"), nil
 }
 
 // signSSHBlob signs with an algorithm that the format allows: of RSA's, not the

@@ -42,9 +42,7 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 	if err != nil {
 		return nil, err
 	}
-	return openTip(ctx, w, remote.Branch, levels, func(ctx context.Context, message string, fields map[string]any) {
-		c.Log(ctx, remote, message, fields)
-	})
+	return openTip(ctx, w, remote.Branch, levels, c.logAbout(remote))
 }
 
 // OpenPatiently is Open for callers that wait when the server is busy: it asks
@@ -67,9 +65,7 @@ func patiently[T any](ctx context.Context, c *Client, remote Remote, ask func() 
 }
 
 // openTip opens the tip of a branch. After an error the wire is closed.
-func openTip(
-	ctx context.Context, w wire, branch string, levels int, log func(context.Context, string, map[string]any),
-) (t *Tip, err error) {
+func openTip(ctx context.Context, w wire, branch string, levels int, log Logger) (t *Tip, err error) {
 	defer func() {
 		if err != nil {
 			w.close()
@@ -111,9 +107,7 @@ func checkEmpty(ctx context.Context, w wire) error {
 }
 
 // openCommit fetches a commit that the server may be asked for.
-func openCommit(
-	ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log func(context.Context, string, map[string]any),
-) (*Tip, error) {
+func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log Logger) (*Tip, error) {
 	t := &Tip{Commit: commit, fetcher: &fetcher{
 		wire: w, objects: map[Hash]Object{}, log: log, references: advertised.References, capabilities: advertised.Capabilities,
 	}}

@@ -94,10 +94,7 @@ func (v *Verifier) verifySSH(commit []byte, text string) bool {
 		return false
 	}
 	content, ok := bytes.CutPrefix(block.Bytes, []byte(sshsigMagic))
-	var blob struct {
-		Version                                                    uint32
-		PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
-	}
+	var blob sshsigBlob
 	var signature ssh.Signature
 	if !ok || ssh.Unmarshal(content, &blob) != nil || blob.Version != sshsigVersion || blob.Namespace != sshsigNamespace ||
 		ssh.Unmarshal([]byte(blob.SignatureOf), &signature) != nil || signature.Format == ssh.KeyAlgoRSA {
@@ -114,9 +111,7 @@ func (v *Verifier) verifySSH(commit []byte, text string) bool {
 	default:
 		return false
 	}
-	signed := append([]byte(sshsigMagic), ssh.Marshal(struct{ Namespace, Reserved, HashAlgorithm, Hash string }{
-		blob.Namespace, blob.Reserved, blob.HashAlgorithm, string(hash),
-	})...)
+	signed := append([]byte(sshsigMagic), ssh.Marshal(sshsigSigned{blob.Namespace, blob.Reserved, blob.HashAlgorithm, string(hash)})...)
 	for _, key := range v.ssh {
 		if string(key.Marshal()) == blob.PublicKey {
 			return key.Verify(signed, &signature) == nil
