@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,22 +152,14 @@ func (a *answer) kind() error {
 
 // answered reports whether a Git host answered with one of these statuses.
 func answered(err error, statuses ...int) bool {
-	said := (*answer)(nil)
-	if !errors.As(err, &said) {
-		return false
-	}
-	for _, status := range statuses {
-		if said.status == status {
-			return true
-		}
-	}
-	return false
+	said, ok := errors.AsType[*answer](err)
+	return ok && slices.Contains(statuses, said.status)
 }
 
 // says reports whether the Git host's answer contains text, ignoring case.
 func says(err error, text string) bool {
-	said := (*answer)(nil)
-	return errors.As(err, &said) && strings.Contains(strings.ToLower(said.words), strings.ToLower(text))
+	said, ok := errors.AsType[*answer](err)
+	return ok && strings.Contains(strings.ToLower(said.words), strings.ToLower(text))
 }
 
 // limited is the error of a Git host that accepts no requests for a while.

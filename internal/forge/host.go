@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -329,12 +330,7 @@ func missing(wanted, there []string) []string {
 
 // contains compares as Git hosts do, which ignore case in names.
 func contains(names []string, name string) bool {
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // pause waits longer each time, and altogether no longer than its limit.
