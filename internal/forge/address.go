@@ -22,6 +22,20 @@ type address struct {
 	web    string
 }
 
+// path is that of the repository below the root of the API.
+func (a address) path() string {
+	path := ""
+	for _, segment := range a.kind.repository(a) {
+		path += "/" + url.PathEscape(segment)
+	}
+	return path
+}
+
+// resource is the URL of something of the repository.
+func (a address) resource(segments ...string) *url.URL {
+	return joined(a.api, append(a.kind.repository(a), segments...)...)
+}
+
 // ErrNoKind is the error of a Git host whose kind follows neither from settings nor from its name.
 var ErrNoKind = errors.New("kind of Git host not known")
 

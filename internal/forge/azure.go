@@ -41,7 +41,9 @@ func azureKind() Kind {
 		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
 		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
 		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
-		statuses: statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink}, paths: azurePaths,
+		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
+		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
+		commits:    "commits", query: azureQuery,
 		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 			return &azureAPI{at: at, rest: rest{client, credentials.forAzure}, settling: settling}, nil
 		},
@@ -57,7 +59,10 @@ func azureKind() Kind {
 
 // azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
 // of Azure DevOps Server 2022.1 and later.
-const azureVersion = "7.1"
+const (
+	azureVersion = "7.1"
+	azureQuery   = "?api-version=" + azureVersion
+)
 
 // azureMaxBody is how many bytes the body of a request may have, without the
 // mark: with it, a description has up to 4,000 characters ("Pull Requests -
@@ -149,7 +154,7 @@ func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePu
 		var listed struct {
 			Value []azurePull `json:"value"`
 		}
-		err := a.call(ctx, http.MethodGet, a.repository("pullrequests"), query, nil, &listed)
+		err := a.call(ctx, http.MethodGet, a.at.resource("pullrequests"), query, nil, &listed)
 		all = append(all, listed.Value...)
 		return len(listed.Value) < azurePage, err
 	})
@@ -206,7 +211,7 @@ func (i azureIdentity) name() string {
 func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull azurePull
 	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
-	if err := a.call(ctx, http.MethodPost, a.repository("pullrequests"), nil, change, &pull); err != nil {
+	if err := a.call(ctx, http.MethodPost, a.at.resource("pullrequests"), nil, change, &pull); err != nil {
 		return nil, err
 	}
 	return a.request(&pull), nil
@@ -360,20 +365,15 @@ func (a *azureAPI) hold(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
 }
 
-// repository is the URL of something of the repository.
-func (a *azureAPI) repository(segments ...string) *url.URL {
-	return joined(a.at.api, append([]string{a.at.owner, "_apis", "git", "repositories", a.at.name}, segments...)...)
-}
-
 func (a *azureAPI) pull(number int, segments ...string) *url.URL {
-	return a.repository(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
+	return a.at.resource(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }
 
 // call sends one request, with the version of the API.
 func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
-	with := url.Values{"api-version": {azureVersion}}
-	maps.Copy(with, query)
-	return a.rest.call(ctx, method, to, with, body, into)
+	all := url.Values{"api-version": {azureVersion}}
+	maps.Copy(all, query)
+	return a.rest.call(ctx, method, with(to, all), body, into)
 }
 
 // forAzure sends a personal access token as a password with any username, and a

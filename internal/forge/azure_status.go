@@ -54,7 +54,7 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 			TargetURL string        `json:"targetUrl"`
 		} `json:"value"`
 	}
-	if err := a.call(ctx, http.MethodGet, a.repository("commits", commit, "statuses"), query, nil, &listed); err != nil {
+	if err := a.call(ctx, http.MethodGet, a.at.resource("commits", commit, "statuses"), query, nil, &listed); err != nil {
 		return nil, true, err
 	}
 	for _, s := range listed.Value {
@@ -75,20 +75,13 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 	return found, len(listed.Value) < top, nil
 }
 
-func azurePaths(at address, commit string) (repository, ofCommit string) {
-	repository = "/" + url.PathEscape(at.owner) + "/_apis/git/repositories/" + url.PathEscape(at.name)
-	const version = "?api-version=" + azureVersion
-	return repository + version, repository + "/commits/" + commit + version
-}
-
 func azureHook(at address, r Report) Hook {
-	_, commit := azurePaths(at, r.Commit+"/statuses")
 	context := map[string]any{"name": r.Context, "genre": r.genre}
 	if r.genre == "" {
 		context = azureContext(r.Context)
 	}
 	return Hook{
-		Path: commit, Username: "flotilla",
+		Path: at.path() + "/commits/" + r.Commit + "/statuses" + azureQuery, Username: "flotilla",
 		Fields: r.link("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
 	}
 }

@@ -34,10 +34,7 @@ func bitbucketKind() Kind {
 			reviewer: bitbucketReviewerPattern.MatchString, reviewers: "an Atlassian account ID or a UUID in braces",
 		},
 		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
-		paths: func(at address, commit string) (repository, ofCommit string) {
-			repository = "/repositories/" + at.owner + "/" + at.name
-			return repository, repository + "/commit/" + commit
-		},
+		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit",
 		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
 			return &bitbucketCloud{at: at, rest: rest{client, credentials.forBitbucket}, settling: settling}, nil
 		},
@@ -144,7 +141,7 @@ func bitbucketEach[T any](ctx context.Context, b *bitbucketCloud, to *url.URL, q
 			Values []T    `json:"values"`
 			Next   string `json:"next"`
 		}
-		if err := b.rest.call(ctx, http.MethodGet, to, query, nil, &page); err != nil {
+		if err := b.rest.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -169,7 +166,7 @@ func (b *bitbucketCloud) list(ctx context.Context, base, head string) iter.Seq2[
 	}
 	query := url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}
 	return func(yield func(*request, error) bool) {
-		err := bitbucketEach(ctx, b, b.repository("pullrequests"), query, func(pull bitbucketPull) (bool, error) {
+		err := bitbucketEach(ctx, b, b.at.resource("pullrequests"), query, func(pull bitbucketPull) (bool, error) {
 			if !b.request(&pull).comes(head, base) {
 				return true, nil
 			}
@@ -184,7 +181,7 @@ func (b *bitbucketCloud) list(ctx context.Context, base, head string) iter.Seq2[
 
 func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) {
 	var pull bitbucketPull
-	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
 		return nil, err
 	}
 	return b.whole(ctx, &pull)
@@ -203,7 +200,7 @@ func (b *bitbucketCloud) whole(ctx context.Context, pull *bitbucketPull) (*reque
 		var found struct {
 			Hash string `json:"hash"`
 		}
-		switch err := b.call(ctx, http.MethodGet, b.repository("commit", *commit), nil, &found); {
+		switch err := b.rest.call(ctx, http.MethodGet, b.at.resource("commit", *commit), nil, &found); {
 		case err == nil:
 			*commit = found.Hash
 		case !answered(err, http.StatusNotFound):
@@ -242,7 +239,7 @@ func (b *bitbucketCloud) open(ctx context.Context, base, head, title, body strin
 	branch := func(name string) any { return map[string]any{"branch": map[string]any{"name": name}} }
 	var pull bitbucketPull
 	change := bitbucketChange{Title: title, Description: body, Source: branch(head), Destination: branch(base)}
-	if err := b.call(ctx, http.MethodPost, b.repository("pullrequests"), change, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodPost, b.at.resource("pullrequests"), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.whole(ctx, &pull)
@@ -253,7 +250,7 @@ func (b *bitbucketCloud) edit(ctx context.Context, r *request, title, body strin
 	for _, id := range r.reviewers {
 		change.Reviewers = append(change.Reviewers, bitbucketUser{id})
 	}
-	if err := b.call(ctx, http.MethodPut, b.pull(r.Number), change, nil); err != nil {
+	if err := b.rest.call(ctx, http.MethodPut, b.pull(r.Number), change, nil); err != nil {
 		return err
 	}
 	r.title, r.body = title, body
@@ -261,7 +258,7 @@ func (b *bitbucketCloud) edit(ctx context.Context, r *request, title, body strin
 }
 
 func (b *bitbucketCloud) close(ctx context.Context, r *request) error {
-	return b.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), nil, nil)
+	return b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), nil, nil)
 }
 
 // label is never called: there are no labels.
@@ -275,7 +272,7 @@ func (b *bitbucketCloud) know(ctx context.Context, reviewer string) error {
 }
 
 func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUser, err error) {
-	err = b.call(ctx, http.MethodGet, joined(b.at.api, "users", id), nil, &user)
+	err = b.rest.call(ctx, http.MethodGet, joined(b.at.api, "users", id), nil, &user)
 	if answered(err, http.StatusNotFound) {
 		err = failf(ErrReviewer, "reviewer %q does not exist", id)
 	}
@@ -303,7 +300,7 @@ var bitbucketMerges = []string{"merge_commit", "rebase_merge", "rebase_fast_forw
 
 func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error {
 	var pull bitbucketPull
-	if err := b.call(ctx, http.MethodGet, b.pull(r.Number), nil, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodGet, b.pull(r.Number), nil, &pull); err != nil {
 		return err
 	}
 	how := map[string]any{"close_source_branch": false}
@@ -313,7 +310,7 @@ func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error 
 			break
 		}
 	}
-	response, err := b.rest.send(ctx, http.MethodPost, b.pull(r.Number, "merge"), nil, how)
+	response, err := b.rest.send(ctx, http.MethodPost, b.pull(r.Number, "merge"), how)
 	if err == nil {
 		_ = response.Body.Close()
 		if task := response.Header.Get("Location"); response.StatusCode == http.StatusAccepted && task != "" {
@@ -335,7 +332,7 @@ func (b *bitbucketCloud) await(ctx context.Context, number int, task string) err
 		var merge struct {
 			Status string `json:"task_status"`
 		}
-		if err := b.call(ctx, http.MethodGet, b.pull(number, "merge", "task-status", task), nil, &merge); err != nil {
+		if err := b.rest.call(ctx, http.MethodGet, b.pull(number, "merge", "task-status", task), nil, &merge); err != nil {
 			return err
 		}
 		if merge.Status != "PENDING" || !pause.wait(ctx) {
@@ -370,7 +367,7 @@ func (b *bitbucketCloud) statuses(ctx context.Context, commit string, _ int) (fo
 		Updated     time.Time `json:"updated_on"`
 	}
 	query := url.Values{"pagelen": {"100"}}
-	err = bitbucketEach(ctx, b, b.repository("commit", commit, "statuses"), query, func(s build) (bool, error) {
+	err = bitbucketEach(ctx, b, b.at.resource("commit", commit, "statuses"), query, func(s build) (bool, error) {
 		found = append(found, status{Status: Status{
 			Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description, Time: s.Updated.UTC(), URL: s.URL,
 		}})
@@ -381,7 +378,7 @@ func (b *bitbucketCloud) statuses(ctx context.Context, commit string, _ int) (fo
 
 func bitbucketHook(at address, r Report) Hook {
 	return Hook{
-		Path:    "/repositories/" + at.owner + "/" + at.name + "/commit/" + r.Commit + "/statuses/build",
+		Path:    at.path() + "/commit/" + r.Commit + "/statuses/build",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
 		Fields:  bitbucketBuild(r),
 	}
@@ -400,15 +397,6 @@ func bitbucketBuild(r Report) map[string]any {
 	}
 }
 
-// repository is the URL of something of the repository.
-func (b *bitbucketCloud) repository(segments ...string) *url.URL {
-	return joined(b.at.api, append([]string{"repositories", b.at.owner, b.at.name}, segments...)...)
-}
-
 func (b *bitbucketCloud) pull(number int, segments ...string) *url.URL {
-	return b.repository(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
-}
-
-func (b *bitbucketCloud) call(ctx context.Context, method string, to *url.URL, body, into any) error {
-	return b.rest.call(ctx, method, to, nil, body, into)
+	return b.at.resource(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }

@@ -34,11 +34,8 @@ func bitbucketDataCenterKind() Kind {
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
 		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: isDataCenterReviewer, reviewers: "a username"},
 		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
-		statuses: bitbucketStatuses,
-		paths: func(at address, commit string) (repository, ofCommit string) {
-			repository = "/api/latest/projects/" + at.owner + "/repos/" + at.name
-			return repository, repository + "/commits/" + commit
-		},
+		statuses:   bitbucketStatuses,
+		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} }, commits: "commits",
 		connect: func(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
 			return &bitbucketDataCenter{at: at, rest: rest{client, credentials.forDataCenter}}, nil
 		},
@@ -185,7 +182,7 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 	return pages(func(int) (bool, error) {
 		query.Set("start", strconv.Itoa(next))
 		var page dataCenterPaged[T]
-		if err := b.rest.call(ctx, http.MethodGet, to, query, nil, &page); err != nil {
+		if err := b.rest.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -201,7 +198,7 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 func (b *bitbucketDataCenter) list(ctx context.Context, _, head string) iter.Seq2[*request, error] {
 	query := url.Values{"direction": {"OUTGOING"}, "at": {dataCenterHeads + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
 	return func(yield func(*request, error) bool) {
-		err := dataCenterEach(ctx, b, b.repository("pull-requests"), query, func(pull dataCenterPull) bool { return yield(b.request(&pull), nil) })
+		err := dataCenterEach(ctx, b, b.at.resource("pull-requests"), query, func(pull dataCenterPull) bool { return yield(b.request(&pull), nil) })
 		if err != nil {
 			yield(nil, err)
 		}
@@ -210,7 +207,7 @@ func (b *bitbucketDataCenter) list(ctx context.Context, _, head string) iter.Seq
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
 	var pull dataCenterPull
-	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
 		return nil, err
 	}
 	return b.request(&pull), nil
@@ -246,7 +243,7 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull dataCenterPull
 	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
-	if err := b.call(ctx, http.MethodPost, b.repository("pull-requests"), change, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodPost, b.at.resource("pull-requests"), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.request(&pull), nil
@@ -281,13 +278,13 @@ func (b *bitbucketDataCenter) edit(ctx context.Context, r *request, title, body 
 		for _, name := range r.reviewers {
 			change.Reviewers = append(change.Reviewers, dataCenterReviewer{dataCenterUser{name}})
 		}
-		return b.call(ctx, http.MethodPut, b.pull(r.Number), change, nil)
+		return b.rest.call(ctx, http.MethodPut, b.pull(r.Number), change, nil)
 	})
 }
 
 func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
 	return b.versioned(ctx, r, func() error {
-		return b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), url.Values{"version": {r.id}}, nil, nil)
+		return b.rest.call(ctx, http.MethodPost, with(b.pull(r.Number, "decline"), url.Values{"version": {r.id}}), nil, nil)
 	})
 }
 
@@ -313,7 +310,7 @@ func (b *bitbucketDataCenter) know(ctx context.Context, reviewer string) error {
 func (b *bitbucketDataCenter) ask(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
-		err := b.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
+		err := b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
 		if answered(err, http.StatusConflict) {
 			return failf(ErrReviewer, "%w", err)
 		}
@@ -330,7 +327,7 @@ func (b *bitbucketDataCenter) merge(ctx context.Context, r *request, _ string) e
 }
 
 func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[string]any) error {
-	err := b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "merge"), url.Values{"version": {r.id}}, how, nil)
+	err := b.rest.call(ctx, http.MethodPost, with(b.pull(r.Number, "merge"), url.Values{"version": {r.id}}), how, nil)
 	if outOfDate(err) {
 		return failf(errBusy, "%w", err)
 	}
@@ -343,7 +340,7 @@ func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommi
 	var arranged struct {
 		Commit string `json:"fromHash"`
 	}
-	err := b.call(ctx, http.MethodGet, b.pull(r.Number, "auto-merge"), nil, &arranged)
+	err := b.rest.call(ctx, http.MethodGet, b.pull(r.Number, "auto-merge"), nil, &arranged)
 	switch {
 	case err == nil && arranged.Commit == headCommit:
 		return nil
@@ -358,7 +355,7 @@ func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommi
 }
 
 func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
-	err := b.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
+	err := b.rest.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
 	if answered(err, http.StatusNotFound) {
 		return nil
 	}
@@ -377,7 +374,7 @@ func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int
 // one reads the build with a key, which may be none of the newest hundred; nil where there is none.
 func (b *bitbucketDataCenter) one(ctx context.Context, commit, key string) (*status, error) {
 	var build dataCenterBuild
-	err := b.rest.call(ctx, http.MethodGet, b.repository("commits", commit, "builds"), url.Values{"key": {key}}, nil, &build)
+	err := b.rest.call(ctx, http.MethodGet, with(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)
 	if answered(err, http.StatusNotFound) {
 		return nil, nil
 	}
@@ -404,21 +401,12 @@ func (s dataCenterBuild) status() status {
 
 func dataCenterHook(at address, r Report) Hook {
 	return Hook{
-		Path:    "/api/latest/projects/" + at.owner + "/repos/" + at.name + "/commits/" + r.Commit + "/builds",
+		Path:    at.path() + "/commits/" + r.Commit + "/builds",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
 		Fields:  bitbucketBuild(r),
 	}
 }
 
-// repository is the URL of something of the repository.
-func (b *bitbucketDataCenter) repository(segments ...string) *url.URL {
-	return joined(b.at.api, append([]string{"api", "latest", "projects", b.at.owner, "repos", b.at.name}, segments...)...)
-}
-
 func (b *bitbucketDataCenter) pull(number int, segments ...string) *url.URL {
-	return b.repository(append([]string{"pull-requests", strconv.Itoa(number)}, segments...)...)
-}
-
-func (b *bitbucketDataCenter) call(ctx context.Context, method string, to *url.URL, body, into any) error {
-	return b.rest.call(ctx, method, to, nil, body, into)
+	return b.at.resource(append([]string{"pull-requests", strconv.Itoa(number)}, segments...)...)
 }

@@ -26,11 +26,8 @@ func giteaKind() Kind {
 	return Kind{
 		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"},
 		bounds: anyBounds, locate: locateGitea, connect: newGitea, hook: giteaHook, sign: Credentials.forGitea,
-		statuses: statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
-		paths: func(at address, commit string) (repository, ofCommit string) {
-			repository = "/api/v1/repos/" + at.owner + "/" + at.name
-			return repository, repository + "/git/commits/" + commit
-		},
+		statuses:   statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
+		repository: func(at address) []string { return []string{"api", "v1", "repos", at.owner, at.name} }, commits: "git/commits",
 	}
 }
 
@@ -362,10 +359,9 @@ func reviewerError(err error) error {
 // of one second, so that its pages may miss some. The number of pages is not
 // reliable: an empty one is the last.
 func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
-	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, "commits", commit, "status")
 	var combined gitea.CombinedStatus
-	query := url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}
-	err = rest{g.client, g.credentials.forGitea}.call(ctx, http.MethodGet, at, query, nil, &combined)
+	at := with(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})
+	err = rest{g.client, g.credentials.forGitea}.call(ctx, http.MethodGet, at, nil, &combined)
 	if answered(err, http.StatusNotFound) { // the repository, or the commit
 		err = cmp.Or(g.exists(g.sdk(ctx)), err)
 	}

@@ -26,11 +26,8 @@ func githubKind() Kind {
 		Servers: []string{"github.com", "*.ghe.com"},
 		bounds:  anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
 		// "description is too long (maximum is 140 characters)"
-		statuses: statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
-		paths: func(at address, commit string) (repository, ofCommit string) {
-			repository = "/repos/" + at.owner + "/" + at.name
-			return repository, repository + "/git/commits/" + commit
-		},
+		statuses:   statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
+		repository: func(at address) []string { return []string{"repos", at.owner, at.name} }, commits: "git/commits",
 	}
 }
 
@@ -318,7 +315,7 @@ func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (foun
 
 func githubHook(at address, r Report) Hook {
 	return Hook{
-		Path:    "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
+		Path:    at.path() + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}, {"Accept", "application/vnd.github+json"}},
 		Fields:  r.link("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
 	}

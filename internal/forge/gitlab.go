@@ -30,11 +30,8 @@ func gitlabKind() Kind {
 	return Kind{
 		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"},
 		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
-		statuses: gitlabStatuses,
-		paths: func(at address, commit string) (repository, ofCommit string) {
-			repository = "/projects/" + url.PathEscape(at.owner+"/"+at.name)
-			return repository, repository + "/repository/commits/" + commit
-		},
+		statuses:   gitlabStatuses,
+		repository: func(at address) []string { return []string{"projects", at.owner + "/" + at.name} }, commits: "repository/commits",
 	}
 }
 
@@ -292,7 +289,7 @@ func isJob(s *gitlab.CommitStatus) bool {
 
 func gitlabHook(at address, r Report) Hook {
 	return Hook{
-		Path:    "/projects/" + url.PathEscape(at.owner+"/"+at.name) + "/statuses/" + r.Commit,
+		Path:    at.path() + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"PRIVATE-TOKEN", r.Token}},
 		Fields:  r.link("target_url", map[string]any{"name": r.Context, "state": r.word, "description": r.Description}),
 	}

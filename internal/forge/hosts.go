@@ -44,8 +44,10 @@ type Kind struct {
 	// hook is how a status is set.
 	hook     func(at address, r Report) Hook
 	statuses statusRules
-	// paths are where the API has a repository, and a commit of it, below its root and with a query.
-	paths func(at address, commit string) (repository, ofCommit string)
+	// repository is where the API has a repository, in segments below its root; commits is where it has commits below that,
+	// and query what every request needs.
+	repository     func(at address) []string
+	commits, query string
 	// sign adds the credentials, and headers that every request has.
 	sign func(Credentials, *http.Request)
 	// reason adds to the text of an answer other than success what only this kind of Git host writes there, and

@@ -16,8 +16,8 @@ type rest struct {
 }
 
 // call sends one request, with a body unless that is nil, and reads the answer into a value unless that is nil.
-func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
-	response, err := c.send(ctx, method, to, query, body)
+func (c rest) call(ctx context.Context, method string, to *url.URL, body, into any) error {
+	response, err := c.send(ctx, method, to, body)
 	if err != nil {
 		return err
 	}
@@ -30,9 +30,7 @@ func (c rest) call(ctx context.Context, method string, to *url.URL, query url.Va
 }
 
 // send sends one request, with a body unless that is nil. Whoever calls it closes the body of the answer.
-func (c rest) send(ctx context.Context, method string, to *url.URL, query url.Values, body any) (*http.Response, error) {
-	at := *to
-	at.RawQuery = query.Encode()
+func (c rest) send(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -41,7 +39,7 @@ func (c rest) send(ctx context.Context, method string, to *url.URL, query url.Va
 		}
 		content = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), content)
+	request, err := http.NewRequestWithContext(ctx, method, to.String(), content)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +49,13 @@ func (c rest) send(ctx context.Context, method string, to *url.URL, query url.Va
 	}
 	c.sign(request)
 	return c.client.Do(request)
+}
+
+// with is a URL with a query.
+func with(to *url.URL, query url.Values) *url.URL {
+	at := *to
+	at.RawQuery = query.Encode()
+	return &at
 }
 
 // joined is JoinPath for segments that are not escaped yet.

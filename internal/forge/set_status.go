@@ -182,8 +182,8 @@ func (h *gitHost) whyNot(ctx context.Context, commit string, err error) error {
 	if !answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError) {
 		return err
 	}
-	repository, ofCommit := h.at.kind.paths(h.at, commit)
-	missing := h.send(ctx, http.MethodGet, ofCommit, nil)
+	repository, kind := h.at.path(), h.at.kind
+	missing := h.send(ctx, http.MethodGet, repository+"/"+kind.commits+"/"+commit+kind.query, nil)
 	switch {
 	case missing == nil && says(err, "references for commit"):
 		return failf(ErrNoCommit, "no branch of the repository has the commit: %w", err)
@@ -192,7 +192,7 @@ func (h *gitHost) whyNot(ctx context.Context, commit string, err error) error {
 	case !answered(missing, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity):
 		return err
 	}
-	if gone := h.send(ctx, http.MethodGet, repository, nil); gone != nil {
+	if gone := h.send(ctx, http.MethodGet, repository+kind.query, nil); gone != nil {
 		return gone
 	}
 	return failf(ErrNoCommit, "the repository does not have the commit: %w", err)
@@ -204,5 +204,5 @@ func (h *gitHost) send(ctx context.Context, method, path string, body any) error
 	if err != nil {
 		return err
 	}
-	return h.rest.call(ctx, method, at, at.Query(), body, nil)
+	return h.rest.call(ctx, method, at, body, nil)
 }
