@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -49,15 +50,20 @@ func (v *OwnerView) files(
 		level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
 		files[key] = []git.File{}
 	}
-	for depth := 0; len(level) > 0; depth++ {
-		if depth > git.MaxDepth {
-			return nil, fmt.Errorf("folder %q has more than %d levels of folders in it", v.owner.folder(level[0].of.Host, level[0].of.DeploymentTarget), git.MaxDepth)
+	err := v.work.walk(ctx, level, func(in entryOf) error {
+		if !in.IsTree() {
+			all = append(all, in)
 		}
-		next, found, err := v.list(ctx, level)
-		if err != nil {
-			return nil, err
-		}
-		level, all = next, append(all, found...)
+		return nil
+	})
+	if bad, ok := errors.AsType[*folderError](err); ok {
+		return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
+	}
+	if err != nil && ctx.Err() == nil && git.Classify(err) == nil {
+		err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if wanted != nil {
 		all = slices.DeleteFunc(all, func(p entryOf) bool { return !wanted(p.name) })
@@ -91,30 +97,41 @@ func (v *OwnerView) files(
 	return files, nil
 }
 
-// list returns the folders and the files in folders of one level.
-func (v *OwnerView) list(ctx context.Context, level []entryOf) (folders, files []entryOf, err error) {
-	ids := make([]git.Hash, len(level))
-	for i, at := range level {
-		ids[i] = at.ID
-	}
-	if err := v.work.Need(ctx, ids); err != nil {
-		if ctx.Err() == nil && git.Classify(err) == nil {
-			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
+// folderError is an error about one folder, or one inside it.
+type folderError struct {
+	at entryOf
+	error
+}
+
+// walk calls each with all entries of folders and of those inside them, level by level: a level takes one request. An error
+// about a folder is a *folderError.
+func (w *layout) walk(ctx context.Context, level []entryOf, each func(entryOf) error) error {
+	for depth := 0; len(level) > 0; depth++ {
+		ids := make([]git.Hash, len(level))
+		for i, at := range level {
+			ids[i] = at.ID
 		}
-		return nil, nil, err
-	}
-	for _, at := range level {
-		entries, err := v.work.Entries(at.ID)
-		if err != nil {
-			return nil, nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(at.of.Host, at.of.DeploymentTarget), at.name), err)
+		if err := w.Need(ctx, ids); err != nil {
+			return err
 		}
-		for _, e := range entries {
-			if in := (entryOf{of: at.of, name: path.Join(at.name, e.Name), Entry: e}); e.IsTree() {
-				folders = append(folders, in)
-			} else {
-				files = append(files, in)
+		var below []entryOf
+		for _, at := range level {
+			entries, err := w.Entries(at.ID)
+			for i := 0; i < len(entries) && err == nil; i++ {
+				in := entryOf{of: at.of, name: path.Join(at.name, entries[i].Name), Entry: entries[i]}
+				if in.IsTree() {
+					below = append(below, in)
+				}
+				err = each(in)
+			}
+			if err != nil {
+				return &folderError{at, err}
 			}
 		}
+		if depth == git.MaxDepth && len(below) > 0 {
+			return &folderError{entryOf{of: below[0].of}, fmt.Errorf("it has more than %d levels of folders in it", git.MaxDepth)}
+		}
+		level = below
 	}
-	return folders, files, nil
+	return nil
 }

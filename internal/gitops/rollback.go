@@ -3,9 +3,9 @@ package gitops
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -121,49 +121,19 @@ func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 		level[i].of = k
 		level[i].Entry, _ = p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
 	}
-	for depth := 0; len(level) > 0; depth++ {
-		trees := make([]git.Hash, len(level))
-		for i := range level {
-			trees[i] = level[i].ID
-		}
-		if err := p.Need(ctx, trees); err != nil {
+	err := p.walk(ctx, level, func(in entryOf) error {
+		if err := git.CheckName(in.Name); err != nil {
 			return err
 		}
-		var next []entryOf
-		for _, at := range level {
-			below, err := p.areFilesIn(at)
-			if err == nil && len(below) > 0 && depth == git.MaxDepth {
-				err = fmt.Errorf("it has more than %d levels of folders in it", git.MaxDepth)
-			}
-			if err != nil {
-				return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(at.of.Host, at.of.DeploymentTarget), p.commit, err)
-			}
-			next = append(next, below...)
+		if !in.IsTree() && !in.IsFile() {
+			return fmt.Errorf("%q is %s", in.name, in.Kind())
 		}
-		level = next
+		return nil
+	})
+	if bad, ok := errors.AsType[*folderError](err); ok {
+		return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), p.commit, bad.error)
 	}
-	return nil
-}
-
-// areFilesIn checks what is in one folder, and returns the folders in it.
-func (p *past) areFilesIn(at entryOf) (below []entryOf, err error) {
-	entries, err := p.Entries(at.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if err := git.CheckName(e.Name); err != nil {
-			return nil, err
-		}
-		in := entryOf{of: at.of, name: path.Join(at.name, e.Name), Entry: e}
-		switch {
-		case e.IsTree():
-			below = append(below, in)
-		case !e.IsFile():
-			return nil, fmt.Errorf("%q is %s", in.name, e.Kind())
-		}
-	}
-	return below, nil
+	return err
 }
 
 // resolve finds the folders that an edit rolls back to, with what their commits
