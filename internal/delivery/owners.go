@@ -204,21 +204,10 @@ func handover(from, to string, folders []string) Problem {
 
 // sameFolders are the paths of folders that two owners have.
 func sameFolders(onePath string, one rollout.Trees, otherPath string, other rollout.Trees) []string {
-	if len(one) == 0 || len(other) == 0 {
+	if len(one) == 0 || onePath != otherPath && !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
 		return nil
 	}
 	var same []string
-	if onePath == otherPath {
-		for _, key := range one.Keys() {
-			if other.Has(key.Host, key.DeploymentTarget) {
-				same = append(same, path.Join(onePath, key.String()))
-			}
-		}
-		return same
-	}
-	if !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
-		return nil
-	}
 	folders := make(map[string]bool, len(other))
 	for _, key := range other.Keys() {
 		folders[path.Join(otherPath, key.String())] = true

@@ -212,13 +212,7 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 
 // without are the names of a list that another one does not have.
 func without(names, others []string) []string {
-	var left []string
-	for _, name := range names {
-		if !slices.Contains(others, name) {
-			left = append(left, name)
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // claimsAtTip is what a tip says of claims at a path, as one of them sees it.

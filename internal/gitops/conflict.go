@@ -241,7 +241,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 			}
 			if id, ok := records[host]; ok {
 				open = append(open, listing{key: k, other: other, record: id, target: target})
-			} else if host == clustersHost && target == "" && hasClusters(records) {
+			} else if host == clustersHost && target == "" && slices.ContainsFunc(slices.Collect(maps.Keys(records)), isCluster) {
 				listed[k] = other
 			}
 		}
@@ -301,11 +301,4 @@ func (o Owner) hostOf(folder string) (host, target string, inside bool) {
 	return host, target, true
 }
 
-func hasClusters(records map[string]git.Hash) bool {
-	for host := range records {
-		if strings.HasPrefix(host, clustersHost+"/") {
-			return true
-		}
-	}
-	return false
-}
+func isCluster(host string) bool { return strings.HasPrefix(host, clustersHost+"/") }

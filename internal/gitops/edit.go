@@ -265,23 +265,13 @@ func checkNamesFold(where string, names []string) error {
 	return nil
 }
 
-// Wanted is the edit's folders by tree id. Folders that are kept are there with
-// the tree that the edit says, if it says one.
-func (e Edit) Wanted() folder.Trees {
-	return e.folders(func(folder Folder) bool { return folder.Tree != "" })
-}
-
 // written is the edit's folders by tree id, without those that are kept.
 func (e Edit) written() folder.Trees {
-	return e.folders(func(folder Folder) bool { return folder.Action != Keep })
-}
-
-func (e Edit) folders(which func(Folder) bool) folder.Trees {
 	folders := make(folder.Trees, len(e.Hosts))
 	for host, h := range e.Hosts {
 		folders[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {
-			if which(folder) {
+			if folder.Action != Keep {
 				folders[host][target] = strings.ToLower(folder.Tree)
 			}
 		}

@@ -29,9 +29,7 @@ func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssig
 	if len(wanted) == 0 {
 		return nil
 	}
-	if l.past == nil {
-		l.past = newLineage(l.tip)
-	}
+	l.begin()
 	for !l.past.isDeep() && !l.past.reaches(oldest) {
 		if err := l.deepen(ctx); err != nil {
 			return err
