@@ -80,10 +80,6 @@ func (c *Client) Hide(secrets ...string) {
 // another value is an error of ReasonConflict, and nothing is changed. The returned object has its managed fields.
 func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
-	body, err := json.Marshal(object.Object)
-	if err != nil {
-		return Applied{}, c.withoutSecrets(failf(ReasonOther, "%s cannot be written as JSON", ref))
-	}
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
 	if options.Force {
 		query.Set("force", "true")
@@ -91,7 +87,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	if options.DryRun {
 		query.Set("dryRun", "All")
 	}
-	answer, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
+	answer, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
 	if errors.Is(err, errNoObject) { // an apply gets a 404 only where the kind does not exist
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
@@ -103,23 +99,16 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 
 // Read reads one object with its managed fields: nil where the cluster does not have it, or not its kind.
 func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	answer, err := c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil)
-	switch {
-	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
-		return nil, nil //nolint:nilnil // says that there is none
-	case err != nil:
-		return nil, c.withoutSecrets(err)
-	}
-	return answer.object, nil
+	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
 }
 
 // Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, c.withoutSecrets(failf(ReasonOther, "the change of %s cannot be written as JSON", ref))
-	}
-	answer, err := c.requestObject(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", body)
+	return c.orNone(c.requestObject(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch))
+}
+
+// orNone is the object of an answer; nil where the cluster does not have it, or not its kind.
+func (c *Client) orNone(answer objectAnswer, err error) (*unstructured.Unstructured, error) {
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
 		return nil, nil //nolint:nilnil // says that there is none
@@ -147,11 +136,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) err
 	if options.UID != "" {
 		how["preconditions"] = map[string]any{"uid": options.UID}
 	}
-	body, err := json.Marshal(how)
-	if err != nil {
-		return c.withoutSecrets(failf(ReasonOther, "the deletion of %s cannot be written as JSON", ref))
-	}
-	_, err = c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", body)
+	_, err := c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", how)
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
 		return nil
 	}
@@ -164,11 +149,19 @@ type objectAnswer struct {
 	code   int
 }
 
-// requestObject sends a request about one object, and reads the answer. An object that does not exist is errNoObject.
-func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (objectAnswer, error) {
+// requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer. An object that
+// does not exist is errNoObject.
+func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body map[string]any) (objectAnswer, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return objectAnswer{}, failf(ReasonOther, "the request to %s %s cannot be written as JSON", verb, ref)
+		}
+	}
 	ctx, cancel := context.WithTimeout(whole, requestDeadline)
 	defer cancel()
-	answer, err := c.requestObjectWithin(ctx, ref, verb, method, query, contentType, body)
+	answer, err := c.requestObjectWithin(ctx, ref, verb, method, query, contentType, text)
 	if err != nil && ctx.Err() != nil && whole.Err() == nil {
 		return answer, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
 	}
