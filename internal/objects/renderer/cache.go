@@ -2,7 +2,6 @@ package renderer
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,20 +32,10 @@ type cache struct {
 	flight singleflight.Group
 
 	mutex sync.Mutex
-	kept  map[string]*list.Element // of *keptResult
-	order *list.List               // the one that was used last is first
-	size  int
+	kept  lastUsed[*objects.Result]
 }
 
-type keptResult struct {
-	key    string
-	result *objects.Result
-	size   int
-}
-
-func newCache() *cache {
-	return &cache{kept: map[string]*list.Element{}, order: list.New()}
-}
+func newCache() *cache { return &cache{kept: lastUsed[*objects.Result]{most: maxCacheBytes}} }
 
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
 func cacheKey(request *objects.Request) string {
@@ -120,26 +109,15 @@ func (c *cache) get(ctx context.Context, key string, render func() ([]byte, erro
 func (c *cache) inMemory(key string) *objects.Result {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	at, has := c.kept[key]
-	if !has {
-		return nil
-	}
-	c.order.MoveToFront(at)
-	return at.Value.(*keptResult).result
+	result, _ := c.kept.get(key)
+	return result
 }
 
 func (c *cache) keep(key string, result *objects.Result, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if _, has := c.kept[key]; has {
-		return
-	}
-	c.kept[key] = c.order.PushFront(&keptResult{key, result, size})
-	c.size += size
-	for c.size > maxCacheBytes && c.order.Len() > 1 {
-		last := c.order.Remove(c.order.Back()).(*keptResult)
-		delete(c.kept, last.key)
-		c.size -= last.size
+	if _, has := c.kept.get(key); !has {
+		c.kept.keep(key, result, int64(size))
 	}
 }
 

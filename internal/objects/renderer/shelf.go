@@ -1,49 +1,36 @@
 package renderer
 
-import (
-	"container/list"
-	"path"
-)
+import "path"
 
 // maxShelfBytes bounds the files of the artifacts that a worker keeps for the next requests.
 const maxShelfBytes = 64 << 20
 
 // shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
 type shelf struct {
-	books    map[string]*list.Element // of *book
-	order    *list.List               // the one that was used last is first
-	size     int64
+	books    lastUsed[*book] // by the ids of artifacts
 	repeated repeats
 }
 
 type book struct {
-	id     string
 	tree   *tree
 	charts map[string]*loadedChart // by folder
 }
 
 func newShelf() *shelf {
-	return &shelf{books: map[string]*list.Element{}, order: list.New()}
+	return &shelf{books: lastUsed[*book]{most: maxShelfBytes}}
 }
 
 // take returns an artifact, and reads its archive where it is not here.
 func (s *shelf) take(id, archive string) (*book, error) {
-	if at, has := s.books[id]; has {
-		s.order.MoveToFront(at)
-		return at.Value.(*book), nil
+	if b, has := s.books.get(id); has {
+		return b, nil
 	}
 	t, err := readTree(archive)
 	if err != nil {
 		return nil, err
 	}
-	b := &book{id: id, tree: t, charts: map[string]*loadedChart{}}
-	s.books[id] = s.order.PushFront(b)
-	s.size += t.size
-	for s.size > maxShelfBytes && s.order.Len() > 1 {
-		last := s.order.Remove(s.order.Back()).(*book)
-		delete(s.books, last.id)
-		s.size -= last.tree.size
-	}
+	b := &book{tree: t, charts: map[string]*loadedChart{}}
+	s.books.keep(id, b, t.size)
 	return b, nil
 }
 
