@@ -3,10 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"net/url"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -109,33 +105,6 @@ func (c *Client) tip(ctx context.Context, at Location) (string, error) {
 
 // isGone says whether a repository does not exist.
 func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
-
-// spelling is equal for different spellings of one URL, so that two owners of one location are found. It is
-// used for nothing else: whether two repositories are the same is decided by their tips.
-func spelling(text string) string {
-	if parsed, err := url.Parse(text); err == nil && parsed.Scheme != "" && parsed.Scheme != "file" && parsed.Host != "" {
-		host := strings.ToLower(parsed.Hostname())
-		if port := parsed.Port(); port != "" && !git.IsDefaultPort(parsed.Scheme, port) {
-			host += ":" + port
-		}
-		return host + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+parsed.Path), "/"), ".git")
-	}
-	if at, rest, ok := strings.Cut(text, ":"); ok && !strings.Contains(at, "/") && !strings.HasPrefix(rest, "//") && len(at) > 1 {
-		_, host, isUser := strings.Cut(at, "@")
-		if !isUser {
-			host = at
-		}
-		return strings.ToLower(host) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+rest), "/"), ".git")
-	}
-	local := strings.TrimPrefix(text, "file://")
-	if absolute, err := git.AbsolutePath(filepath.FromSlash(local)); err == nil {
-		local = absolute
-	}
-	if resolved, err := filepath.EvalSymlinks(local); err == nil {
-		local = resolved
-	}
-	return "file:" + filepath.ToSlash(local)
-}
 
 // Identify says whether an owner is new, the same, renamed or moved.
 //

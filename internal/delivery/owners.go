@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -49,7 +50,7 @@ type ownerKey struct {
 }
 
 func keyOfOwner(owner Owner) ownerKey {
-	return ownerKey{location: Location{URL: spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path}, name: owner.Name}
+	return ownerKey{location: Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path}, name: owner.Name}
 }
 
 // Writes notes that this process writes. What it plans to destroy after that are objects that it has replaced:
@@ -166,7 +167,7 @@ func (c *Client) overlaps(ctx context.Context, own []plannedFolders) []Problem {
 func (p *plans) overlaps(mine plannedFolders) []Problem {
 	var problems []Problem
 	for _, other := range p.folders {
-		if other.at.Branch != mine.at.Branch || spelling(other.at.URL) != spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
+		if other.at.Branch != mine.at.Branch || git.Spelling(other.at.URL) != git.Spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
 			continue
 		}
 		if both := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
@@ -228,7 +229,7 @@ func (c *Client) IsSameLocation(ctx context.Context, one, other Location) bool {
 	if one.Path != other.Path || one.Branch != other.Branch {
 		return false
 	}
-	if spelling(one.URL) == spelling(other.URL) {
+	if git.Spelling(one.URL) == git.Spelling(other.URL) {
 		return true
 	}
 	here, err := c.tip(ctx, one)

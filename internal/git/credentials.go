@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -186,8 +187,24 @@ type urlPrefix struct {
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
 
-// IsDefaultPort reports whether URLs of a scheme mean this port when they have none.
-func IsDefaultPort(scheme, port string) bool { return defaultPorts[strings.ToLower(scheme)] == port }
+// Spelling is equal for URLs that name one repository in different ways: by http, https or ssh, with and without a user, the
+// default port, and a .git at the end; for local ones, by whatever path. Two repositories may be the same in spite of it.
+func Spelling(repository string) string {
+	if at, ok := parseURLPrefix(repository); ok {
+		if at.port != defaultPorts[at.scheme] {
+			at.host += ":" + at.port
+		}
+		return at.host + "/" + strings.TrimSuffix(strings.Join(at.segments, "/"), ".git")
+	}
+	directory, isLocal, err := Remote{URL: repository}.local()
+	if err != nil || !isLocal {
+		return repository
+	}
+	if resolved, err := filepath.EvalSymlinks(directory); err == nil {
+		directory = resolved
+	}
+	return "file:" + filepath.ToSlash(directory)
+}
 
 // parseURLPrefix reads a URL; ok is false for a local repository, and for what cannot
 // be parsed.

@@ -55,15 +55,15 @@ func (r Remote) local() (string, bool, error) {
 			path = path[1:] // file:///C:/repositories/a.git
 		}
 	}
-	absolute, err := AbsolutePath(path)
+	absolute, err := absolutePath(path)
 	if err != nil {
 		return "", false, fmt.Errorf("the path cannot be made absolute: %w", err)
 	}
 	return absolute, true, nil
 }
 
-// AbsolutePath is the path of a local repository, without ~ for the user's home directory.
-func AbsolutePath(path string) (string, error) {
+// absolutePath is the path of a local repository, without ~ for the user's home directory.
+func absolutePath(path string) (string, error) {
 	if below, ok := strings.CutPrefix(filepath.ToSlash(path), "~/"); ok {
 		home, err := os.UserHomeDir()
 		if err != nil {
