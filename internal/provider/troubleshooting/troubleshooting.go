@@ -4,6 +4,7 @@ package troubleshooting
 import (
 	"context"
 	_ "embed"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -60,114 +61,73 @@ func Explain(server tfprotov6.ProviderServer) Server {
 
 type explaining struct{ Server }
 
-func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	resp, err := s.Server.ValidateProviderConfig(ctx, req)
+// explain calls the framework, and adds the sections to the diagnostics of its response.
+func explain[Request, Response any](
+	ctx context.Context, call func(context.Context, *Request) (*Response, error), req *Request,
+) (*Response, error) {
+	resp, err := call(ctx, req)
 	if resp != nil {
-		explained(resp.Diagnostics)
+		explained(reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic))
 	}
 	return resp, err
+}
+
+func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	return explain(ctx, s.Server.ValidateProviderConfig, req)
 }
 
 func (s explaining) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
-	resp, err := s.Server.ConfigureProvider(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ConfigureProvider, req)
 }
 
 func (s explaining) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	resp, err := s.Server.ValidateResourceConfig(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ValidateResourceConfig, req)
 }
 
 func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	resp, err := s.Server.ReadResource(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ReadResource, req)
 }
 
 func (s explaining) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	resp, err := s.Server.PlanResourceChange(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.PlanResourceChange, req)
 }
 
 func (s explaining) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	resp, err := s.Server.ApplyResourceChange(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ApplyResourceChange, req)
 }
 
 func (s explaining) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	resp, err := s.Server.ImportResourceState(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ImportResourceState, req)
 }
 
 func (s explaining) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	resp, err := s.Server.ValidateDataResourceConfig(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ValidateDataResourceConfig, req)
 }
 
 func (s explaining) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	resp, err := s.Server.ReadDataSource(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ReadDataSource, req)
 }
 
 func (s explaining) ValidateEphemeralResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
 ) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	resp, err := s.Server.ValidateEphemeralResourceConfig(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ValidateEphemeralResourceConfig, req)
 }
 
 func (s explaining) OpenEphemeralResource(
 	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
 ) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	resp, err := s.Server.OpenEphemeralResource(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.OpenEphemeralResource, req)
 }
 
 func (s explaining) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
-	resp, err := s.Server.ValidateActionConfig(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ValidateActionConfig, req)
 }
 
 func (s explaining) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
-	resp, err := s.Server.PlanAction(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.PlanAction, req)
 }
 
 func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
@@ -190,11 +150,7 @@ func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActio
 func (s explaining) ValidateListResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest,
 ) (*tfprotov6.ValidateListResourceConfigResponse, error) {
-	resp, err := s.Server.ValidateListResourceConfig(ctx, req)
-	if resp != nil {
-		explained(resp.Diagnostics)
-	}
-	return resp, err
+	return explain(ctx, s.Server.ValidateListResourceConfig, req)
 }
 
 func (s explaining) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
