@@ -32,7 +32,7 @@ import (
 // New returns the resource, which sets a status of a commit, and leaves it there.
 func New() resource.Resource {
 	return frame.Resource[model]{
-		Name: "commit_status", Schema: definition, Validate: validate, Plan: func(context.Context, *frame.Call[model]) {}, PlanDestroy: planDestroy,
+		Name: "commit_status", Schema: definition, Validate: validate, PlanDestroy: planDestroy,
 		Create: set, Read: read, Update: set, Import: importState,
 		Identity: identity, Identify: identify,
 	}.New()

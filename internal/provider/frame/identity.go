@@ -14,7 +14,7 @@ import (
 var _ resource.ResourceWithIdentity = identifiedResource[struct{}]{}
 
 // identifiedResource is a resource with an identity.
-type identifiedResource[M any] struct{ *servedResource[M] }
+type identifiedResource[M any] struct{ importedResource[M] }
 
 // IdentitySchema is the definition of the identity.
 func (r identifiedResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {

@@ -21,7 +21,7 @@ var (
 	_ resource.ResourceWithConfigure      = &servedResource[struct{}]{}
 	_ resource.ResourceWithValidateConfig = &servedResource[struct{}]{}
 	_ resource.ResourceWithModifyPlan     = &servedResource[struct{}]{}
-	_ resource.ResourceWithImportState    = &servedResource[struct{}]{}
+	_ resource.ResourceWithImportState    = importedResource[struct{}]{}
 )
 
 // Resource is a resource. Its configuration, plan and state are an M. Each function but Validate and Import is called with a
@@ -31,12 +31,13 @@ type Resource[M any] struct {
 	Schema schema.Schema
 	// Validate checks what needs no server, while some of it may not be known yet.
 	Validate func(context.Context, *M, *diag.Diagnostics)
-	// Plan sets the computed attributes of the plan. PlanDestroy is called for a destroy; it may be nil.
+	// Plan sets the computed attributes of the plan. PlanDestroy is called for a destroy. Both may be nil.
 	Plan, PlanDestroy func(context.Context, *Call[M])
 	// Create, Update and Read set the computed attributes. Read and Delete may be nil, where there is nothing outside of the
 	// state.
 	Create, Read, Update, Delete func(context.Context, *Call[M])
-	Import                       func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
+	// Import is nil for a resource that is not imported.
+	Import func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
 	// WriteOnly are the attributes that are in no plan and no state, by name.
 	WriteOnly func(*M) map[string]any
 	// Identity and Identify are nil for a resource that exists only in the state.
@@ -48,8 +49,11 @@ type Resource[M any] struct {
 // New returns the resource as the framework takes it.
 func (r Resource[M]) New() resource.Resource {
 	served := &servedResource[M]{is: r}
-	if r.Identity != nil {
-		return identifiedResource[M]{served}
+	switch {
+	case r.Identity != nil:
+		return identifiedResource[M]{importedResource[M]{served}}
+	case r.Import != nil:
+		return importedResource[M]{served}
 	}
 	return served
 }
@@ -103,12 +107,13 @@ func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.Val
 // configuration has not changed.
 func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	c := &Call[M]{Private: resp.Private, Diagnostics: &resp.Diagnostics}
+	isDestroy := req.Plan.Raw.IsNull()
 	switch {
-	case !req.Plan.Raw.IsNull():
+	case !isDestroy && r.is.Plan != nil:
 		if r.call(ctx, c, timeouts.Read, r.is.Plan, req.Plan, &req.Config, &req.State) {
 			resp.Diagnostics.Append(resp.Plan.Set(ctx, c.Model)...)
 		}
-	case r.is.PlanDestroy != nil:
+	case isDestroy && r.is.PlanDestroy != nil:
 		r.call(ctx, c, timeouts.Read, r.is.PlanDestroy, req.State, nil, nil)
 	}
 }
@@ -153,8 +158,11 @@ func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteReque
 	}
 }
 
+// importedResource is a resource that can be imported.
+type importedResource[M any] struct{ *servedResource[M] }
+
 // ImportState imports the resource.
-func (r *servedResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r importedResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	r.is.Import(ctx, r.connection, req, resp)
 }
 
