@@ -4,6 +4,7 @@
 package overview
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func Build(in Input) *Result {
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
 		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
-		Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
+		Rollouts:   in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Bounds: in.Bounds,
 	}
 	if in.Seen != nil {
 		m.out.Page.Commit = in.Seen.Written.Tip
@@ -96,7 +97,6 @@ func Build(in Input) *Result {
 	m.setClusters()
 	m.setHosts()
 	m.setIdle()
-	m.setRollouts()
 	m.setHistory()
 	m.setRules()
 	m.count()
@@ -139,13 +139,14 @@ func (m *builder) setAssignments() {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b report.Assignment) int {
-		if order := strings.Compare(a.Host, b.Host); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Target, b.Target)
-	})
+	sortAssignments(all)
 	m.out.Page.Assignments = all
+}
+
+func sortAssignments(all []report.Assignment) {
+	slices.SortStableFunc(all, func(a, b report.Assignment) int {
+		return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.Target, b.Target))
+	})
 }
 
 // setState compares what is wanted with what the branch has.
@@ -214,20 +215,6 @@ func (m *builder) setTargets() {
 		m.out.Page.Targets = append(m.out.Page.Targets, report.Target{
 			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels,
 			Version: target.Target.Manifests.Revision(),
-		})
-	}
-}
-
-func (m *builder) setRollouts() {
-	for i := range m.Progress {
-		p := &m.Progress[i]
-		content := ""
-		if p.Content != "" {
-			content = p.DeploymentTarget + "@" + p.Content
-		}
-		m.out.Page.Rollouts = append(m.out.Page.Rollouts, report.Rollout{
-			Target: p.DeploymentTarget, Content: content, Stage: p.Stage, Stages: p.Of, Name: p.Name, Removes: p.Removes, Done: p.Done, Hosts: p.Hosts,
-			Since: p.Since, WaitsFor: p.WaitsFor, Failed: p.Failed,
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -119,7 +118,7 @@ func (o *Owned) recorded() *pipeline.Result {
 	scheduled := &schedule.Result{}
 	labels := fleet.Labels{ownerLabel: o.Owner.Name}
 	hosts, targets := map[string]*schedule.Host{}, map[string]*schedule.Target{}
-	for _, key := range slices.SortedFunc(maps.Keys(o.Seen.Written.Records), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(o.Seen.Written.Records), rollout.Key.Compare) {
 		record := o.Seen.Written.Records[key]
 		host, target := hosts[key.Host], targets[key.DeploymentTarget]
 		if host == nil {
@@ -151,10 +150,6 @@ func (o *Owned) recorded() *pipeline.Result {
 // ownerLabel is the label by which the hosts of a page of all owners are grouped.
 const ownerLabel = "owner"
 
-func compareKeys(a, b rollout.Key) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.DeploymentTarget, b.DeploymentTarget))
-}
-
 // OwnersInput is all that a page of all owners of a branch is built from.
 type OwnersInput struct {
 	Location   delivery.Location
@@ -175,7 +170,7 @@ func BuildOwners(in OwnersInput) *Result {
 	m := &merged{
 		out: Result{Hosts: map[string]health.Tally{}, Page: &report.Page{
 			Title: "All owners", Recorded: true, Commit: in.Commit, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links,
-			Good: in.Bounds.Good, Poor: in.Bounds.Poor,
+			Bounds: in.Bounds,
 		}},
 		hosts: map[string]int{}, targets: map[string]int{}, clusters: map[string]int{},
 	}
@@ -192,9 +187,7 @@ func BuildOwners(in OwnersInput) *Result {
 	slices.SortStableFunc(page.Hosts, func(a, b report.Host) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Targets, func(a, b report.Target) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(page.Assignments, func(a, b report.Assignment) int {
-		return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.Target, b.Target))
-	})
+	sortAssignments(page.Assignments)
 	history := builder{Input: Input{Seen: &Seen{History: in.History}}}
 	history.out.Page = page
 	history.setHistory()
@@ -245,7 +238,7 @@ func (m *merged) add(o *Owned, at string, first bool) {
 		cluster.Name, cluster.Type = path.Join(at, cluster.Name), path.Join(at, cluster.Type)
 		if k, ok := m.clusters[cluster.Name]; !ok {
 			m.clusters[cluster.Name], page.Clusters = len(page.Clusters), append(page.Clusters, cluster)
-		} else if compareVerdicts(verdict.Status{Verdict: cluster.Verdict}, verdict.Status{Verdict: page.Clusters[k].Verdict}) < 0 {
+		} else if verdict.Compare(cluster.Verdict, page.Clusters[k].Verdict) < 0 {
 			page.Clusters[k] = cluster
 		}
 	}

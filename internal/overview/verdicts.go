@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
@@ -70,7 +69,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 	}
 	for _, cluster := range s.followers[key.Host] {
 		status := s.onCluster(cluster, key)
-		switch order := compareVerdicts(status, worst); {
+		switch order := verdict.Compare(status.Verdict, worst.Verdict); {
 		case !found.any || order < 0:
 			worst, found.any = status, true
 			if status.Message != "" {
@@ -94,7 +93,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 
 // note adds a verdict to those of its cluster and of its region.
 func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally, counts bool) {
-	if before, ok := s.worst[cluster]; !ok || compareVerdicts(status, before) < 0 {
+	if before, ok := s.worst[cluster]; !ok || verdict.Compare(status.Verdict, before.Verdict) < 0 {
 		s.worst[cluster] = status
 	}
 	if region := s.regions[cluster]; counts && region != "" {
@@ -130,14 +129,9 @@ func (s *verdicts) onCluster(cluster string, key rollout.Key) verdict.Status {
 		}
 	}
 	return verdict.Status{
-		Verdict: verdict.Behind, Since: slices.MaxFunc([]time.Time{s.Seen.Written.Records[key].Changed, s.Evidence.Time}, time.Time.Compare),
+		Verdict: verdict.Behind, Since: verdict.Latest(s.Seen.Written.Records[key].Changed, s.Evidence.Time),
 		Message: "the branch has newer content than when the cluster was asked",
 	}
-}
-
-// compareVerdicts orders verdicts: negative where a is worse.
-func compareVerdicts(a, b verdict.Status) int {
-	return slices.Index(verdict.All, a.Verdict) - slices.Index(verdict.All, b.Verdict)
 }
 
 func (f *assignmentVerdicts) add(of verdict.Verdict) {

@@ -174,17 +174,11 @@ func (m *markdown) keys(c Comparison, left, right string) {
 
 // valueCell shows the values of a key on one side, or whether it is there.
 func valueCell(values []string, absent bool) string {
-	switch {
-	case absent:
-		return "–"
-	case len(values) == 0:
-		return "has it"
-	}
 	texts := make([]string, len(values))
 	for i, text := range values {
 		texts[i] = cmp.Or(code(text), "empty")
 	}
-	return namesText(texts, 0)
+	return valuesText(texts, absent)
 }
 
 func (m *markdown) only(all []comparison.Target, side string, part func(*comparison.Target) *comparison.Part) {

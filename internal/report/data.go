@@ -93,7 +93,7 @@ func encode(p *Page, detail int) ([]byte, error) {
 	e.snapshots.of(nil)
 	e.d.Epoch = e.epoch.Unix()
 	e.d.Time = e.time(p.Time)
-	e.d.Good, e.d.Poor = p.bounds()
+	e.d.Good, e.d.Poor = p.bounds().Good, p.bounds().Poor
 	e.d.Title = clean(p.Title)
 	e.d.Detail = detail
 	e.d.Links = linksOf(p)

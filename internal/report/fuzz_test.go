@@ -120,7 +120,9 @@ func fill(v reflect.Value, value string) {
 			return
 		}
 		for i := range v.NumField() {
-			fill(v.Field(i), value)
+			if field := v.Field(i); field.CanSet() { // others are on no page
+				fill(field, value)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -174,7 +175,7 @@ func (m *markdown) counts(s summary) {
 	m.add(title, "")
 	var facts []string
 	if p.Health != nil {
-		facts = append(facts, "**Health "+number(p.Health.Value)+", "+p.grade(p.Health)+"**")
+		facts = append(facts, "**Health "+number(p.Health.Value)+", "+string(p.Grade(p.Health))+"**")
 	}
 	hosts := map[string]bool{}
 	for i := range p.Assignments {
@@ -265,9 +266,9 @@ func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 
 func (m *markdown) rollouts() {
 	ordered := slices.Clone(m.page.Rollouts)
-	slices.SortStableFunc(ordered, func(a, b Rollout) int { return oneIf(b.Failed) - oneIf(a.Failed) })
-	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rowsOf(ordered, func(r *Rollout) []string {
-		stage, state := number(r.Stage)+" of "+number(r.Stages), "under way"
+	slices.SortStableFunc(ordered, func(a, b rollout.Progress) int { return oneIf(b.Failed) - oneIf(a.Failed) })
+	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rowsOf(ordered, func(r *rollout.Progress) []string {
+		stage, state := number(r.Stage)+" of "+number(r.Of), "under way"
 		if r.Removes {
 			stage = "removal " + stage
 		}
@@ -277,7 +278,7 @@ func (m *markdown) rollouts() {
 		if r.Failed {
 			state = "**halted**"
 		}
-		return []string{code(r.Target), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
+		return []string{code(r.DeploymentTarget), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
 	}))
 }
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -33,7 +35,7 @@ type Page struct {
 	Assignments []Assignment
 	Clusters    []Cluster
 
-	Rollouts   []Rollout
+	Rollouts   []rollout.Progress
 	Promotions []Promotion
 	// Comparisons are shown in this order; what of values they have is shown, too.
 	Comparisons []Comparison
@@ -55,9 +57,8 @@ type Page struct {
 	Health *Score
 	// Regions have the health of each region, by name.
 	Regions []Region
-	// Good and Poor are the bounds of a score: Good and more is good, less than Poor is poor. 75 and 40 where
-	// both are 0.
-	Good, Poor int
+	// Bounds are those of the grades of scores; the default ones where they are zero.
+	Bounds health.Bounds
 }
 
 // Kind is what a host is.
@@ -183,23 +184,6 @@ type Cluster struct {
 	Commit      string
 	Behind      int
 	BehindSince time.Time
-}
-
-// Rollout is a change of a deployment target that is under way.
-type Rollout struct {
-	// Target is the deployment target, Content what is approved, as "<deployment target>@<content>".
-	Target, Content string
-	// Stage is which one of Stages it is at, from 1, and Name that stage's.
-	Stage, Stages int
-	Name          string
-	// Removes says that all that is written is proven, and that it is a stage of what is removed.
-	Removes bool
-	// Done is how many of Hosts have it.
-	Done, Hosts int
-	Since       time.Time
-	WaitsFor    string
-	// Failed says that it has halted, or was rolled back.
-	Failed bool
 }
 
 // Promotion is a value on its way to the next environment.

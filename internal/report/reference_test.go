@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -228,11 +229,11 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 	}}
 	names := []string{"canary", "one region", "half", ""}
 	for i := range min(6, len(p.Targets)) {
-		r := report.Rollout{
-			Target: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Stages: 4, Name: names[i%4], Done: 3 * i, Hosts: 20,
+		r := rollout.Progress{
+			DeploymentTarget: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Of: 4, Name: names[i%4], Done: 3 * i, Hosts: 20,
 			Since: g.before(20 * time.Hour), WaitsFor: "proven on 3 more hosts", Failed: i == 3,
 		}
-		r.Content = r.Target + "@" + g.commit()[:8]
+		r.Content = g.commit()[:8]
 		if r.Failed {
 			r.WaitsFor = "newer content, or an approval"
 		}

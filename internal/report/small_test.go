@@ -7,6 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -69,9 +70,9 @@ func smallPage() *report.Page {
 			{Name: "large-02", Type: "large", Verdict: verdict.Unknown, Behind: -1},
 			{Name: "large-03", Type: "large", Verdict: verdict.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
 		},
-		Rollouts: []report.Rollout{
-			{Target: "payments-app-live", Content: "payments-app-live@1f0c9a7b", Stage: 2, Stages: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},
-			{Target: "telemetry-agent", Content: "telemetry-agent@77aa01bc", Stage: 1, Stages: 2, Removes: true, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, not before 2026-03-14 10:30 UTC"},
+		Rollouts: []rollout.Progress{
+			{DeploymentTarget: "payments-app-live", Content: "1f0c9a7b", Stage: 2, Of: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},
+			{DeploymentTarget: "telemetry-agent", Content: "77aa01bc", Stage: 1, Of: 2, Removes: true, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, not before 2026-03-14 10:30 UTC"},
 		},
 		Promotions: []report.Promotion{
 			{Name: "to-prod", Candidate: "9f8e7d6c", Promoted: "1a2b3c4d", WaitsFor: "the gate to open", Since: hour(8)},

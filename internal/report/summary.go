@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -63,26 +64,10 @@ func summarize(p *Page) summary {
 func (r *Rule) Broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
 
 // bounds are those of a score.
-func (p *Page) bounds() (good, poor int) {
-	if p.Good == 0 && p.Poor == 0 {
-		return 75, 40
-	}
-	return p.Good, p.Poor
-}
+func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
 
-// grade is a score as a word.
-func (p *Page) grade(score *Score) string {
-	good, poor := p.bounds()
-	switch {
-	case score == nil:
-		return ""
-	case score.Value >= good:
-		return "good"
-	case score.Value < poor:
-		return "poor"
-	}
-	return "fair"
-}
+// Grade is the grade of a score.
+func (p *Page) Grade(score *Score) health.Grade { return p.bounds().Grade(score.Value) }
 
 // notReady are the clusters that are not ready, the worst first.
 func notReady(clusters []Cluster) []*Cluster {

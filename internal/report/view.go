@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -34,9 +36,6 @@ type view struct {
 
 // Ago says how long before the evidence a time was.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
-
-// Grade is a score as a word.
-func (v *view) Grade(score *Score) string { return v.grade(score) }
 
 // IsVerdict says that a text is the name of a verdict.
 func (v *view) IsVerdict(name string) bool {
@@ -111,7 +110,7 @@ func (v *view) Halted() int {
 
 // track is a rollout with the picture of its stages.
 type track struct {
-	*Rollout
+	*rollout.Progress
 	Steps []step
 	// Share is the length of the bar of hosts that have it, of 100.
 	Share string
@@ -131,8 +130,8 @@ func (v *view) Tracks() []track {
 	list := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
 		r := &v.Rollouts[i]
-		t := track{Rollout: r, Share: decimal(share(r.Done, r.Hosts))}
-		for n := 1; n <= min(r.Stages, 12); n++ {
+		t := track{Progress: r, Share: decimal(share(r.Done, r.Hosts))}
+		for n := 1; n <= min(r.Of, 12); n++ {
 			state := "next"
 			switch {
 			case n < r.Stage:
@@ -157,7 +156,7 @@ func (t track) Width() int { return max(28, len(t.Steps)*40-12) }
 func (v *view) Worst() []*Host {
 	var hosts []*Host
 	for i := range v.Hosts {
-		if score := v.Hosts[i].Health; score != nil && v.grade(score) != "good" {
+		if score := v.Hosts[i].Health; score != nil && v.Grade(score) != health.Good {
 			hosts = append(hosts, &v.Hosts[i])
 		}
 	}
@@ -203,4 +202,4 @@ type commitView struct {
 func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
 
 // ScoreView is a score with its grade.
-func (v *view) ScoreView(score *Score) []any { return []any{score, v.grade(score)} }
+func (v *view) ScoreView(score *Score) []any { return []any{score, v.Grade(score)} }

@@ -17,7 +17,7 @@ import (
 // reports alone, so that it stays the same until something is decided.
 type Progress struct {
 	DeploymentTarget string
-	// Content is what is approved, as `<deployment target>@<content>`; "" where no rollout is under way.
+	// Content is what of the target is approved, see [Progress.Approval]; "" where no rollout is under way.
 	Content   string
 	Stage, Of int    // from 1
 	Name      string // of the stage; "" for that of the hosts that no stage names
@@ -186,7 +186,7 @@ func (r *run) detail(t *target, p *Progress) string {
 	case waitsForFix, waitsForProgress:
 		return r.detailOfFailure(t, p)
 	case waitsForApproval:
-		return strconv.Quote(gate.Mark(t.name, p.Content))
+		return strconv.Quote(p.Approval())
 	}
 	return ""
 }
@@ -224,6 +224,14 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 	return text
 }
 
+// Approval is what is approved, as `<deployment target>@<content>`; "" where no rollout is under way.
+func (p Progress) Approval() string {
+	if p.Content == "" {
+		return ""
+	}
+	return gate.Mark(p.DeploymentTarget, p.Content)
+}
+
 // String is what `rolling_out` says of the target.
 func (p Progress) String() string {
 	var b strings.Builder
@@ -235,8 +243,8 @@ func (p Progress) String() string {
 		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
 	}
 	b.WriteString(", " + p.ending())
-	if p.Content != "" {
-		b.WriteString(" (" + gate.Mark(p.DeploymentTarget, p.Content) + ")")
+	if approval := p.Approval(); approval != "" {
+		b.WriteString(" (" + approval + ")")
 	}
 	return b.String()
 }
@@ -392,10 +400,7 @@ func (o *Outcome) waiting() []string {
 }
 
 func (p Progress) line(targets int) string {
-	name := p.DeploymentTarget
-	if p.Content != "" {
-		name = gate.Mark(name, p.Content)
-	}
+	name := cmp.Or(p.Approval(), p.DeploymentTarget)
 	if targets > 1 {
 		name = wording.Count(targets, "deployment target", "deployment targets")
 	}
