@@ -121,7 +121,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 		group = ""
 	}
 	kind := reconciler.KindOf(group, kindName)
-	isTaken := kind != nil && isRead(kind)
+	isTaken := isRead(kind)
 	if kind == nil {
 		kind = &reconciler.Kind{Group: group, Kind: kindName}
 	}

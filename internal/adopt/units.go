@@ -52,7 +52,7 @@ func sourcesOf(o *object) (references []reference) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(value)) {
 				kind := reconciler.KindNamed(textAt(value[key], "kind"))
-				if name := textAt(value[key], "name"); strings.HasSuffix(key, "Ref") && name != "" && kind != nil && kind.Is(reconciler.Source) {
+				if name := textAt(value[key], "name"); strings.HasSuffix(key, "Ref") && name != "" && kind.Is(reconciler.Source) {
 					references = append(references, reference{kind, cmp.Or(textAt(value[key], "namespace"), o.namespace), name})
 					continue
 				}

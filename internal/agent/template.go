@@ -97,7 +97,7 @@ func (r *renderer) add(one *template, f *filler) {
 	case o.Part != "":
 	case o.GetKind() == "Secret":
 		o.Part = Credential
-	case kind != nil && kind.Is(reconciler.Follows|reconciler.Maker):
+	case kind.Is(reconciler.Follows | reconciler.Maker):
 		o.Part = Root
 	default:
 		o.Part = Source

@@ -67,17 +67,12 @@ func hasTemplate(value any) bool {
 		}
 	case map[string]any:
 		for key, one := range value {
-			if spec, _ := one.(map[string]any); key == "template" && len(entry(spec).object("spec")) > 0 || hasTemplate(one) {
+			if key == "template" && len(entryOf(one).object("spec")) > 0 || hasTemplate(one) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func (e entry) object(field string) map[string]any {
-	object, _ := e[field].(map[string]any)
-	return object
 }
 
 // gave says whether an Application has the content that the template of an ApplicationSet gives it. exact says that

@@ -79,19 +79,16 @@ func withFinalizer(finalizers any) any {
 func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, argoFinalizer) }
 
 func applicationRemoves(live *unstructured.Unstructured) bool {
-	server, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "server")
-	name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
-	return slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer) && (server == "https://kubernetes.default.svc" || name == "in-cluster")
+	to := entry(live.Object).object("spec", "destination")
+	isHub := to.text("server") == "https://kubernetes.default.svc" || to.text("name") == "in-cluster"
+	return isHub && slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer)
 }
 
 func applicationInventory(live *unstructured.Unstructured) []InventoryEntry {
-	resources, _, _ := unstructured.NestedSlice(live.Object, "status", "resources")
 	var found []InventoryEntry
-	for _, one := range resources {
-		fields, _ := one.(map[string]any)
-		text := func(key string) string { value, _ := fields[key].(string); return value }
-		if text("version") != "" && text("kind") != "" && text("name") != "" {
-			found = append(found, InventoryEntry{text("group"), text("version"), text("kind"), text("namespace"), text("name")})
+	for _, one := range entry(live.Object).list("status", "resources") {
+		if one.text("version") != "" && one.text("kind") != "" && one.text("name") != "" {
+			found = append(found, InventoryEntry{one.text("group"), one.text("version"), one.text("kind"), one.text("namespace"), one.text("name")})
 		}
 	}
 	return found

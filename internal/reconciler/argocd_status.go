@@ -192,9 +192,7 @@ func (o *Object) deployed() time.Time {
 // that has failed is not in the history.
 func (*Listing) applicationRunning(a *Object) Running {
 	if a.text("status", "sync", "status") == "Synced" {
-		sync, _ := a.value("status", "sync").(map[string]any)
-		compared, _ := sync["comparedTo"].(map[string]any)
-		return a.runningOf(sync, compared)
+		return a.runningOf(a.object("status", "sync"), a.object("status", "sync", "comparedTo"))
 	}
 	var last entry
 	for _, one := range a.list("status", "history") {
@@ -207,20 +205,18 @@ func (*Listing) applicationRunning(a *Object) Running {
 
 // runningOf is what the revisions of the sources of an Application name, with the images of its containers.
 func (o *Object) runningOf(revisions, sources entry) Running {
-	texts, _ := revisions["revisions"].([]any)
-	list, _ := sources["sources"].([]any)
+	texts, list := revisions.texts("revisions"), sources.list("sources")
 	if len(texts) == 0 {
-		texts, list = []any{revisions["revision"]}, []any{sources["source"]}
+		texts, list = []string{revisions.text("revision")}, []entry{sources.object("source")}
 	}
 	var all []Running
-	for i, one := range texts {
-		revision, _ := one.(string)
+	for i, revision := range texts {
 		if revision == "" {
 			continue
 		}
 		var source entry
 		if i < len(list) {
-			source, _ = list[i].(map[string]any)
+			source = list[i]
 		}
 		is := Running{Revision: revision}
 		switch ref := source.text("targetRevision"); {
@@ -234,26 +230,14 @@ func (o *Object) runningOf(revisions, sources entry) Running {
 	if len(all) == 0 {
 		return Running{}
 	}
-	images, _ := o.value("status", "summary", "images").([]any)
-	var names []string
-	for _, one := range images {
-		image, _ := one.(string)
-		names = append(names, image)
-	}
-	return Together(append(all, Running{Images: strings.Join(names, " ")})...)
+	return Together(append(all, Running{Images: strings.Join(o.texts("status", "summary", "images"), " ")})...)
 }
 
 // applicationRoot is an Application that follows a folder.
 func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, bool) {
-	sources, several := a.list("spec", "sources"), true
-	if len(sources) == 0 {
-		source, _ := a.value("spec", "source").(map[string]any)
-		sources, several = []entry{source}, false
-	}
+	sources, several := a.applicationSources()
 	for i, source := range sources {
-		branch := source.text("targetRevision")
-		if source.text("chart") != "" || clean(source.text("path")) != folder ||
-			branch != "" && branch != "HEAD" && strings.TrimPrefix(branch, "refs/heads/") != at.Branch {
+		if source.text("chart") != "" || clean(source.text("path")) != folder || !source.isOfBranch(at.Branch) {
 			continue
 		}
 		r := Root{Applied: o.argoApplied(a, i, several), SameRepository: SameRepository(source.text("repoURL"), at.URL)}
@@ -269,6 +253,20 @@ func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, 
 	return Root{}, false
 }
 
+// applicationSources are the sources of an Application, which has one, or a list of several.
+func (o *Object) applicationSources() (sources []entry, several bool) {
+	if sources = o.list("spec", "sources"); len(sources) > 0 {
+		return sources, true
+	}
+	return []entry{o.object("spec", "source")}, false
+}
+
+// isOfBranch says whether a source of an Application reads a branch, or leaves that to the repository.
+func (e entry) isOfBranch(branch string) bool {
+	ref := e.text("targetRevision")
+	return ref == "" || ref == "HEAD" || strings.TrimPrefix(ref, "refs/heads/") == branch
+}
+
 // noFolderArgo is the message of Argo CD about a folder that does not exist.
 const noFolderArgo = "app path does not exist"
 
@@ -277,23 +275,17 @@ const noFolderArgo = "app path does not exist"
 func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 	revision := func(of entry) string {
 		text := of.text("revision")
-		if several {
-			list, _ := of["revisions"].([]any)
+		if list := of.texts("revisions"); several && source < len(list) {
+			text = list[source]
+		} else if several {
 			text = ""
-			if source < len(list) {
-				text, _ = list[source].(string)
-			}
 		}
 		if !folder.IsCommit(text) {
 			return ""
 		}
 		return text
 	}
-	at := func(fields ...string) entry {
-		value, _ := a.value(fields...).(map[string]any)
-		return value
-	}
-	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(at("status", "sync"))}
+	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(a.object("status", "sync"))}
 	wrong, _ := a.applicationError()
 	is.NoFolder = strings.Contains(wrong, noFolderArgo)
 	for _, one := range a.list("status", "history") {
@@ -310,7 +302,7 @@ func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 	}
 	is.Attempted = is.Compared
 	phase := a.text("status", "operationState", "phase")
-	if tried := revision(at("status", "operationState", "syncResult")); tried != "" && phase != "Succeeded" && phase != "" {
+	if tried := revision(a.object("status", "operationState", "syncResult")); tried != "" && phase != "Succeeded" && phase != "" {
 		is.Attempted = tried
 		for _, resource := range a.list("status", "operationState", "syncResult", "resources") {
 			switch resource.text("status") {
@@ -325,8 +317,8 @@ func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 		is.Attempted, is.Arrived = "", nil
 	}
 	for _, resource := range a.list("status", "resources") {
-		switch prune, _ := resource["requiresPruning"].(bool); {
-		case prune:
+		switch {
+		case resource.flag("requiresPruning"):
 			is.ToPrune = append(is.ToPrune, resourceName(resource))
 		case resource.text("status") == "OutOfSync":
 			is.OutOfSync = append(is.OutOfSync, resourceName(resource))

@@ -23,7 +23,7 @@ type condition struct {
 func (o *Object) condition(of string) (condition, bool) {
 	for _, one := range o.list("status", "conditions") {
 		if one.text("type") == of && one.text("status") != "" {
-			generation, _ := number(one["observedGeneration"])
+			generation, _ := one.number("observedGeneration")
 			changed := one.time("lastTransitionTime")
 			if changed.IsZero() {
 				changed = one.time("lastUpdateTime") // which Rancher Fleet has instead

@@ -135,10 +135,9 @@ func (o *Object) inState(states ...string) []string {
 			continue
 		}
 		name := resourceName(one).String()
-		conditions, _ := one["conditions"].([]any)
-		for _, each := range conditions {
-			if fields, _ := each.(map[string]any); entry(fields).text("status") == "True" && entry(fields).text("message") != "" {
-				name += " (" + wording.OneLine(entry(fields).text("message")) + ")"
+		for _, each := range one.list("conditions") {
+			if each.text("status") == "True" && each.text("message") != "" {
+				name += " (" + wording.OneLine(each.text("message")) + ")"
 				break
 			}
 		}
@@ -169,10 +168,8 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 	for _, stage := range syncStages {
 		for _, one := range s.list("status", stage, "errors") {
 			is.NoFolder = is.NoFolder || strings.Contains(one.text("errorMessage"), noFolderSync)
-			resources, _ := one["errorResources"].([]any)
-			for _, each := range resources {
-				if fields, _ := each.(map[string]any); entry(fields).text("name") != "" {
-					of := entry(fields)
+			for _, of := range one.list("errorResources") {
+				if of.text("name") != "" {
 					is.Failing = append(is.Failing, ObjectName{of.text("gvk", "kind"), of.text("namespace"), of.text("name")})
 				}
 			}

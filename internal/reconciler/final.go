@@ -87,10 +87,7 @@ func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 }
 
 // IsSource says whether objects of a kind fetch content for others.
-func IsSource(kind string) bool {
-	found := KindNamed(kind)
-	return found != nil && found.Is(Source)
-}
+func IsSource(kind string) bool { return KindNamed(kind).Is(Source) }
 
 // unescaped undoes what keeps an ApplicationSet from reading a value as a template.
 func unescaped(value any) any {
@@ -129,15 +126,10 @@ func readFields(object map[string]any, at string) *fields {
 }
 
 func (f *fields) value(path string) any {
-	var value any = f.root
 	if path == "" {
-		return value
+		return f.root
 	}
-	for step := range strings.SplitSeq(path, ".") {
-		object, _ := value.(map[string]any)
-		value = object[step]
-	}
-	return value
+	return entry(f.root).value(strings.Split(path, ".")...)
 }
 
 func (f *fields) problem(path, format string, arguments ...any) {

@@ -51,17 +51,16 @@ func (o *Listing) gitRepo(g *Object) verdict.Status {
 // isOf says whether a Bundle has the chart and the values that its HelmOp has. A HelmOp does not say which generation of
 // it that is. Its version may be a range, and then its status has the version.
 func (o *Object) isOf(helmOp *Object) bool {
-	chart := func(of *Object) map[string]any {
-		fields, _ := of.value("spec", "helm").(map[string]any)
-		fields = maps.Clone(fields)
+	chart := func(of *Object) any {
+		fields := maps.Clone(of.object("spec", "helm"))
 		delete(fields, "version")
-		return fields
+		return withoutDefaults(map[string]any(fields))
 	}
 	version, wanted := o.text("spec", "helm", "version"), helmOp.text("spec", "helm", "version")
 	if !isExact(wanted) {
 		wanted = helmOp.text("status", "version")
 	}
-	return sameValue(withoutDefaults(chart(o)), withoutDefaults(chart(helmOp))) && (wanted == "" || version == wanted)
+	return sameValue(chart(o), chart(helmOp)) && (wanted == "" || version == wanted)
 }
 
 // bundle is the status of a Bundle and its BundleDeployments.

@@ -133,13 +133,9 @@ const enoughConcurrency = 10
 // Kustomization that waits for health blocks a worker. With few workers, some workloads that do not get ready can
 // prevent the root objects from applying the next commit.
 func checkConcurrency(deployment *unstructured.Unstructured) string {
-	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	workers := 4
-	for _, container := range containers {
-		fields, _ := container.(map[string]any)
-		args, _ := fields["args"].([]any)
-		for _, arg := range args {
-			text, _ := arg.(string)
+	for _, container := range entry(deployment.Object).list("spec", "template", "spec", "containers") {
+		for _, text := range container.texts("args") {
 			if gates, ok := strings.CutPrefix(text, "--feature-gates="); ok && strings.Contains(gates, "CancelHealthCheckOnNewRevision=true") {
 				return ""
 			}

@@ -29,27 +29,20 @@ func keptByFlux(applied *unstructured.Unstructured) bool {
 func markForFlux(*unstructured.Unstructured) (annotation, value string) { return fluxPrune, "disabled" }
 
 func fluxRemoves(live *unstructured.Unstructured) bool {
-	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
-		return false
-	}
-	switch policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy {
+	spec := entry(live.Object).object("spec")
+	switch policy := spec.text("deletionPolicy"); policy {
 	case "", "MirrorPrune":
-		prunes, _, _ := unstructured.NestedBool(live.Object, "spec", "prune")
-		return prunes
+		return spec.flag("prune") && !spec.flag("suspend")
 	default:
-		return policy != "Orphan"
+		return policy != "Orphan" && !spec.flag("suspend")
 	}
 }
 
 func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
-	entries, _, _ := unstructured.NestedSlice(live.Object, "status", "inventory", "entries")
 	var found []InventoryEntry
-	for _, one := range entries {
-		fields, _ := one.(map[string]any)
-		id, _ := fields["id"].(string)
-		version, _ := fields["v"].(string)
-		if one, ok := parseEntry(id, version); ok {
-			found = append(found, one)
+	for _, one := range entry(live.Object).list("status", "inventory", "entries") {
+		if applied, ok := parseEntry(one.text("id"), one.text("v")); ok {
+			found = append(found, applied)
 		}
 	}
 	return found

@@ -76,7 +76,7 @@ func (o *Object) tried(own verdict.Status) verdict.Status {
 	last := history[0]
 	outcome, attempts := last.text("lastReconciledStatus"), int64(0)
 	if revision := last.text("metadata", "revision"); revision != "" && revision == o.text("status", "lastAttemptedRevision") {
-		attempts, _ = number(last["totalReconciliations"])
+		attempts, _ = last.number("totalReconciliations")
 	}
 	ready, _ := o.condition("Ready")
 	observed, _ := o.number("status", "observedGeneration")

@@ -112,10 +112,10 @@ func (o *Object) needsSource() bool {
 // absent says what it means that an object that another one needs was not listed.
 func (o *Listing) absent(of *Object, name ObjectName) verdict.Status {
 	reason, unlisted := o.unlisted[name.Kind]
-	switch kind := KindNamed(name.Kind); {
+	switch {
 	case unlisted:
 		return of.say(verdict.Unknown, time.Time{}, "depends on %s, which cannot be read: %s", name, reason)
-	case kind == nil || kind.Role == 0:
+	case !KindNamed(name.Kind).Is(anyRole):
 		return of.say(verdict.Unknown, time.Time{}, "depends on %s, and objects of this kind cannot be read", name)
 	}
 	return of.say(verdict.Progressing, time.Time{}, "depends on %s, which does not exist", name)
@@ -179,7 +179,7 @@ func (o *Listing) sourceStatus(source *Object, otherwise verdict.Status, before 
 func (o *Listing) madeBy(maker *Object) []*Object {
 	var made []*Object
 	for _, one := range o.All {
-		if !slices.Contains(maker.of.Makes, one.Kind) {
+		if !maker.of.MakesKind(one.Kind) {
 			continue
 		}
 		labels, namespace := one.Labels(), one.Namespace

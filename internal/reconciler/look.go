@@ -1,7 +1,7 @@
 package reconciler
 
 import (
-	"strings"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -20,7 +20,7 @@ type Look struct {
 // Reads says whether an object is of the kind, and reads a branch.
 func (l *Look) Reads(one *unstructured.Unstructured, at Location) bool {
 	of := kindOf(one)
-	return of != nil && of.Kind == l.Kind && l.reads(&Object{nameOf(one), of, one}, at)
+	return of != nil && of.Kind == l.Kind && l.reads(newObject(one), at)
 }
 
 // gitRepositoryReads says whether a GitRepository of Flux reads a branch.
@@ -30,16 +30,8 @@ func gitRepositoryReads(o *Object, at Location) bool {
 
 // applicationReads says whether an Application of Argo CD reads a branch.
 func applicationReads(o *Object, at Location) bool {
-	sources := o.list("spec", "sources")
-	if len(sources) == 0 {
-		source, _ := o.value("spec", "source").(map[string]any)
-		sources = []entry{source}
-	}
-	for _, source := range sources {
-		branch := source.text("targetRevision")
-		if SameRepository(source.text("repoURL"), at.URL) && (branch == "" || branch == "HEAD" || strings.TrimPrefix(branch, "refs/heads/") == at.Branch) {
-			return true
-		}
-	}
-	return false
+	sources, _ := o.applicationSources()
+	return slices.ContainsFunc(sources, func(source entry) bool {
+		return SameRepository(source.text("repoURL"), at.URL) && source.isOfBranch(at.Branch)
+	})
 }

@@ -43,11 +43,16 @@ type Listing struct {
 	anyRevision bool
 }
 
-// Object is one of a cluster's objects. Fields with an unexpected type read as absent.
+// Object is one of a cluster's objects.
 type Object struct {
 	ObjectName
+	entry
 	of   *Kind
 	from *unstructured.Unstructured
+}
+
+func newObject(u *unstructured.Unstructured) *Object {
+	return &Object{nameOf(u), u.Object, kindOf(u), u}
 }
 
 // Index puts what a cluster listed in order. Objects of other kinds are left out.
@@ -61,10 +66,9 @@ func Index(listed Answer) *Listing {
 		return cmp.Or(CompareNames(nameOf(a), nameOf(b)), cmp.Compare(b.GetAPIVersion(), a.GetAPIVersion()))
 	})
 	for _, u := range sorted {
-		name := nameOf(u)
-		if o.byName[name] == nil {
-			o.byName[name] = &Object{name, kindOf(u), u}
-			o.All = append(o.All, o.byName[name])
+		if one := newObject(u); o.byName[one.ObjectName] == nil {
+			o.byName[one.ObjectName] = one
+			o.All = append(o.All, one)
 		}
 	}
 	return o
@@ -73,7 +77,7 @@ func Index(listed Answer) *Listing {
 // kindOf is the kind of an object; nil where objects of its kind say nothing about what runs.
 func kindOf(u *unstructured.Unstructured) *Kind {
 	of := u.GroupVersionKind()
-	if kind := KindOf(of.Group, of.Kind); kind != nil && kind.Role != 0 {
+	if kind := KindOf(of.Group, of.Kind); kind.Is(anyRole) {
 		return kind
 	}
 	return nil
@@ -83,24 +87,41 @@ func nameOf(u *unstructured.Unstructured) ObjectName {
 	return ObjectName{u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-func (o *Object) text(fields ...string) string {
-	text, _, _ := unstructured.NestedString(o.from.Object, fields...)
-	return text
-}
-
-func (o *Object) flag(fields ...string) bool {
-	flag, _, _ := unstructured.NestedBool(o.from.Object, fields...)
-	return flag
-}
-
-func (o *Object) number(fields ...string) (int64, bool) { return number(o.value(fields...)) }
-
 // Labels are the labels of an object.
 func (o *Object) Labels() map[string]string { return o.from.GetLabels() }
 
+// entry is an object, or a part of one. Fields with an unexpected type read as absent.
+type entry map[string]any
+
+// entryOf is a value that is an object; nil where it is none.
+func entryOf(value any) entry {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func (e entry) value(fields ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(e, fields...)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+func (e entry) has(fields ...string) bool { return e.value(fields...) != nil }
+
+func (e entry) text(fields ...string) string {
+	text, _ := e.value(fields...).(string)
+	return text
+}
+
+func (e entry) flag(fields ...string) bool {
+	flag, _ := e.value(fields...).(bool)
+	return flag
+}
+
 // number reads a whole number, however it was decoded.
-func number(value any) (int64, bool) {
-	switch number := value.(type) {
+func (e entry) number(fields ...string) (int64, bool) {
+	switch number := e.value(fields...).(type) {
 	case int64:
 		return number, true
 	case float64:
@@ -109,45 +130,35 @@ func number(value any) (int64, bool) {
 	return 0, false
 }
 
-func (o *Object) value(fields ...string) any {
-	value, _, err := unstructured.NestedFieldNoCopy(o.from.Object, fields...)
+// time reads a time in whole seconds; zero when it is none.
+func (e entry) time(fields ...string) time.Time {
+	at, err := time.Parse(time.RFC3339, e.text(fields...))
 	if err != nil {
-		return nil
+		return time.Time{}
 	}
-	return value
+	return at.UTC().Truncate(time.Second)
 }
 
-func (o *Object) has(fields ...string) bool { return o.value(fields...) != nil }
-
-// entry is an object in a list.
-type entry map[string]any
-
-func (e entry) text(fields ...string) string {
-	text, _, _ := unstructured.NestedString(e, fields...)
-	return text
-}
-
-func (e entry) time(fields ...string) time.Time { return parseTime(e.text(fields...)) }
+func (e entry) object(fields ...string) entry { return entryOf(e.value(fields...)) }
 
 // list reads a list of objects; what else is in it is left out.
-func (o *Object) list(fields ...string) []entry {
-	list, _ := o.value(fields...).([]any)
+func (e entry) list(fields ...string) []entry {
+	list, _ := e.value(fields...).([]any)
 	entries := make([]entry, 0, len(list))
 	for _, one := range list {
-		if fields, ok := one.(map[string]any); ok {
+		if fields := entryOf(one); fields != nil {
 			entries = append(entries, fields)
 		}
 	}
 	return entries
 }
 
-func (o *Object) time(fields ...string) time.Time { return parseTime(o.text(fields...)) }
-
-// parseTime reads a time in whole seconds; zero when it is none.
-func parseTime(text string) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
+// texts reads a list of texts; what else is in it is "".
+func (e entry) texts(fields ...string) []string {
+	list, _ := e.value(fields...).([]any)
+	texts := make([]string, len(list))
+	for i, one := range list {
+		texts[i], _ = one.(string)
 	}
-	return at.UTC().Truncate(time.Second)
+	return texts
 }

@@ -163,6 +163,8 @@ const (
 	Source
 	// Supplier is that of what brings a Secret that a workload uses. Records name such objects.
 	Supplier
+
+	anyRole Role = -1
 )
 
 // Reference is a field that names an object.
@@ -234,8 +236,11 @@ type Notice struct {
 	Commit, Description string
 }
 
-// Is says whether the objects of a kind do something.
-func (k *Kind) Is(role Role) bool { return k.Role&role != 0 }
+// Is says whether the objects of a kind do something. Those of nil, which is none of [Kinds], do nothing.
+func (k *Kind) Is(role Role) bool { return k != nil && k.Role&role != 0 }
+
+// MakesKind says whether the objects of a kind, which may be nil, make those of another one.
+func (k *Kind) MakesKind(name string) bool { return k != nil && slices.Contains(k.Makes, name) }
 
 // all are the reconcilers, in the order of their names, and kinds those of all, each once, with the suppliers.
 var (
@@ -411,7 +416,7 @@ func (k *Kind) IsOfFolders() bool {
 // Listed are those kinds of a reconciler whose objects say something about what runs, in the order in which they are to
 // be read.
 func (r *Reconciler) Listed() []Kind {
-	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind Kind) bool { return kind.Role == 0 })
+	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind Kind) bool { return !kind.Is(anyRole) })
 }
 
 // Hub returns the reconciler whose objects are on a hub.
@@ -435,14 +440,10 @@ func IsTemplated(kind string) bool {
 }
 
 // IsReconciled says whether the status of objects of a kind shows the verdict of an assignment whose folder has them.
-func IsReconciled(group, kind string) bool {
-	found := KindOf(group, kind)
-	return found != nil && found.isReconciled()
-}
+func IsReconciled(group, kind string) bool { return KindOf(group, kind).isReconciled() }
 
 func (k *Kind) isReconciled() bool {
 	return k.Is(Consumer|Supplier) || k.Is(Maker) && slices.ContainsFunc(k.Makes, func(made string) bool {
-		kind := KindNamed(made)
-		return kind != nil && kind.Is(Consumer)
+		return KindNamed(made).Is(Consumer)
 	})
 }

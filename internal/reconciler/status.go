@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,7 +33,7 @@ func (o *Object) IsReconciled() bool { return o.of.isReconciled() && o.of.Templa
 // Maker is what has made an object by a template, which is what a folder has; else the object itself.
 func (o *Object) Maker() (name ObjectName, generated bool) {
 	for _, owner := range o.from.GetOwnerReferences() {
-		if IsTemplated(owner.Kind) && slices.Contains(KindNamed(owner.Kind).Makes, o.Kind) {
+		if IsTemplated(owner.Kind) && KindNamed(owner.Kind).MakesKind(o.Kind) {
 			return ObjectName{owner.Kind, o.Namespace, owner.Name}, true
 		}
 	}
