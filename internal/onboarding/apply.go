@@ -117,7 +117,7 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 }
 
 func failureOn(object *agent.Object, err error) *Failure {
-	if failure, ok := asFailure(err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
+	if failure := FailuresOf(err)[0]; failure.Cause != CauseCluster {
 		return failure
 	}
 	return failureOf(object, err)
@@ -133,7 +133,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 		seen = Seen{}
 	}
 	record := RecordOf(object)
-	created := isCreated(object, seen.Live, a.look.Mark)
+	created := isCreated(object, seen.Live, markOf(a.look.UID))
 	live := seen.Live
 	if Find(object, seen).State != Same {
 		applied, err := a.patch(ctx, object, created, seen)
@@ -166,7 +166,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 
 // patch applies an object. It tries again while the kind of the object was defined a moment ago and is not served yet.
 func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen Seen) (kube.Applied, error) {
-	ready := prepared(object.Unstructured, created, a.look.Mark)
+	ready := prepared(object.Unstructured, created, markOf(a.look.UID))
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
 	var applied kube.Applied
 	err := poll(ctx, func() (bool, error) {

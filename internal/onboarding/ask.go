@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +19,11 @@ var ErrNotFollowed = errors.New("nothing follows the branch")
 // flux-system/flotilla". now is a text that no earlier call had. The errors are those of package kube, or ErrNotFollowed.
 func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, at reconciler.Location, now string) ([]string, error) {
 	look := by.Look
-	kind := reconciler.KindNamed(look.Kind)
-	found, err := cluster.List(ctx, kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}, kube.ListOptions{})
+	found, err := cluster.List(ctx, listedAs(reconciler.KindNamed(look.Kind)), kube.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	value := look.Value
-	if value == "" {
-		value = now
-	}
+	value := cmp.Or(look.Value, now)
 	var asked []string
 	var failed []error
 	for _, one := range found.Items {

@@ -30,11 +30,11 @@ func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconc
 
 // withoutFields is the merge patch that removes fields; nil where there are none.
 func withoutFields(fields []reconciler.Field) map[string]any {
-	var patch map[string]any
+	if len(fields) == 0 {
+		return nil
+	}
+	patch := map[string]any{}
 	for _, field := range fields {
-		if patch == nil {
-			patch = map[string]any{}
-		}
 		setAt(patch, field.Steps(), nil)
 	}
 	return patch

@@ -64,7 +64,7 @@ func (f Failures) orNil() error {
 	return slices.CompactFunc(f, func(a, b *Failure) bool { return a.Text == b.Text })
 }
 
-// FailuresOf returns the failures in an error. Any other error is a failure with CauseCluster.
+// FailuresOf returns the failures in an error. Any other error is one of the cluster as a whole, or of the time.
 func FailuresOf(err error) Failures {
 	var several Failures
 	var one *Failure
@@ -75,6 +75,10 @@ func FailuresOf(err error) Failures {
 		return several
 	case errors.As(err, &one):
 		return Failures{one}
+	case errors.Is(err, context.DeadlineExceeded) && kube.ReasonOf(err) == kube.ReasonOther:
+		return Failures{{Cause: CauseTime, Text: "the time for it ran out", err: err}}
+	case errors.Is(err, context.Canceled) && kube.ReasonOf(err) == kube.ReasonOther:
+		return Failures{{Cause: CauseTime, Text: "it was interrupted", err: err}}
 	}
 	return Failures{NewFailure(err)}
 }
@@ -147,21 +151,6 @@ func installHint(group string) string {
 	return "nothing in install defines it"
 }
 
-// asFailure makes a failure of an error. An error that is a failure, or several, is returned as it is.
-func asFailure(err error) error {
-	var several Failures
-	var one *Failure
-	switch {
-	case err == nil || errors.As(err, &several) || errors.As(err, &one):
-		return err
-	case errors.Is(err, context.DeadlineExceeded) && kube.ReasonOf(err) == kube.ReasonOther:
-		return &Failure{Cause: CauseTime, Text: "the time for it ran out", err: err}
-	case errors.Is(err, context.Canceled) && kube.ReasonOf(err) == kube.ReasonOther:
-		return &Failure{Cause: CauseTime, Text: "it was interrupted", err: err}
-	}
-	return NewFailure(err)
-}
-
 // NewFailure is the failure of a cluster as a whole.
 func NewFailure(err error) *Failure {
 	return &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
@@ -174,7 +163,7 @@ func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 // not run out, it is the failure of err.
 func overdue(ctx context.Context, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
-		return asFailure(err)
+		return err
 	}
 	return &Failure{Cause: CauseTime, Name: name, Text: text, err: ctx.Err()}
 }

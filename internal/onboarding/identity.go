@@ -8,54 +8,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 )
 
-// Identity says which cluster it is.
-type Identity struct {
-	// UID differs from that of another cluster that takes its place.
-	UID string
-	// Mark is the value of the annotation on the objects that Flotilla creates there.
-	Mark string
-}
-
 const (
-	// unidentified is the identity of a cluster of which the credentials may not read what identifies it.
+	// unidentified is the UID of a cluster of which the credentials may not read what identifies it.
 	unidentified = "unknown"
 	// byObject is the beginning of the UID of a cluster that is known by the objects that were applied to it.
 	byObject = "object/"
 )
 
-// Identify returns the identity of a cluster: the uid of its namespace kube-system. Where the credentials may not read
-// that, it is known by the objects of the last apply: as long as one of them is there, with its uid, it is the same
-// cluster. known is its UID at that time, "" where there was no apply.
-func Identify(ctx context.Context, cluster Cluster, known string, records []Record) (Identity, error) {
-	isByObject := strings.HasPrefix(known, byObject)
-	identity, err := identifyBySystem(ctx, cluster)
-	if err != nil || identity.UID != "" && !isByObject {
-		return identity, err
+// markOf is the value of the annotation on the objects that Flotilla creates on a cluster.
+func markOf(uid string) string {
+	if strings.HasPrefix(uid, byObject) {
+		return unidentified
 	}
-	if known != "" {
-		isSame, err := hasAny(ctx, cluster, records)
-		switch {
-		case err != nil:
-			return Identity{}, err
-		case isSame && isByObject:
-			return Identity{UID: known, Mark: unidentified}, nil
-		case isSame:
-			return Identity{UID: known, Mark: known}, nil
-		}
-	}
-	return cmp.Or(identity, Identity{UID: unidentified, Mark: unidentified}), nil
+	return uid
 }
 
-// identifyBySystem is the identity by kube-system; the zero value where that cannot be read.
-func identifyBySystem(ctx context.Context, cluster Cluster) (Identity, error) {
-	live, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
+// identify returns the UID of a cluster, which differs from that of another one that takes its place: the uid of its namespace
+// kube-system. Where the credentials may not read that, it is known by the objects of the last apply: as long as one of them is
+// there, with its uid, it is the same cluster. known is its UID at that time, "" where there was no apply.
+func identify(ctx context.Context, cluster Cluster, known string, records []Record) (uid string, err error) {
+	system, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	switch {
-	case kube.ReasonOf(err) == kube.ReasonForbidden, err == nil && live == nil:
-		return Identity{}, nil
+	case kube.ReasonOf(err) == kube.ReasonForbidden:
 	case err != nil:
-		return Identity{}, err
+		return "", err
+	case system != nil:
+		uid = string(system.GetUID())
 	}
-	return Identity{UID: string(live.GetUID()), Mark: string(live.GetUID())}, nil
+	if known != "" && (uid == "" || strings.HasPrefix(known, byObject)) {
+		if isSame, err := hasAny(ctx, cluster, records); err != nil || isSame {
+			return known, err
+		}
+	}
+	return cmp.Or(uid, unidentified), nil
 }
 
 // hasAny says whether any of the objects is there, with its uid. It is true where none of them can be read: then nothing

@@ -30,7 +30,7 @@ type Seen struct {
 
 // Look is what was read of an agent's objects on one cluster.
 type Look struct {
-	Identity
+	UID  string // of the cluster
 	Seen map[agent.ID]Seen
 }
 
@@ -49,19 +49,19 @@ type LookOptions struct {
 // LookAt reads objects and applies them as a dry run. It changes nothing. An error is one
 // of the cluster as a whole; what the cluster says about one object is in Seen.Err.
 func LookAt(ctx context.Context, cluster Cluster, objects []agent.Object, options LookOptions) (Look, error) {
-	identity, err := Identify(ctx, cluster, options.Known, options.Records)
+	uid, err := identify(ctx, cluster, options.Known, options.Records)
 	if err != nil {
-		return Look{}, asFailure(err)
+		return Look{}, err
 	}
 	seen := make([]Seen, len(objects))
 	err = each(len(objects), func(i int) (err error) {
-		seen[i], err = lookAt(ctx, cluster, &objects[i], identity.Mark, options)
+		seen[i], err = lookAt(ctx, cluster, &objects[i], markOf(uid), options)
 		return err
 	})
 	if err != nil {
-		return Look{}, asFailure(err)
+		return Look{}, err
 	}
-	look := Look{Identity: identity, Seen: make(map[agent.ID]Seen, len(objects))}
+	look := Look{UID: uid, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
 		look.Seen[objects[i].ID()] = seen[i]
 	}

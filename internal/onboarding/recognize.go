@@ -14,7 +14,7 @@ import (
 func FindAgents(ctx context.Context, client *kube.Client, name string) ([]agent.Settings, error) {
 	var kinds []kube.Kind
 	for _, kind := range agent.Kinds() {
-		kinds = append(kinds, kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource})
+		kinds = append(kinds, listedAs(kind))
 	}
 	var live []*unstructured.Unstructured
 	for _, listing := range client.ListEach(ctx, kinds, kube.ListOptions{LabelSelector: reconciler.ManagedLabel + "=" + reconciler.ManagedBy}) {
@@ -35,7 +35,7 @@ func Recognize(objects []agent.Object, look Look) []Record {
 			continue
 		}
 		record := RecordOf(&objects[i])
-		record.UID, record.Created = string(live.GetUID()), isCreated(&objects[i], live, look.Mark)
+		record.UID, record.Created = string(live.GetUID()), isCreated(&objects[i], live, markOf(look.UID))
 		records = append(records, record)
 	}
 	return records

@@ -33,16 +33,16 @@ type Removal struct {
 
 // Remove removes an agent's objects. The notes are sentences about what was not removed, and why.
 func Remove(ctx context.Context, cluster Cluster, removal Removal) (notes []string, err error) {
-	identity, err := Identify(ctx, cluster, removal.UID, removal.Records)
+	uid, err := identify(ctx, cluster, removal.UID, removal.Records)
 	if err != nil {
-		return nil, asFailure(err)
+		return nil, err
 	}
-	if removal.UID != "" && removal.UID != identity.UID {
+	if removal.UID != "" && removal.UID != uid {
 		return []string{"another cluster has taken its place, and nothing on that one is touched"}, nil
 	}
-	r := &remover{cluster: cluster, mark: identity.Mark, name: removal.Name, removeAll: removal.Delete}
+	r := &remover{cluster: cluster, mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
 	err = r.remove(ctx, removal.Records)
-	return r.notes, asFailure(err)
+	return r.notes, err
 }
 
 // removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
@@ -53,9 +53,9 @@ func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look
 	}
 	objects := byID(wanted.Objects)
 	former := slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
-	r := &remover{cluster: cluster, mark: look.Mark, name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+	r := &remover{cluster: cluster, mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 	err = r.remove(ctx, former)
-	return r.notes, asFailure(err)
+	return r.notes, err
 }
 
 // nameOf is the label of the cluster that objects are of; "" where none of them has it.
@@ -146,12 +146,7 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 // isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
 // read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
 func isRemovedAlways(record *Record) bool {
-	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && isSource(record.Kind)
-}
-
-func isSource(kind string) bool {
-	found := reconciler.KindNamed(kind)
-	return found != nil && found.Is(reconciler.Source)
+	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
 }
 
 // find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
@@ -228,8 +223,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	label, value, _ := strings.Cut(hub.Agent.Registers, "=")
 	kind := &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.Kind) bool { return kind.Destination != "" })]
 	isMaker := func(owner metav1.OwnerReference) bool {
-		maker := reconciler.KindNamed(owner.Kind)
-		return maker != nil && slices.Contains(maker.Makes, kind.Kind)
+		return reconciler.KindNamed(owner.Kind).MakesKind(kind.Kind)
 	}
 	for _, one := range rest {
 		if !one.OnHub || one.live.GetLabels()[label] != value || isTerminating(one.live) {

@@ -142,7 +142,7 @@ func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives
 	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, reconciler.Answer{Objects: there})
 	for _, live := range there {
 		kind := reconciler.KindNamed(live.GetKind())
-		if kind == nil || !kind.Is(reconciler.Follows) || kind.WaitsForAll {
+		if !kind.Is(reconciler.Follows) || kind.WaitsForAll {
 			continue
 		}
 		listed, err := listKinds(ctx, cluster, reconciler.OfGroup(kind.Group))
