@@ -227,7 +227,7 @@ func (a *adoption) rendered(request *objects.Request) (made []*object, err error
 	}
 	for i := range result.Objects {
 		one := &result.Objects[i]
-		if kind := reconciler.KindOf(one.Group, one.Kind); kind == nil || !isRead(kind) {
+		if kind := reconciler.KindOf(one.Group, one.Kind); !isRead(kind) {
 			continue // it is in the documents, too, and listed there
 		}
 		value, err := fleet.ParseYAML(string(one.YAML))
@@ -268,9 +268,7 @@ func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error)
 	}
 	result, err := a.render(a.texts, request)
 	if err != nil {
-		const longest = 300 // characters
-		text := []rune(strings.Join(strings.Fields(err.Error()), " "))
-		return nil, errors.New(string(text[:min(len(text), longest)]))
+		return nil, errors.New(shortened(strings.Join(strings.Fields(err.Error()), " "), 300))
 	}
 	a.results[string(key)] = result
 	return result, nil

@@ -1,7 +1,6 @@
 package adopt
 
 import (
-	"maps"
 	"regexp"
 	"strings"
 )
@@ -103,21 +102,29 @@ func replaceWord(text, word, by string) string {
 
 // replaced has other texts in place of those of a value.
 func replaced(value any, replace func(text string) string) any {
+	return mapped(value, func(value any) any {
+		if text, isText := value.(string); isText {
+			return replace(text)
+		}
+		return value
+	})
+}
+
+// mapped is a copy of a value in which each part that is neither an object nor a list is replaced.
+func mapped(value any, replace func(part any) any) any {
 	switch value := value.(type) {
-	case string:
-		return replace(value)
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {
-			list[i] = replaced(element, replace)
+			list[i] = mapped(element, replace)
 		}
 		return list
 	case map[string]any:
-		object := maps.Clone(value)
-		for key, element := range object {
-			object[key] = replaced(element, replace)
+		object := make(map[string]any, len(value))
+		for key, element := range value {
+			object[key] = mapped(element, replace)
 		}
 		return object
 	}
-	return value
+	return replace(value)
 }

@@ -16,7 +16,7 @@ import (
 func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	repo, _ := body["repoURL"].(string)
 	if here := m.a.here(); repo == "" || here != "" && !reconciler.SameRepository(here, repo) {
-		return nil, fmt.Errorf("its generator git reads %q, which is not the repository of the documents", shortened(repo))
+		return nil, fmt.Errorf("its generator git reads %q, which is not the repository of the documents", shortened(repo, 80))
 	}
 	directories, _ := body["directories"].([]any)
 	files, _ := body["files"].([]any)

@@ -143,27 +143,14 @@ func normalized(name string) string {
 
 // plain has numbers as JSON has them.
 func plain(value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		number, err := value.Float64()
-		if err != nil {
-			return value
+	return mapped(value, func(value any) any {
+		if number, isNumber := value.(json.Number); isNumber {
+			if float, err := number.Float64(); err == nil {
+				return float
+			}
 		}
-		return number
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = plain(element)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, element := range value {
-			object[key] = plain(element)
-		}
-		return object
-	}
-	return value
+		return value
+	})
 }
 
 func isEmpty(value any) bool {
@@ -275,7 +262,7 @@ func (m *maker) put(text string, params map[string]any) (string, error) {
 		}
 		tag, after, closed := strings.Cut(after, "}}")
 		if !closed {
-			return "", fmt.Errorf("its template has %q without }}", shortened(text))
+			return "", fmt.Errorf("its template has %q without }}", shortened(text, 80))
 		}
 		if value, isText := params[strings.TrimSpace(tag)].(string); isText && strings.TrimSpace(tag) != "" {
 			made.WriteString(value)
@@ -299,8 +286,7 @@ func (m *maker) spend(bytes int) error {
 }
 
 // shortened is the beginning of a text that is for people.
-func shortened(text string) string {
-	const longest = 80 // characters
+func shortened(text string, characters int) string {
 	runes := []rune(text)
-	return string(runes[:min(len(runes), longest)])
+	return string(runes[:min(len(runes), characters)])
 }

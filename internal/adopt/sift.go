@@ -18,24 +18,20 @@ func (a *adoption) sift() {
 	firsts := map[string]*object{} // by host and key
 	for _, o := range a.objects {
 		owners := a.ownersOf(o)
-		namespace, problem := "", ""
-		if len(owners) == 0 && !o.own && !o.outside {
-			namespace, problem = a.asKustomized(o)
-		}
+		var namespace, problem string
 		switch {
 		case o.own:
-			a.list(o, false, "is the agent's own: it goes on to follow its folder")
-			continue
+			problem = "is the agent's own: it goes on to follow its folder"
 		case o.isRoot:
-			a.list(o, false, "brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder")
-			continue
+			problem = "brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder"
 		case len(owners) > 0:
-			a.list(o, false, fmt.Sprintf("comes with %s, which brings its folder", owners[0])+because(owners[0].why))
-			continue
+			problem = fmt.Sprintf("comes with %s, which brings its folder", owners[0]) + because(owners[0].why)
 		case o.outside:
-			a.list(o, false, "is in no folder of a host: it comes with what brings its folder, or stays where it is")
-			continue
-		case problem != "":
+			problem = "is in no folder of a host: it comes with what brings its folder, or stays where it is"
+		default:
+			namespace, problem = a.asKustomized(o)
+		}
+		if problem != "" {
 			a.list(o, false, problem)
 			continue
 		}
