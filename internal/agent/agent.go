@@ -86,13 +86,8 @@ func (i ID) String() string {
 
 // Problem is a mistake in settings, or with Warning something that may be one.
 type Problem struct {
-	Path    string // of the attribute, as in HCL; "" for the settings as a whole
-	Message string
-	Warning bool // the settings are accepted
-}
-
-func (p Problem) String() string {
-	return fleet.Finding{Path: p.Path, Message: p.Message}.String()
+	fleet.Finding      // at the path of an attribute, as in HCL; "" for the settings as a whole
+	Warning       bool // the settings are accepted
 }
 
 // Failed says whether any of the problems is more than a warning.

@@ -21,7 +21,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 		object.Finish()
 	}
 	for _, finding := range reader.Findings {
-		problems = append(problems, Problem{Path: finding.Path, Message: finding.Message})
+		problems = append(problems, Problem{Finding: finding})
 	}
 	return settings, !reader.Unknown, problems
 }

@@ -138,11 +138,11 @@ func (s Settings) withDefaults() Settings {
 }
 
 func (r *renderer) problem(path, format string, arguments ...any) {
-	r.problems = append(r.problems, Problem{Path: path, Message: fmt.Sprintf(format, arguments...)})
+	r.problems = append(r.problems, Problem{fleet.Finding{Path: path, Message: fmt.Sprintf(format, arguments...)}, false})
 }
 
 func (r *renderer) warn(path, format string, arguments ...any) {
-	r.problems = append(r.problems, Problem{Path: path, Message: fmt.Sprintf(format, arguments...), Warning: true})
+	r.problems = append(r.problems, Problem{fleet.Finding{Path: path, Message: fmt.Sprintf(format, arguments...)}, true})
 }
 
 // check finds all problems of the settings.

@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -35,16 +35,5 @@ func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string)
 		state = forge.Success
 	}
 	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
-	return hook.Path, jsonText(hook.Fields)
-}
-
-// jsonText keeps the quotes of templates as they are.
-func jsonText(value any) string {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), `\"`, `"`)
+	return hook.Path, strings.ReplaceAll(string(observe.EncodeDocument(hook.Fields)), `\"`, `"`) // quotes of templates stay as they are
 }

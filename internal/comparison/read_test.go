@@ -213,8 +213,8 @@ func TestAResultIsBoundedAndReadBack(t *testing.T) {
 func TestWhatIsNoComparisonIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "unexpected end", `{}`: "has no format", `{"format":"2","left":1}`: `the format "2"`, `{"format":"1","x":1}`: `unknown field "x"`,
-		`{"format":"1","format":"1"}`: "duplicate field", "\xff": "not UTF-8", strings.Repeat(" ", 128<<10+1): "longer than 128 KiB", `null`: "has no format", `{"format":"1"}`: "",
+		"": "unexpected end", `{}`: `has no "format"`, `{"format":"2","left":1}`: `the format "2"`, `{"format":"1","x":1}`: `unknown field "x"`,
+		`{"format":"1","format":"1"}`: "duplicate field", "\xff": "not UTF-8", strings.Repeat(" ", 128<<10+1): "longer than 128 KiB", `null`: `has no "format"`, `{"format":"1"}`: "",
 	} {
 		_, err := comparison.Parse([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -2,12 +2,11 @@ package comparison
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
 
-	strict "sigs.k8s.io/json"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
 // Result is a comparison, for people and programs.
@@ -103,7 +102,7 @@ const (
 )
 
 type document struct {
-	Format string `json:"format"`
+	Format *string `json:"format"`
 	*Result
 }
 
@@ -112,7 +111,7 @@ type document struct {
 func (r *Result) Marshal(showValues bool) ([]byte, error) {
 	b := Bounds{Targets: 200, Hosts: 20, Keys: 50, Values: 3, Runes: 200, ShowValues: showValues}
 	for {
-		text, err := json.Marshal(document{format, r.Within(b)})
+		text, err := json.Marshal(document{new(format), r.Within(b)})
 		if err != nil || len(text) <= maxDocument || b.Targets == 0 {
 			return text, err
 		}
@@ -134,23 +133,12 @@ func Parse(text []byte) (*Result, error) {
 }
 
 func parse(text []byte) (*Result, error) {
-	switch {
-	case len(text) > maxDocument:
+	if len(text) > maxDocument {
 		return nil, fmt.Errorf("it is longer than %d KiB", maxDocument>>10)
-	case !utf8.Valid(text):
-		return nil, errors.New("it is not UTF-8")
 	}
 	d := document{Result: &Result{}}
-	wrong, err := strict.UnmarshalStrict(text, &d, strict.DisallowDuplicateFields, strict.DisallowUnknownFields)
-	switch {
-	case d.Format != "" && d.Format != format:
-		return nil, fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", d.Format, format)
-	case err != nil:
+	if err := observe.DecodeDocument(text, &d, &d.Format, format); err != nil {
 		return nil, err
-	case len(wrong) > 0:
-		return nil, wrong[0]
-	case d.Format == "":
-		return nil, errors.New("it has no format")
 	}
 	return d.Result, nil
 }
