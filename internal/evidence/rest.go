@@ -38,25 +38,19 @@ func (r *rests) rest(check *Check, target string) *Rest {
 	}
 	var figures []Figure
 	for _, host := range r.hostsOf(target) {
-		key := rollout.Key{Host: host, DeploymentTarget: target}
+		subjects := r.in.Hosts[host].Clusters
 		if check.Of != OfCluster {
-			figures = appendFigure(figures, check, subjectOf(check, "", key))
-			continue
+			subjects = []string{subjectOf(check, "", rollout.Key{Host: host, DeploymentTarget: target})}
 		}
-		for _, cluster := range r.in.Hosts[host].Clusters {
-			figures = appendFigure(figures, check, cluster)
+		for _, subject := range subjects {
+			if figure, ok := check.Figures[subject]; ok {
+				figures = append(figures, figure)
+			}
 		}
 	}
 	rest = Mean(figures)
 	r.known[asked] = rest
 	return rest
-}
-
-func appendFigure(figures []Figure, check *Check, subject string) []Figure {
-	if figure, ok := check.Figures[subject]; ok {
-		return append(figures, figure)
-	}
-	return figures
 }
 
 // hostsOf are the hosts that the figures of others are compared with, in order.

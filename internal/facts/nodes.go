@@ -122,11 +122,10 @@ func quantities(object map[string]any, fields ...string) map[string]float64 {
 // Add adds a node. It keeps nothing of the object but texts.
 func (n *Nodes) Add(node *unstructured.Unstructured) {
 	n.all++
-	isReady, since := readyOf(node)
-	if isReady {
-		n.ready, n.readySince = n.ready+1, append(n.readySince, since)
+	if ready := conditionOf(node, "Ready"); ready.status == "True" {
+		n.ready, n.readySince = n.ready+1, append(n.readySince, ready.since)
 	} else {
-		n.notSince = verdict.Latest(n.notSince, since)
+		n.notSince = verdict.Latest(n.notSince, ready.since)
 		if len(n.notReady) < notReadyNamed {
 			n.notReady = append(n.notReady, wording.OneLine(node.GetName()))
 		}
@@ -169,12 +168,6 @@ func (n *Nodes) share(labels map[string]string, name string) {
 			delete(n.labels, key)
 		}
 	}
-}
-
-// readyOf reads a node's condition Ready.
-func readyOf(node *unstructured.Unstructured) (isReady bool, since time.Time) {
-	condition := conditionOf(node, "Ready")
-	return condition.status == "True", condition.since
 }
 
 type condition struct {

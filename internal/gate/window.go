@@ -171,12 +171,7 @@ func (w Window) next(now time.Time) time.Time {
 
 // Open says whether changes may be written.
 func (w Windows) Open(now time.Time) bool {
-	open := true
-	for _, window := range w {
-		if !window.Deny {
-			open = false
-		}
-	}
+	open := !slices.ContainsFunc(w, func(window Window) bool { return !window.Deny })
 	for _, window := range w {
 		if !window.covers(now) {
 			continue

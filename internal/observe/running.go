@@ -164,7 +164,7 @@ func (r *Result) addRunning(e *Evidence) {
 		e.Running[target] = of.Running
 	}
 	for key, running := range byKey {
-		if e.Running[key[strings.LastIndexByte(key, '/')+1:]] != running {
+		if _, target := splitKey(key); e.Running[target] != running {
 			e.Running[key] = running
 		}
 	}
@@ -189,7 +189,8 @@ func (e *Evidence) most(key string) reconciler.Running {
 	if running, ok := e.Running[key]; ok {
 		return running
 	}
-	return e.Running[key[strings.LastIndexByte(key, '/')+1:]]
+	_, target := splitKey(key)
+	return e.Running[target]
 }
 
 // Runs is what runs of an assignment on a cluster; zero where that is not known.

@@ -123,7 +123,7 @@ type run struct {
 	matches map[string][]bool // by host: which stages select it
 	out     *Outcome
 
-	elsewhere []counts // what pass counts by stage
+	elsewhere []counts // what pass counts by stage, one after the other for all targets, since there may be thousands
 
 	openings map[int]opening // by stage
 	written  map[int]bool    // by stage: something is written for which windows have to be open
@@ -132,7 +132,10 @@ type run struct {
 // Advance decides one step: for each folder whether it gets what is wanted, stays what it is at the tip, or
 // is rolled back; and how far the rollout is.
 func Advance(in Input) *Outcome {
-	r := &run{Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}}}
+	r := &run{
+		Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
+		matches: map[string][]bool{}, openings: map[int]opening{}, written: map[int]bool{},
+	}
 	if in.Settings == nil {
 		r.state = &State{Targets: map[string]*Target{}}
 	} else {
@@ -140,6 +143,7 @@ func Advance(in Input) *Outcome {
 		if r.ways = len(r.stages); r.ways > 1 {
 			r.stages = append(r.stages, r.stages...)
 		}
+		r.elsewhere = make([]counts, len(r.stages))
 		r.look()
 		if mark := in.Settings.mark(); r.state.Stages != mark {
 			r.state.Stages = mark

@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 )
@@ -161,25 +162,14 @@ func (t *target) waitsForNewer() string {
 
 // isInRequest reports whether a part of the change has been written and is not proven.
 func (r *run) isInRequest(t *target) bool {
-	for _, m := range t.members {
-		if m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.members, func(m *member) bool {
+		return m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven
+	})
 }
 
 // areProven says whether all that a folder requires is proven on its host.
 func (r *run) areProven(m *member) bool {
-	if r.Requires == nil {
-		return true
-	}
-	for _, key := range r.Requires(m.key) {
-		if !r.proves(key) {
-			return false
-		}
-	}
-	return true
+	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key Key) bool { return !r.proves(key) })
 }
 
 // rollBack gives the hosts with failed content what they had before. It returns false where that is not known:

@@ -34,18 +34,14 @@ func (r *run) pass(t *target) {
 	if t.state.Failed {
 		return
 	}
-	if r.elsewhere == nil {
-		r.elsewhere = make([]counts, len(r.stages))
-	}
-	elsewhere := r.elsewhere // the same for all, since there may be thousands
-	clear(elsewhere)
+	clear(r.elsewhere)
 	for _, m := range t.members {
 		if m.touched != nil && m.stage != t.state.Passed && m.counts() && !m.pending() {
-			r.countFailed(m, r.changed(t, m), &elsewhere[m.stage])
+			r.countFailed(m, r.changed(t, m), &r.elsewhere[m.stage])
 		}
 	}
-	for i := range elsewhere {
-		if t.counts = elsewhere[i]; t.fails(i, &r.stages[i]) {
+	for i := range r.elsewhere {
+		if t.counts = r.elsewhere[i]; t.fails(i, &r.stages[i]) {
 			return
 		}
 	}

@@ -371,9 +371,6 @@ func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 
 // selects says whether a stage names a host.
 func (r *run) selects(stage int, m *member) bool {
-	if r.matches == nil {
-		r.matches = map[string][]bool{}
-	}
 	matches := r.matches[m.host]
 	if matches == nil {
 		matches = make([]bool, r.ways)

@@ -78,13 +78,9 @@ func (r *run) windowsOf(stage int) []gate.Windows {
 
 // noteWrite notes that a folder is written that may be written only while windows are open.
 func (r *run) noteWrite(m *member) {
-	if r.Settings == nil {
-		return
+	if r.Settings != nil {
+		r.written[r.stageOf(m)] = true
 	}
-	if r.written == nil {
-		r.written = map[int]bool{}
-	}
-	r.written[r.stageOf(m)] = true
 }
 
 // windowed are the windows that have to be open for what is written.
@@ -110,9 +106,6 @@ type opening struct{ from, at time.Time }
 func (r *run) opens(stage int, from time.Time) time.Time {
 	known, ok := r.openings[stage]
 	if !ok || from.Before(known.from) || !known.at.IsZero() && from.After(known.at) {
-		if r.openings == nil {
-			r.openings = map[int]opening{}
-		}
 		known = opening{from, gate.Opens(from, r.windowsOf(stage)...)}
 		r.openings[stage] = known
 	}
