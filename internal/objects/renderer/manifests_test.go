@@ -29,7 +29,7 @@ func TestManifestsAreReadAsByHelm(t *testing.T) {
 		for _, h := range hooks {
 			want = append(want, strings.ReplaceAll(hookNames(h), "test,pre-install", "test")+" "+h.Manifest)
 		}
-		manifests, gotErr := readManifests(files, &repeats{}, false)
+		manifests, gotErr := readManifests(files, newRepeats(), false)
 		if fmt.Sprint(gotErr) != fmt.Sprint(err) {
 			t.Errorf("%q: the error is %v, Helm's %v", text, gotErr, err)
 		}
@@ -48,10 +48,10 @@ func TestADocumentIsTheSameWhenItIsReadAgain(t *testing.T) {
 	const half = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {kind: Pod}]\n"
 	files := map[string]string{"list.yaml": strings.ReplaceAll(half, "{kind", "{apiVersion: v1, metadata: {name: b}, kind"), "half.yaml": half,
 		"hook.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: test}}\n", "empty.yaml": "# nothing\n"}
-	var read repeats
+	read := newRepeats()
 	var first []string
 	for range 3 {
-		manifests, err := readManifests(files, &read, false)
+		manifests, err := readManifests(files, read, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,13 +77,13 @@ func TestADocumentIsTheSameWhenItIsReadAgain(t *testing.T) {
 }
 
 func TestDocumentsAreKeptWithinABound(t *testing.T) {
-	var read repeats
+	read := newRepeats()
 	for i := range 100 {
 		if _, err := read.read(fmt.Sprintf("a: %d%s", i, strings.Repeat("x", maxRepeatedBytes/20))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(read.documents.made); n == 0 || n > 10 {
+	if n := len(read.documents.byName); n == 0 || n > 10 {
 		t.Errorf("%d are kept", n)
 	}
 }

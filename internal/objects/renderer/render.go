@@ -62,7 +62,7 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 		if err != nil {
 			return nil, err
 		}
-		err = renderHelm(ctx, t, loaded, &kept.repeated, folder, request, &all)
+		err = renderHelm(ctx, t, loaded, kept.repeated, folder, request, &all)
 		if err != nil {
 			return nil, err
 		}

@@ -16,22 +16,12 @@ const maxRepeatedBytes = 2 << 20
 
 // repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
 type repeats struct {
-	documents recent[*document] // by their text
-	yaml      recent[string]    // of values that templates write, by their JSON
+	documents lastUsed[*document] // by their text
+	yaml      lastUsed[string]    // of values that templates write, by their JSON
 }
 
-// recent has what was made last, by the text of which it was made.
-type recent[T any] struct {
-	made map[string]T
-	size int
-}
-
-// keep forgets all that there is where this would be too much.
-func (r *recent[T]) keep(text string, made T, size int) {
-	if r.size += size; r.made == nil || r.size > maxRepeatedBytes {
-		r.made, r.size = map[string]T{}, size
-	}
-	r.made[text] = made
+func newRepeats() *repeats {
+	return &repeats{documents: lastUsed[*document]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
 }
 
 // document is a document of YAML that was read.
@@ -43,8 +33,8 @@ type document struct {
 }
 
 // read reads a document of YAML.
-func (k *repeats) read(text string) (*document, error) {
-	if d := k.documents.made[text]; d != nil {
+func (r *repeats) read(text string) (*document, error) {
+	if d, has := r.documents.get(text); has {
 		return d, nil
 	}
 	inJSON, err := yaml.YAMLToJSON([]byte(text + "\n"))
@@ -60,17 +50,17 @@ func (k *repeats) read(text string) (*document, error) {
 		}
 		d.isPlain = !isHook
 	}
-	k.documents.keep(strings.Clone(text), d, len(text)+2*len(inJSON)) // the YAML of the objects is about as long as their JSON
+	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // the YAML of the objects is about as long as their JSON
 	return d, nil
 }
 
 // toYAML is Helm's function of templates.
-func (k *repeats) toYAML(value any) string {
+func (r *repeats) toYAML(value any) string {
 	inJSON, err := json.Marshal(value)
 	if err != nil {
 		return ""
 	}
-	if text, has := k.yaml.made[string(inJSON)]; has {
+	if text, has := r.yaml.get(string(inJSON)); has {
 		return text
 	}
 	written, err := toYAML(inJSON)
@@ -78,6 +68,6 @@ func (k *repeats) toYAML(value any) string {
 		return ""
 	}
 	text := strings.TrimSuffix(string(written), "\n")
-	k.yaml.keep(string(inJSON), text, len(inJSON)+len(text))
+	r.yaml.keep(string(inJSON), text, int64(len(inJSON)+len(text)))
 	return text
 }

@@ -8,7 +8,7 @@ const maxShelfBytes = 64 << 20
 // shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
 type shelf struct {
 	books    lastUsed[*book] // by the ids of artifacts
-	repeated repeats
+	repeated *repeats
 }
 
 type book struct {
@@ -17,7 +17,7 @@ type book struct {
 }
 
 func newShelf() *shelf {
-	return &shelf{books: lastUsed[*book]{most: maxShelfBytes}}
+	return &shelf{books: lastUsed[*book]{most: maxShelfBytes}, repeated: newRepeats()}
 }
 
 // take returns an artifact, and reads its archive where it is not here.
