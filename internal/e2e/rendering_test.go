@@ -273,10 +273,7 @@ func (w *world) rendering(t *testing.T, agent agent) {
 		if rolledOut, says := apply(); rolledOut {
 			t.Errorf("the rollout is over at once: %v", says)
 		}
-		until(func() error { return arrived("first", "v2") })
-		if err := arrived("rest", "v1"); err != nil {
-			t.Error(err)
-		}
+		until(func() error { return all(arrived("first", "v2"), arrived("rest", "v1")) })
 	})
 	step("and at the second", func() { goes("v2") })
 	same()
