@@ -87,15 +87,16 @@ func (p *Pack) AddCommit(c Commit, signer *Signer) (Hash, error) {
 	return id, nil
 }
 
-// CommitHead is what a commit refers to.
+// CommitHead is what a commit refers to, and when it was committed.
 type CommitHead struct {
 	Tree    Hash
 	Parents []Hash
+	Time    time.Time // of the committer; zero where it cannot be read
 }
 
 var errMalformedCommit = errors.New("is malformed (git fsck tells more)")
 
-// ParseCommitHead reads what a commit refers to.
+// ParseCommitHead reads what a commit refers to, and its time.
 func ParseCommitHead(content []byte) (CommitHead, error) {
 	line, rest, _ := bytes.Cut(content, []byte("\n"))
 	text, ok := bytes.CutPrefix(line, []byte("tree "))
@@ -108,7 +109,7 @@ func ParseCommitHead(content []byte) (CommitHead, error) {
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		text, ok := bytes.CutPrefix(line, []byte("parent "))
 		if !ok {
-			return head, nil
+			break
 		}
 		parent, err := ParseID(string(text))
 		if err != nil {
@@ -116,6 +117,13 @@ func ParseCommitHead(content []byte) (CommitHead, error) {
 		}
 		head.Parents = append(head.Parents, parent)
 	}
+	for ; len(line) > 0; line, rest, _ = bytes.Cut(rest, []byte("\n")) {
+		if by, ok := bytes.CutPrefix(line, []byte("committer ")); ok {
+			_, head.Time = ParseSignature(string(by))
+			break
+		}
+	}
+	return head, nil
 }
 
 func commitHeads(objects map[Hash]Object) (map[Hash]CommitHead, error) {
@@ -155,7 +163,7 @@ func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, err
 		return nil, nil
 	}
 	commits, err := t.fetchCommits(ctx, func() *packp.UploadPackRequest {
-		request := t.request([]Hash{commit})
+		request := t.request([]Hash{commit}, 0)
 		request.Haves = []Hash{t.Commit}
 		return request
 	})
@@ -168,26 +176,16 @@ func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, err
 // fetchCommits fetches commits, with as little else as the server lets us leave
 // out, and returns those that came.
 func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPackRequest) (map[Hash]CommitHead, error) {
-	for {
-		objects := map[Hash]Object{}
-		request := ask()
-		switch f.step {
-		case topTrees, treesByDepth:
-			request.Filter = packp.FilterTreeDepth(0)
-		case allTrees:
-			request.Filter = packp.FilterBlobNone()
-		case everything:
-		}
-		err := f.fetchInto(ctx, request, objects)
-		if err == nil {
-			maps.Copy(f.objects, objects)
-			return commitHeads(objects)
-		}
-		if f.step == everything || !mayStepDown(ctx, err) {
-			return nil, err
-		}
-		f.stepDown(ctx, f.step+1, err)
+	objects := map[Hash]Object{}
+	err := f.inSteps(ctx, func() error {
+		clear(objects)
+		return f.fetchInto(ctx, ask(), objects)
+	})
+	if err != nil {
+		return nil, err
 	}
+	maps.Copy(f.objects, objects)
+	return commitHeads(objects)
 }
 
 // HasParent reports whether one of the commits has this parent.
@@ -220,7 +218,7 @@ func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	}
 	if err == nil {
 		var found map[Hash]CommitHead
-		found, err = asked.fetchCommits(ctx, func() *packp.UploadPackRequest { return asked.shallow(commit, 1) })
+		found, err = asked.fetchCommits(ctx, func() *packp.UploadPackRequest { return asked.shallow(commit, 1, 0) })
 		if head, ok := found[commit]; err == nil && ok {
 			return head.Tree, nil
 		}

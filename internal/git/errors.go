@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
@@ -71,8 +70,7 @@ func (r Remote) Describe(err error, more ...error) error {
 	if err == nil {
 		return nil
 	}
-	var blocked *BlockedError
-	if errors.As(err, &blocked) {
+	if blocked, ok := errors.AsType[*BlockedError](err); ok {
 		return blocked
 	}
 	text := fmt.Sprintf("repository %q: %v", r.URL, err)
@@ -117,19 +115,11 @@ func Classify(err error) error {
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
 		return ErrUnauthorized
 	}
-	var (
-		status     *statusError
-		network    net.Error
-		request    *url.Error
-		record     tls.RecordHeaderError
-		authority  *tls.CertificateVerificationError
-		unexpected = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	)
-	switch {
-	case errors.As(err, &status):
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return KindOfStatus(status.code)
-	case unexpected, errors.As(err, &network), errors.As(err, &request),
-		errors.As(err, &record), errors.As(err, &authority):
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) ||
+		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(*tls.CertificateVerificationError)) {
 		return ErrUnreachable
 	}
 	return nil

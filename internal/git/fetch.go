@@ -76,17 +76,7 @@ func mayStepDown(ctx context.Context, err error) bool {
 }
 
 func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
-	request := t.shallow(t.Commit, 1)
-	switch t.step {
-	case topTrees:
-		request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
-	case treesByDepth:
-		request.Filter = packp.FilterTreeDepth(uint64(levels))
-	case allTrees:
-		request.Filter = packp.FilterBlobNone()
-	case everything:
-	}
-	if err := t.fetch(ctx, request); err != nil {
+	if err := t.fetch(ctx, t.shallow(t.Commit, 1, levels)); err != nil {
 		return err
 	}
 	if _, ok := t.objects[t.Commit]; !ok {
@@ -96,9 +86,37 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	return nil
 }
 
+// inSteps asks, and asks again for more while the server answers with an error.
+func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || f.step == everything || !mayStepDown(ctx, err) {
+			return err
+		}
+		f.stepDown(ctx, f.step+1, err)
+	}
+}
+
+// filter leaves out what the step can: files, and the trees below so many levels.
+func (f *fetcher) filter(levels int) packp.Filter {
+	trees := packp.FilterTreeDepth(uint64(levels))
+	switch f.step {
+	case everything:
+		return ""
+	case allTrees:
+		return packp.FilterBlobNone()
+	case topTrees:
+		if levels > 0 {
+			return packp.FilterCombine(packp.FilterBlobNone(), trees)
+		}
+	case treesByDepth:
+	}
+	return trees
+}
+
 // shallow asks for a commit and those before it, so many of each line of them, or all where the server cannot give fewer.
-func (f *fetcher) shallow(commit Hash, depth int) *packp.UploadPackRequest {
-	request := f.request([]Hash{commit})
+func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackRequest {
+	request := f.request([]Hash{commit}, levels)
 	if f.capabilities.Supports(capability.Shallow) {
 		_ = request.Capabilities.Set(capability.Shallow)
 		request.Depth = packp.DepthCommits(depth)
@@ -106,9 +124,10 @@ func (f *fetcher) shallow(commit Hash, depth int) *packp.UploadPackRequest {
 	return request
 }
 
-func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
+// request asks for objects, and for the trees that they refer to down to so many levels, as far as the step leaves out others.
+func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequest()
-	request.Wants = wants
+	request.Wants, request.Filter = wants, f.filter(levels)
 	for _, wanted := range []capability.Capability{capability.OFSDelta, capability.NoProgress} {
 		if f.capabilities.Supports(wanted) {
 			_ = request.Capabilities.Set(wanted)
@@ -180,10 +199,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 		// The last step may have been taken for another commit.
 		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
 		err := t.fetchCommit(ctx, 0)
-		if err != nil && t.step == everything {
-			return err
-		}
-		if err != nil && !mayStepDown(ctx, err) {
+		if err != nil && (t.step == everything || !mayStepDown(ctx, err)) {
 			return err
 		}
 		if err == nil && t.has(missing) {
@@ -215,9 +231,7 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
 		return nil
 	}
-	request := t.request(missing)
-	request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
-	if err := t.fetch(ctx, request); err != nil && !mayStepDown(ctx, err) {
+	if err := t.fetch(ctx, t.request(missing, levels)); err != nil && !mayStepDown(ctx, err) {
 		return err
 	}
 	return nil
@@ -244,14 +258,9 @@ func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err err
 
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 	for wants := range slices.Chunk(missing, wantsPerRequest) {
-		request := f.request(slices.Clone(wants)) // encoding sorts them
 		// Objects that are asked for by id come whatever the filter says; the
-		// filter keeps out what they refer to.
-		request.Filter = packp.FilterTreeDepth(0)
-		if f.step == allTrees {
-			request.Filter = packp.FilterBlobNone()
-		}
-		if err := f.fetch(ctx, request); err != nil {
+		// filter keeps out what they refer to. Encoding sorts them.
+		if err := f.fetch(ctx, f.request(slices.Clone(wants), 0)); err != nil {
 			return err
 		}
 	}

@@ -123,9 +123,8 @@ func (k *knownHosts) algorithms() []string {
 		}
 	}
 	// This key matches none, so that the error lists the known ones.
-	var known *knownhosts.KeyError
-	address := net.JoinHostPort(k.at.host, k.at.port)
-	if err := k.callback(address, &net.TCPAddr{}, noKey{}); errors.As(err, &known) {
+	err := k.callback(net.JoinHostPort(k.at.host, k.at.port), &net.TCPAddr{}, noKey{})
+	if known, ok := errors.AsType[*knownhosts.KeyError](err); ok {
 		for _, want := range known.Want {
 			switch kind := want.Key.Type(); kind {
 			case ssh.KeyAlgoRSA:

@@ -84,8 +84,7 @@ func (e *slowError) Timeout() bool { return true }
 func (e *slowError) Temporary() bool { return false }
 
 func slow(ctx context.Context, err error) error {
-	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil {
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || ctx.Err() != nil {
 		return err
 	}
 	// A connection may see a context's deadline a moment before the context does.
@@ -273,15 +272,13 @@ func webError(err error) error {
 			return &statusError{code: known.code, reason: wording.OneLine(strings.TrimPrefix(err.Error(), known.is.Error()+": "))}
 		}
 	}
-	var unexpected *plumbing.UnexpectedError
-	if errors.As(err, &unexpected) {
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		err = unexpected.Err
 	}
-	if noToken := (*appError)(nil); errors.As(err, &noToken) {
+	if noToken, ok := errors.AsType[*appError](err); ok {
 		return noToken
 	}
-	var status *githttp.Err
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*githttp.Err](err); ok {
 		return &statusError{code: status.StatusCode(), reason: wording.OneLine(status.Reason)}
 	}
 	return err

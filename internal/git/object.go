@@ -55,7 +55,7 @@ func NewHasher() *Hasher {
 func (h *Hasher) Blob(content []byte) Hash { return h.object(plumbing.BlobObject, content) }
 
 func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
-	h.header = append(append(h.header[:0], kindName(kind)...), ' ')
+	h.header = append(append(h.header[:0], kind.String()...), ' ')
 	h.header = strconv.AppendInt(h.header, int64(len(content)), 10)
 	h.header = append(h.header, 0)
 	h.sha.Reset()
@@ -63,20 +63,6 @@ func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
 	h.sha.Write(content)
 	h.sha.Sum(h.sum[:0])
 	return h.sum
-}
-
-// kindName is kind.String for constants, which need no memory.
-func kindName(kind plumbing.ObjectType) string {
-	switch kind {
-	case plumbing.BlobObject:
-		return "blob"
-	case plumbing.TreeObject:
-		return "tree"
-	case plumbing.CommitObject:
-		return "commit"
-	default:
-		return kind.String()
-	}
 }
 
 // BlobID returns the id that `git hash-object` gives to a file with this content.

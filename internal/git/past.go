@@ -41,7 +41,7 @@ func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]Comm
 
 func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	shallow := t.capabilities.Supports(capability.Shallow)
-	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest { return t.shallow(t.Commit, depth) })
+	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest { return t.shallow(t.Commit, depth, 0) })
 	return commits, !shallow, err
 }
 
@@ -64,11 +64,7 @@ func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
 	for step := max(asked.step, allTrees); step <= everything; step++ {
 		asked.stepDown(ctx, step, nil)
 		objects := map[Hash]Object{}
-		request := asked.shallow(t.Commit, depth)
-		if step == allTrees {
-			request.Filter = packp.FilterBlobNone()
-		}
-		err := asked.fetchInto(ctx, request, objects)
+		err := asked.fetchInto(ctx, asked.shallow(t.Commit, depth, 0), objects)
 		if err != nil && (step == everything || !mayStepDown(ctx, err)) {
 			return err
 		}

@@ -191,9 +191,8 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	}
 	if pushErr != nil && !refused {
 		kind := Classify(pushErr)
-		var status *statusError
 		switch {
-		case kind == nil && errors.As(pushErr, &status):
+		case kind == nil && errors.As(pushErr, new(*statusError)):
 			return nil, fmt.Errorf("%w: %s", ErrRefused, text) // 413 and its like
 		case kind != nil && !Transient(pushErr):
 			return nil, fmt.Errorf("%w: %s", kind, text)
@@ -247,16 +246,13 @@ func isLocked(report *packp.ReportStatus) bool {
 // dropped connection, a server that is busy or broken for the moment. Not
 // reaching the server at all is not, since a plan should not wait for that.
 func Transient(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false
 	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return false
 	}
 	return errors.Is(Classify(err), ErrUnreachable)

@@ -112,15 +112,8 @@ func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvR
 		wire: w, objects: map[Hash]Object{}, log: log, references: advertised.References, capabilities: advertised.Capabilities,
 	}}
 	t.step = t.firstStep()
-	for {
-		err := t.fetchCommit(ctx, levels)
-		if err == nil {
-			break
-		}
-		if t.step == everything || !mayStepDown(ctx, err) {
-			return nil, err
-		}
-		t.stepDown(ctx, t.step+1, err)
+	if err := t.inSteps(ctx, func() error { return t.fetchCommit(ctx, levels) }); err != nil {
+		return nil, err
 	}
 	return t, t.readRoot()
 }

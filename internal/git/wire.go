@@ -82,7 +82,7 @@ func shown(err error) error {
 		return nil
 	}
 	text := err.Error()
-	if said := (*pktline.ErrorLine)(nil); errors.As(err, &said) && text == said.Text {
+	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok && text == said.Text {
 		text = "the server says: " + text
 	}
 	text = wording.Cut(wording.Line(text), maxShown)
@@ -189,8 +189,7 @@ var errOtherHash = errors.New("the repository names its objects with SHA-256, wh
 // otherHash recognises an advertisement that go-git cannot read because its ids
 // are longer.
 func otherHash(err error) error {
-	var unexpected *packp.ErrUnexpectedData
-	if errors.As(err, &unexpected) && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
+	if unexpected, ok := errors.AsType[*packp.ErrUnexpectedData](err); ok && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
 		return errOtherHash
 	}
 	return err
