@@ -14,15 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Contents returns what a folder of an owner shall have.
-type Contents func(host, deploymentTarget string) gitops.Folder
-
 // ApplyRequest is what an owner wants, with everything that is needed to apply it.
 type ApplyRequest struct {
 	Desired
 	// Decisions say what happens to each folder; their trees are all known.
 	Decisions rollout.Decisions
-	Contents  Contents
+	// Contents returns what a folder shall have.
+	Contents func(host, deploymentTarget string) gitops.Folder
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
 	// Source says where the changes come from; "" where that is not known.
@@ -43,22 +41,12 @@ type Done struct {
 	Problems []Problem // warnings about what follows the commit
 }
 
-// ErrHeld is the error of a request, or a destroy, that protection or another problem prevents: its text
-// says why, and nothing was written.
-var ErrHeld = errors.New("nothing was written")
-
-// HeldError is an ErrHeld with its problems as diagnostics.
+// HeldError is the error of a request, or a destroy, that protection or other problems prevent. Nothing was written.
 type HeldError struct{ Problems []Problem }
 
 func (e *HeldError) Error() string {
-	if len(e.Problems) == 0 {
-		return ErrHeld.Error()
-	}
 	return fmt.Sprintf("%s: %s", e.Problems[0].Summary, e.Problems[0].Detail)
 }
-
-// Is makes it an ErrHeld.
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // Apply writes what a request wants: one commit at the location, or none where everything is there. A former
 // location is cleared after that. It changes what follows from what is wanted, and nothing else: a folder that is to be
@@ -118,9 +106,9 @@ func held(o *Plan) error {
 
 func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: request.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(request.Decisions)),
+		Owner: request.Owner.gitops(), Hosts: make(gitops.Folders, len(request.Decisions)),
 		Previously: plan.there(), Remove: plan.there().Without(request.After),
-		Author: c.author, Subject: request.Subject, Release: c.release, Source: request.Source, Adopt: request.Adopt,
+		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Source: request.Source, Adopt: request.Adopt,
 		Renames: request.Renames,
 	}
 	switch plan.Identity {
@@ -146,7 +134,7 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 			}
 			folders[target] = folder
 		}
-		edit.Hosts[host] = gitops.Host{Folders: folders}
+		edit.Hosts[host] = folders
 	}
 	return edit
 }
@@ -154,8 +142,8 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 // nameCommits adds to an error about changed folders which commits changed them. They are only shown: it is no error
 // when they cannot be found.
 func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error {
-	changed := (*gitops.ChangedError)(nil)
-	if !errors.As(err, &changed) {
+	changed, ok := errors.AsType[*gitops.ChangedError](err)
+	if !ok {
 		return err
 	}
 	history, failed := c.History(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
@@ -219,7 +207,7 @@ func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bo
 func (c *Client) removal(known *State, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.gitops(), Previously: known.Trees, Remove: known.Trees, LeaveOthers: true,
-		Holder: known.Holder, Records: known.Records, Author: c.author, Subject: subject, Release: c.release,
+		Holder: known.Holder, Records: known.Records, Author: c.options.Author, Subject: subject, Release: c.options.Release,
 	}
 	if !known.Proposed { // else the branch has something else than what was seen
 		edit.Seen = known.Current()

@@ -65,7 +65,7 @@ func (c *Client) ReadHolders(claim Claim) []string {
 //
 // Errors: as of a look.
 func (c *Client) Claims(ctx context.Context, at Location) (gitops.Claims, error) {
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return gitops.Claims{}, err
 	}
@@ -77,7 +77,7 @@ func (c *Client) Claims(ctx context.Context, at Location) (gitops.Claims, error)
 //
 // Errors: as of a look.
 func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...string) (map[string]string, error) {
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...strin
 // Errors: as of a look.
 func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.plans.noteHolder(keyOfClaim(known.Claim), known.Holder)
-	look, err := c.looks.at(ctx, c.git, c.remote(known.Location))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(known.Location))
 	if isGone(err) || err == nil && look.Missing() {
 		return SeenClaim{Gone: true, Touched: true}, nil
 	}
@@ -142,8 +142,8 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 func (c *Client) Claim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
 	remote := c.remote(claim.Location)
 	defer c.looks.forget(remote)
-	edit.Name, edit.Path, edit.Author, edit.Release = claim.Name, claim.Location.Path, c.author, c.release
-	return c.git.Claim(ctx, remote, edit)
+	edit.Name, edit.Path, edit.Author, edit.Release = claim.Name, claim.Location.Path, c.options.Author, c.options.Release
+	return c.options.Git.Claim(ctx, remote, edit)
 }
 
 // ReleaseClaim releases all clusters of a claim, and removes its record. A record of another holder is left alone:

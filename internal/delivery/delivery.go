@@ -87,12 +87,7 @@ func (k *State) Current() rollout.Trees {
 // Client reaches repositories and Git hosts for all owners of one provider. It is safe for concurrent
 // use.
 type Client struct {
-	git         *gitops.Client
-	credentials git.Credentials
-	over        http.RoundTripper
-	author      git.Signature
-	release     string
-	userAgent   string
+	options Options
 
 	looks looks
 	heads wait.Locks // by repository and branch that is proposed
@@ -115,22 +110,17 @@ type Options struct {
 }
 
 // New returns a Client. It makes no request.
-func New(options Options) *Client {
-	return &Client{
-		git: options.Git, credentials: options.Credentials, over: options.Over,
-		author: options.Author, release: options.Release, userAgent: options.UserAgent,
-	}
-}
+func New(options Options) *Client { return &Client{options: options} }
 
 func (c *Client) remote(at Location) git.Remote {
-	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
+	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.options.Credentials}
 }
 
 // view reads what an owner has at its location. A branch is read once for all owners.
 func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.OwnerView, error) {
 	at := owner.Location
 	at.Branch = branch
-	look, err := c.looks.at(ctx, c.git, c.remote(at), owner.gitops())
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at), owner.gitops())
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +129,12 @@ func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.
 
 // History is what happened to the folders of an owner; of every owner at the location where it has no name.
 func (c *Client) History(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
-	return c.git.History(ctx, c.remote(owner.Location), owner.gitops(), filter)
+	return c.options.Git.History(ctx, c.remote(owner.Location), owner.gitops(), filter)
 }
 
 // Inventory lists what all owners have on a location's branch, at its path and below it.
 func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.InventoryFilter) (gitops.Inventory, error) {
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return gitops.Inventory{}, err
 	}
@@ -155,7 +145,7 @@ func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.Inven
 // AsOf returns what a commit in the history of the location's branch has of an owner.
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
-func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (map[string]gitops.Host, error) {
+func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (gitops.Folders, error) {
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return nil, err
@@ -190,7 +180,7 @@ func (c *Client) Files(
 			contents[git.BlobID(file.Content)] = file.Content
 		}
 	}
-	return view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
+	return view.Files(ctx, folders, nil, func(id git.Hash) ([]byte, bool) {
 		content, ok := contents[id]
 		return content, ok
 	})
@@ -206,7 +196,7 @@ func (c *Client) FilesNamed(
 	if err != nil {
 		return nil, err
 	}
-	return view.FilesNamed(ctx, folders, wanted)
+	return view.Files(ctx, folders, wanted, nil)
 }
 
 // OwnersAt are the names of the owners that have records at a location's path; none where there is no branch.

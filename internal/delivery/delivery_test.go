@@ -211,7 +211,7 @@ func TestAMoveIsShownAndHeldAndThenClearsTheFormerLocation(t *testing.T) {
 	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
 		t.Fatalf("%+v, %v", outlook, err)
 	}
-	if _, err := s.apply(intent, "1"); !slices.Equal(summaries(err), []string{"Mass deletion"}) || !errors.Is(err, delivery.ErrHeld) {
+	if _, err := s.apply(intent, "1"); !slices.Equal(summaries(err), []string{"Mass deletion"}) || !errors.As(err, new(*delivery.HeldError)) {
 		t.Fatalf("held: %v", err)
 	}
 	if branches := s.git("gitops.git", "branch", "--format=%(refname:short)"); branches != "dev" {

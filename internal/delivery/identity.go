@@ -96,7 +96,7 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 
 // tip is the commit of a branch; "" where there is none, or no local repository.
 func (c *Client) tip(ctx context.Context, at Location) (string, error) {
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return "", err
 	}

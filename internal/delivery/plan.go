@@ -167,7 +167,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 		o.add("gitops_repo", "Record is not signed by a known key",
 			"These folders would be removed, and only records that are not believed list them: %s. Nothing was written: %s.\n\n"+
 				"Revert that commit, or take what it added out of the record. If the record is right, add the key that signed it to allowed_signers.",
-			wording.List(names(unwanted), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
+			wording.List(folder.Texts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
 		return nil
 	}
 	if desired.Adopt {
@@ -177,7 +177,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 		"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
 			"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
 			"assignment, set adopt = true: they are then removed, within what protection allows.",
-		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(names(unwanted), wording.Named))
+		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(folder.Texts(unwanted.Keys()), wording.Named))
 	return nil
 }
 
@@ -297,14 +297,6 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 		}
 	}
 	return nil
-}
-
-func names(trees rollout.Trees) []string {
-	var names []string
-	for _, key := range trees.Keys() {
-		names = append(names, key.String())
-	}
-	return names
 }
 
 // leave plans what happens to a former location.

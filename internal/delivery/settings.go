@@ -51,11 +51,11 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 }
 
 func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {
-	credentials := c.credentials.For(at.URL)
+	credentials := c.options.Credentials.For(at.URL)
 	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
 		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token, App: credentials.App},
-	}, forge.WithHTTPTransport(c.over), forge.WithUserAgent(c.userAgent))
+	}, forge.WithHTTPTransport(c.options.Over), forge.WithUserAgent(c.options.UserAgent))
 }
 
 // ErrProposed is the error of a commit that was pushed to its branch, while its pull request could not be
@@ -68,7 +68,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	remote := c.remote(owner.Location)
 	defer c.looks.forget(remote)
 	if !settings.PullRequest {
-		result, err := c.git.Apply(ctx, remote, edit)
+		result, err := c.options.Git.Apply(ctx, remote, edit)
 		return result, result.Commit, "", err
 	}
 	host, err := c.forge(settings, owner.Location)
@@ -88,7 +88,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	if err := host.Free(ctx, selector); err != nil {
 		return gitops.Result{}, "", "", err
 	}
-	result, err = c.git.Apply(ctx, remote, edit)
+	result, err = c.options.Git.Apply(ctx, remote, edit)
 	if err != nil {
 		return gitops.Result{}, "", "", err
 	}

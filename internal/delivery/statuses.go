@@ -30,7 +30,7 @@ func (c *Client) Statuses(
 	if err != nil {
 		return nil, err
 	}
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,7 @@ func (c *Client) SeenRecords(ctx context.Context, owner Owner, known *State) (ma
 // with which name its folders are labelled.
 func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owner Owner, wanted rollout.Trees) (gitops.Written, error) {
 	conflicts, err := view.Conflicts(ctx, wanted, nil, "")
-	var blocked *git.BlockedError
-	if errors.As(err, &blocked) {
+	if errors.As(err, new(*git.BlockedError)) {
 		return gitops.Written{}, nil
 	}
 	former := owner

@@ -122,6 +122,15 @@ func (t Trees) Keys() []Key {
 	return keys
 }
 
+// Texts are the folders as String names them.
+func Texts(keys []Key) []string {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = key.String()
+	}
+	return texts
+}
+
 // File is one file of a folder. Its name has slashes where it is in a folder below.
 type File struct {
 	Name    string

@@ -10,7 +10,7 @@ type Renames map[string]string
 
 // Trees are folders under the present names of their hosts.
 func (r Renames) Trees(of Trees) Trees {
-	if !r.concern(of) {
+	if len(r) == 0 {
 		return of
 	}
 	renamed := make(Trees, len(of))
@@ -85,14 +85,4 @@ func (r Renames) host(name string) string {
 		return now
 	}
 	return name
-}
-
-// concern says whether any of the folders is of a host with another name now.
-func (r Renames) concern(of Trees) bool {
-	for former := range r {
-		if _, has := of[former]; has {
-			return true
-		}
-	}
-	return false
 }

@@ -25,40 +25,20 @@ type Result struct {
 	// the folders that the commit changed, in order.
 	Added, Changed, Removed []string
 	// Changes are the same with their config versions, ordered by key.
-	Changes []FolderChange
-	// Adopted are the folders that were taken over, with the owner that had them.
-	Adopted []Conflict
+	Changes []folder.Change
 	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
 	// Commit; the changes above are then those of the proposal, whether this
 	// Apply made a commit or an earlier one did. It is "" when there is nothing to
 	// propose: Commit has it all.
 	HeadCommit string
-	// RolledBack are the keys of those added and changed that went back to an earlier
-	// commit.
-	RolledBack []string
-	// Formerly is the owner's former name, when the commit took over from it.
-	Formerly string
 	// Held says that some or all of the owner's records have another holder, here or
 	// on Edit.Head, so that a destroy left them as they are.
 	Held bool
 	// Records are the ids of all of the owner's records by host, for the next Edit.
 	Records map[string]string
-	// Deployed are the tree ids of the edit's folders after it. Those that were
-	// kept are as the branch has them, or absent where it has none.
-	Deployed folder.Trees
 
 	claim *claimChange // the outcome of an edit of a claim
 }
-
-// FolderChange is one folder that a commit adds, changes or removes.
-type FolderChange = folder.Change
-
-// What happens to a folder.
-const (
-	Added   = folder.Added
-	Changed = folder.Changed
-	Removed = folder.Removed
-)
 
 // Apply makes the tip of the branch hold exactly what the edit wants of its
 // owner, by one commit, or by none when it does already. No file of others
@@ -139,12 +119,16 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	defer t.Close()
 	a.now = a.client.now()
 	own := t.Reference(a.edit.Head)
-	ahead, err := a.ahead(ctx, t, own)
+	ahead, err := t.Beyond(ctx, own) // nothing where nothing is proposed
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
+	var proposed *layout
+	if head, ok := ahead[own]; ok {
+		proposed = newLayout(t.At(own, head.Tree))
+	}
 	work := newLayout(t)
-	c, err := work.stage(ctx, a.edit, a.now, ahead.layout(t, own))
+	c, err := work.stage(ctx, a.edit, a.now, proposed)
 	if err == nil && !c.empty() {
 		err = work.do(ctx, c)
 	}
@@ -164,23 +148,45 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if err := c.pack(pack); err != nil {
 		return false, err
 	}
-	if a.edit.Head != "" {
-		return a.propose(ctx, t, own, ahead, root, c, pack)
-	}
 	if t.Missing {
 		if err := a.client.git.Create(ctx, a.remote); err != nil {
 			return false, err
 		}
 	}
-	var parents []git.Hash
-	if !t.Commit.IsZero() {
-		parents = []git.Hash{t.Commit}
+	old, parents := t.Commit, []git.Hash{t.Commit}
+	if a.edit.Head != "" {
+		old = own
+		if parents = parentsOf(ahead, own, t.Commit, root); parents == nil {
+			a.succeed(t.Commit, own, c, c)
+			return true, nil
+		}
+	} else if t.Commit.IsZero() {
+		parents = nil
 	}
-	commit, err := a.commit(root, parents, c, pack)
+	commit, err := pack.AddCommit(git.Commit{
+		Tree: root, Parents: parents, Author: authorOr(c.edit.Author), Time: a.now, Message: c.message(),
+	}, a.client.signer)
 	if err != nil {
 		return false, err
 	}
-	return a.push(ctx, t.Commit, t.Commit, commit, pack, c)
+	return a.push(ctx, t.Commit, old, commit, pack, c)
+}
+
+// parentsOf are the parents of a commit with this root that is proposed on a branch; none where the branch has it already. own
+// is the branch's tip, and ahead are its commits that the base has not. The tree is the base's with the edit applied, so that
+// other changes on the branch are reverted. The branch is never forced: while the base does not contain its tip, that is a
+// parent of the new commit. The base's tip is another, also where only that is new: the base may have changed what is proposed,
+// and a Git host does not merge what conflicts with its base.
+func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []git.Hash {
+	switch at, ok := ahead[own]; {
+	case !ok:
+		return []git.Hash{base}
+	case !git.HasParent(ahead, base):
+		return []git.Hash{own, base}
+	case at.Tree == root:
+		return nil
+	}
+	return []git.Hash{own}
 }
 
 // target is the branch that is pushed to.
@@ -200,12 +206,10 @@ func (a *application) succeed(commit, head git.Hash, staged, made *change) {
 		made = a.unconfirmed
 	}
 	if made != nil {
-		a.result.Added, a.result.Changed, a.result.Removed = texts(made.with(Added)), texts(made.with(Changed)), texts(made.with(Removed))
-		a.result.Changes, a.result.Adopted, a.result.Time = made.folders, made.adopted, made.at
-		a.result.RolledBack, a.result.Formerly = texts(made.back()), made.formerly
+		a.result.Added, a.result.Changed, a.result.Removed = folder.Texts(made.with(folder.Added)), folder.Texts(made.with(folder.Changed)), folder.Texts(made.with(folder.Removed))
+		a.result.Changes, a.result.Time = made.folders, made.at
 	}
-	a.result.Deployed, a.result.Records, a.result.claim = staged.deployed, staged.recordIDs(), staged.claim
-	a.result.Held = staged.held
+	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held
 }
 
 // recordIDs are the owner's records with the change, by host.
@@ -226,15 +230,6 @@ func hexOrNone(id git.Hash) string {
 		return ""
 	}
 	return id.String()
-}
-
-// commit makes the commit and adds it to the pack.
-func (a *application) commit(
-	root git.Hash, parents []git.Hash, c *change, pack *git.Pack,
-) (git.Hash, error) {
-	return pack.AddCommit(git.Commit{
-		Tree: root, Parents: parents, Author: authorOr(c.edit.Author), Time: a.now, Message: c.message(),
-	}, a.client.signer)
 }
 
 // pack adds the files and folders that the change writes.

@@ -64,9 +64,9 @@ func TestApplyAgainMakesNoCommit(t *testing.T) {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
 		first := apply(t, r, edit)
 		edit.Subject, edit.Release, edit.Author = "another", "2", git.Signature{Name: "Another"}
-		folder := edit.Hosts["drone"].Folders["app"]
+		folder := edit.Hosts["drone"]["app"]
 		folder.Record.Policies = []string{"another"}
-		edit.Hosts["drone"].Folders["app"] = folder
+		edit.Hosts["drone"]["app"] = folder
 		for _, previously := range []deployedTrees{nil, wanted(edit)} {
 			edit.Previously = previously
 			again := apply(t, r, edit)

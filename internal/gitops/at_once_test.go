@@ -68,14 +68,14 @@ func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
 		client := gitops.NewClient()
 		ctx, cancel := context.WithCancel(t.Context())
 		first := team(t, "first", "1")
-		folder := first.Hosts["drone"].Folders["first"]
+		folder := first.Hosts["drone"]["first"]
 		files, begun := folder.Files, make(chan struct{})
 		folder.Files = func() ([]git.File, error) {
 			close(begun)
 			<-ctx.Done()
 			return files()
 		}
-		first.Hosts["drone"].Folders["first"] = folder
+		first.Hosts["drone"]["first"] = folder
 		errs := make([]error, 3)
 		var group sync.WaitGroup
 		group.Go(func() { _, errs[0] = client.Apply(ctx, r.remote, first) })
@@ -122,9 +122,9 @@ func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 		},
 		"files that cannot be rendered": {
 			bad: func(e *gitops.Edit) {
-				folder := e.Hosts["drone"].Folders["bad"]
+				folder := e.Hosts["drone"]["bad"]
 				folder.Files = func() ([]git.File, error) { return nil, broken }
-				e.Hosts["drone"].Folders["bad"] = folder
+				e.Hosts["drone"]["bad"] = folder
 			},
 			want: "line 3",
 		},

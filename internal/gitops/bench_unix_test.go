@@ -43,13 +43,13 @@ func processorTime(b *testing.B) time.Duration {
 // of 5 files each.
 func bigEdit(b testing.TB, hosts int) gitops.Edit {
 	b.Helper()
-	edit := gitops.Edit{Owner: dev, Hosts: map[string]gitops.Host{}}
+	edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
 	for h := range hosts {
 		folders := map[string]gitops.Folder{}
 		for t := range 40 {
 			folders[fmt.Sprintf("workload-%02d-main", t)] = bigFolder(b, h, t, 0)
 		}
-		edit.Hosts[fmt.Sprintf("type-%03d", h)] = gitops.Host{Folders: folders}
+		edit.Hosts[fmt.Sprintf("type-%03d", h)] = folders
 	}
 	return edit
 }
@@ -86,7 +86,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	edit.Previously, edit.Records = first.Deployed, first.Records // as the state has them
+	edit.Previously, edit.Records = wanted(edit), first.Records // as the state has them
 	for _, known := range []bool{true, false} {
 		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[known], func(b *testing.B) {
 			b.ReportAllocs()
@@ -94,7 +94,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 			for b.Loop() {
 				version++
 				host := edit.Hosts["type-250"]
-				host.Folders["workload-20-main"] = bigFolder(b, 250, 20, version)
+				host["workload-20-main"] = bigFolder(b, 250, 20, version)
 				asked := edit
 				if !known {
 					asked.Records = nil
@@ -105,7 +105,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 				if err != nil || len(result.Changed) != 1 {
 					b.Fatalf("%+v, %v", result, err)
 				}
-				edit.Previously, edit.Records = result.Deployed, result.Records
+				edit.Previously, edit.Records = wanted(edit), result.Records
 			}
 			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
 		})

@@ -13,19 +13,18 @@ import (
 // part is applied.
 type change struct {
 	edit     Edit
-	at       time.Time      // of its commit
-	letGo    []folder.Key   // folders that stay and have no owner from then on
-	hosts    []string       // whose marker or record is repaired
-	adopted  []Conflict     // folders that another owner had
-	formerly string         // the name that the owner had until then; "" when nothing is of it
-	claim    *claimChange   // nil where the edit is of an owner
-	folders  []FolderChange // added, changed and removed, with config versions, in order
+	at       time.Time       // of its commit
+	letGo    []folder.Key    // folders that stay and have no owner from then on
+	hosts    []string        // whose marker or record is repaired
+	adopted  []Conflict      // folders that another owner had
+	formerly string          // the name that the owner had until then; "" when nothing is of it
+	claim    *claimChange    // nil where the edit is of an owner
+	folders  []folder.Change // added, changed and removed, with config versions, in order
 
 	held bool // by another holder: some or all hosts stay as they are
 
-	atTip    map[string]git.Hash // the owner's records before, by host
-	records  map[string]git.Hash // and after
-	deployed folder.Trees        // the edit's folders after it
+	atTip   map[string]git.Hash // the owner's records before, by host
+	records map[string]git.Hash // and after
 
 	remove []string // paths
 	put    []putFile
@@ -63,8 +62,8 @@ func (c *change) with(actions ...folder.Action) []folder.Key {
 
 // back are the folders that are rolled back, of those added and changed.
 func (c *change) back() []folder.Key {
-	return slices.DeleteFunc(c.with(Added, Changed), func(k folder.Key) bool {
-		return c.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Action != RollBack
+	return slices.DeleteFunc(c.with(folder.Added, folder.Changed), func(k folder.Key) bool {
+		return c.edit.Hosts[k.Host][k.DeploymentTarget].Action != RollBack
 	})
 }
 

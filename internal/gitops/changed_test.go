@@ -59,7 +59,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		if text := r.files()["dev/.flotilla/dev/drone.json"]; !strings.Contains(text, `"changed": "2026-11-21T11:00:00Z"`) || strings.Contains(text, "tree_before") || !strings.Contains(text, `"format": 1,`) {
 			t.Errorf("record = %s", text)
 		}
-		edit.Hosts["drone"].Folders["app"] = with(two)
+		edit.Hosts["drone"]["app"] = with(two)
 		applyAt(t, r, noon.Add(time.Hour), edit)
 		is("app", noon.Add(time.Hour), two, one)
 		is("two", noon, one, gitops.Folder{})
@@ -75,7 +75,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		edit = renamed(edit, "dev")
 		applyAt(t, r, noon.Add(4*time.Hour), edit)
 		is("app", noon.Add(time.Hour), two, one)
-		edit.Hosts["drone"].Folders["app"] = with(three)
+		edit.Hosts["drone"]["app"] = with(three)
 		applyAt(t, r, noon.Add(5*time.Hour), edit)
 		is("app", noon.Add(5*time.Hour), three, two)
 	})
@@ -88,21 +88,21 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
 		first := applyAt(t, r, noon, edit)
 		edit.Previously, edit.Records, edit.Head = wanted(edit), first.Records, "flotilla/dev"
-		edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
+		edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
 		proposed := applyAt(t, r, noon.Add(time.Hour), edit)
 		again := applyAt(t, r, noon.Add(2*time.Hour), edit)
 		if !proposed.Committed || again.Committed || again.HeadCommit != proposed.HeadCommit || !maps.Equal(again.Records, proposed.Records) {
 			t.Errorf("%+v\nagain: %+v", proposed, again)
 		}
 		// What is not proposed yet has a time of its own.
-		edit.Hosts["drone"].Folders["two"] = rendered(t, "a", "2")
+		edit.Hosts["drone"]["two"] = rendered(t, "a", "2")
 		third := applyAt(t, r, noon.Add(3*time.Hour), edit)
 		text := r.git("show", "flotilla/dev:dev/.flotilla/dev/drone.json")
 		if !third.Committed || !strings.Contains(text, "T13:00:00Z") || !strings.Contains(text, "T15:00:00Z") {
 			t.Errorf("%+v, record %s", third, text)
 		}
 		r.git("update-ref", "refs/heads/main", "flotilla/dev")
-		edit.Previously, edit.Records = third.Deployed, third.Records
+		edit.Previously, edit.Records = wanted(edit), third.Records
 		if merged := applyAt(t, r, noon.Add(4*time.Hour), edit); merged.Committed || merged.HeadCommit != "" || !maps.Equal(merged.Records, third.Records) {
 			t.Errorf("merged: %+v", merged)
 		}
@@ -153,7 +153,7 @@ func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {
 		if result := apply(t, r, edit); result.Committed {
 			t.Errorf("a record of a newer format alone: %+v", result)
 		}
-		edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
+		edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
 		// Another owner takes one over, and the record of the first is written anew.
 		apply(t, r, edit)
 		heir := gitops.Edit{Owner: gitops.Owner{Name: "heir", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{"drone/two": rendered(t, "a", "1")}), Adopt: true}
@@ -211,7 +211,7 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 		})
 		first := apply(t, r, edit)
 		before := r.files()
-		edit.Previously, edit.Records = first.Deployed, first.Records
+		edit.Previously, edit.Records = wanted(edit), first.Records
 		for name, test := range map[string]struct {
 			change  func(w *workTree)
 			touched []string
@@ -249,7 +249,7 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 			if err != nil || result.Committed != (name != "nothing") {
 				t.Errorf("%s: %+v, %v", name, result, err)
 			}
-			edit.Records, edit.Previously = result.Records, result.Deployed
+			edit.Records, edit.Previously = result.Records, wanted(edit)
 			got := r.files()
 			delete(got, "README.md")
 			if !sameButRecords(got, before) {

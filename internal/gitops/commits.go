@@ -99,7 +99,7 @@ func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want fo
 	}
 	lag := l.past.lag(l.tip.Commit)
 	for asked, id := range found {
-		commit := Commit{ID: id.String(), Time: l.past.at(id), Trees: trees[l.past.heads[id].Tree]}
+		commit := Commit{ID: id.String(), Time: l.past.heads[id].Time, Trees: trees[l.past.heads[id].Tree]}
 		commit.Behind, commit.Since, commit.Ahead = lag(id)
 		commits[asked] = commit
 	}

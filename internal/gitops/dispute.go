@@ -66,7 +66,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 		_, wanted := s.want[k.Host][k.DeploymentTarget]
 		_, known := s.edit.Previously[k.Host][k.DeploymentTarget]
 		_, there := s.folderAt(k)
-		_, keeps := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		_, keeps := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		if there && (wanted && !known || !wanted && !keeps) {
 			keys = append(keys, k)
 		}
@@ -113,8 +113,8 @@ func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.
 	if err != nil {
 		return nil, err
 	}
-	taken, missing := map[string]bool{}, map[string]int{}
-	var keys []folder.Key
+	taken := map[string]bool{}
+	var missing []folder.Key // in the records
 	for host, record := range records {
 		same := record.Holder == holder
 		for target, folder := range record.DeploymentTargets {
@@ -122,24 +122,18 @@ func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.
 		}
 		for target := range trees[host] {
 			if _, ok := record.DeploymentTargets[target]; !ok && same {
-				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
-				missing[host]++
+				missing = append(missing, folder.Key{Host: host, DeploymentTarget: target})
+				taken[host] = true
 			}
 		}
-		taken[host] = same
 	}
-	slices.SortFunc(keys, folder.Key.Compare)
-	listed, err := v.work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keys)
-	if err != nil {
-		return nil, err
+	listed, err := v.work.listings(ctx, v.owner, []string{v.owner.Name}, missing)
+	for _, k := range missing {
+		if _, ok := listed[k]; !ok {
+			taken[k.Host] = false
+		}
 	}
-	for _, c := range listed {
-		missing[c.Host]--
-	}
-	for host := range taken {
-		taken[host] = taken[host] && missing[host] == 0 && len(trees[host]) > len(records[host].DeploymentTargets)
-	}
-	return taken, nil
+	return taken, err
 }
 
 // disputed is what the text of a conflict says where the owner's own record lists the

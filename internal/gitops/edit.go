@@ -19,8 +19,8 @@ type Edit struct {
 	// is in its records is the owner's own, and its records and markers become the
 	// owner's, in the same commit. No folder changes for that.
 	Formerly string
-	// Hosts are all hosts of the fleet by name, those without folders too.
-	Hosts map[string]Host
+	// Hosts are all hosts of the fleet, those without folders too.
+	Hosts Folders
 	// Renames are hosts that had other names before. What the owner has under a former
 	// name goes, and its records say under the present name what they said; a folder
 	// that is kept is what it was under the former name. The host's folder vanishes
@@ -75,10 +75,29 @@ type Edit struct {
 	claim *ClaimEdit // nil where the edit is of an owner
 }
 
-// Host is one host's folder.
-type Host struct {
-	// Folders are the deployment targets by full name.
-	Folders map[string]Folder
+// Folders are those of hosts, by host and by the full name of the deployment target. A host without folders is there, with none.
+type Folders map[string]map[string]Folder
+
+// Trees are the trees of those that are not kept.
+func (f Folders) Trees() folder.Trees {
+	trees := make(folder.Trees, len(f))
+	for host, targets := range f {
+		trees[host] = make(map[string]string, len(targets))
+		for target, folder := range targets {
+			if folder.Action != Keep {
+				trees[host][target] = strings.ToLower(folder.Tree)
+			}
+		}
+	}
+	return trees
+}
+
+func (f Folders) clone() Folders {
+	clone := make(Folders, len(f))
+	for host, targets := range f {
+		clone[host] = maps.Clone(targets)
+	}
+	return clone
 }
 
 // FolderAction is what an edit does with a folder.
@@ -214,13 +233,13 @@ func (e Edit) checkHost(host string) error {
 	if err := git.CheckPath(e.Owner.marker(host)); err != nil {
 		return err
 	}
-	targets := slices.Sorted(maps.Keys(e.Hosts[host].Folders))
+	targets := slices.Sorted(maps.Keys(e.Hosts[host]))
 	// The marker is their sibling.
 	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+markerSuffix)); err != nil {
 		return err
 	}
 	for _, target := range targets {
-		folder := e.Hosts[host].Folders[target]
+		folder := e.Hosts[host][target]
 		if err := git.CheckName(target); err != nil {
 			return fmt.Errorf("host %q: %w", host, err)
 		}
@@ -263,18 +282,4 @@ func checkNamesFold(where string, names []string) error {
 		seen[folded] = name
 	}
 	return nil
-}
-
-// written is the edit's folders by tree id, without those that are kept.
-func (e Edit) written() folder.Trees {
-	folders := make(folder.Trees, len(e.Hosts))
-	for host, h := range e.Hosts {
-		folders[host] = make(map[string]string, len(h.Folders))
-		for target, folder := range h.Folders {
-			if folder.Action != Keep {
-				folders[host][target] = strings.ToLower(folder.Tree)
-			}
-		}
-	}
-	return folders
 }

@@ -14,20 +14,16 @@ import (
 
 // Files returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a
 // symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does not matter what the
-// tip has. known, when not nil, tells the content of files that need not be fetched: those of which the caller has one with
-// the same id. Files takes a request for the trees of all folders, and one for all other files.
+// tip has. wanted, when not nil, tells by its name whether a file is asked for: no other is fetched. known, when not nil, tells the
+// content of files that need not be fetched: those of which the caller has one with the same id. Files takes a request for the
+// trees of all folders, and one for all other files.
 //
 // Errors: as of Branch, or a plain one where the repository does not give a tree
 // any more.
 func (v *OwnerView) Files(
-	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),
+	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, nil, known) })
-}
-
-// FilesNamed is Files for those files whose names are wanted. No other file is fetched.
-func (v *OwnerView) FilesNamed(ctx context.Context, folders folder.Trees, wanted func(name string) bool) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, nil) })
+	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, known) })
 }
 
 // entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.

@@ -55,7 +55,7 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := view.Files(t.Context(), folders, nil)
+		files, err := view.Files(t.Context(), folders, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +87,10 @@ func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tree := folders["drone"]["app"]; tree != edit.Hosts["drone"].Folders["app"].Tree {
-				t.Errorf("%q is deployed as tree %s, want %s", names, tree, edit.Hosts["drone"].Folders["app"].Tree)
+			if tree := folders["drone"]["app"]; tree != edit.Hosts["drone"]["app"].Tree {
+				t.Errorf("%q is deployed as tree %s, want %s", names, tree, edit.Hosts["drone"]["app"].Tree)
 			}
-			files, err := view.Files(t.Context(), folders, nil)
+			files, err := view.Files(t.Context(), folders, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	folders := deployedTrees{
 		"drone": {"app": rendered(t, "a", "same", "b", "old").Tree}, "large": {"app": rendered(t, "a", "same", "b", "old too").Tree},
 	}
-	files, err := view.Files(t.Context(), folders, func(id git.Hash) ([]byte, bool) {
+	files, err := view.Files(t.Context(), folders, nil, func(id git.Hash) ([]byte, bool) {
 		return same, id == git.BlobID(same)
 	})
 	if err != nil {
@@ -140,12 +140,12 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	if n := view.Blobs(); n != 2 {
 		t.Errorf("%d blobs were fetched", n)
 	}
-	if _, err := view.Files(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil); err == nil {
+	if _, err := view.Files(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil, nil); err == nil {
 		t.Error("a tree that is no id was taken")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := inspect(t, r, dev).Files(ended, folders, nil); !errors.Is(err, context.Canceled) {
+	if _, err := inspect(t, r, dev).Files(ended, folders, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 		if err != nil || len(written.Records) != 2 || len(written.Unreadable) > 0 || written.Tip != past {
 			t.Fatalf("%+v, %v", written, err)
 		}
-		files, err := view.FilesNamed(t.Context(), written.Trees, func(name string) bool { return name == "config" })
+		files, err := view.Files(t.Context(), written.Trees, func(name string) bool { return name == "config" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestOnlyFilesThatAreAskedForAreFetched(t *testing.T) {
 	folders := deployedTrees{"drone": {"app": rendered(t, "a", "one", "b", "two").Tree}}
 	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "one", "b", "two")}))
 	view := inspect(t, r, dev)
-	if _, err := view.FilesNamed(t.Context(), folders, func(name string) bool { return name == "b" }); err != nil || view.Blobs() != 1 {
+	if _, err := view.Files(t.Context(), folders, func(name string) bool { return name == "b" }, nil); err != nil || view.Blobs() != 1 {
 		t.Errorf("%d blobs were fetched, %v", view.Blobs(), err)
 	}
 }

@@ -54,7 +54,7 @@ type HistoryCommit struct {
 // HistoryChange is one folder, and the owner whose record lists it.
 type HistoryChange struct {
 	Owner string
-	FolderChange
+	folder.Change
 }
 
 const defaultHistory = 100
@@ -148,7 +148,7 @@ func (w *walk) steps() (steps []step, old bool) {
 		if !ok {
 			return steps, false
 		}
-		if !w.filter.Since.IsZero() && w.commit(w.next).Time.Before(w.filter.Since) {
+		if !w.filter.Since.IsZero() && head.Time.Before(w.filter.Since) {
 			return steps, true
 		}
 		s := step{commit: w.next, after: head.Tree}
@@ -186,10 +186,10 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 		}
 		for i, s := range steps {
 			if len(found[i]) > 0 {
-				commit := w.commit(s.commit)
-				commit.Commit, commit.Changes = s.commit.String(), found[i]
+				text, _ := w.CommitText(s.commit)
+				commit := parseCommit(text)
+				commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.commits[s.commit].Time, found[i]
 				if w.signers != nil {
-					text, _ := w.CommitText(s.commit)
 					signed := w.signers.Verify(text)
 					commit.Signed = &signed
 				}
@@ -290,7 +290,7 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	var changes []HistoryChange
 	for _, c := range changed {
 		for _, change := range w.folders(c) {
-			changes = append(changes, HistoryChange{Owner: owner, FolderChange: change})
+			changes = append(changes, HistoryChange{Owner: owner, Change: change})
 		}
 	}
 	return changes
@@ -305,7 +305,7 @@ type hostChange struct {
 }
 
 // folders compares the folders that the records of a host list.
-func (w *walk) folders(c hostChange) []FolderChange {
+func (w *walk) folders(c hostChange) []folder.Change {
 	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
 	targets := map[string]bool{}
 	for target := range oldRecord {
@@ -314,12 +314,12 @@ func (w *walk) folders(c hostChange) []FolderChange {
 	for target := range nowRecord {
 		targets[target] = true
 	}
-	var changes []FolderChange
+	var changes []folder.Change
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
 			continue
 		}
-		change := FolderChange{
+		change := folder.Change{
 			Key:    folder.Key{Host: c.host, DeploymentTarget: target},
 			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
 		}
@@ -328,11 +328,11 @@ func (w *walk) folders(c hostChange) []FolderChange {
 		case oldID == nowID, w.below(c.old, target) == w.below(c.now, target):
 			continue // or only its owner is another
 		case oldID.IsZero():
-			change.Action, change.Before = Added, ""
+			change.Action, change.Before = folder.Added, ""
 		case nowID.IsZero():
-			change.Action, change.After = Removed, ""
+			change.Action, change.After = folder.Removed, ""
 		default:
-			change.Action = Changed
+			change.Action = folder.Changed
 		}
 		changes = append(changes, change)
 	}
@@ -347,13 +347,7 @@ func (w *walk) folder(host git.Hash, recorded map[string]folderRecord, target st
 	return w.below(host, target)
 }
 
-// commit reads what a commit that is here says.
-func (w *walk) commit(id git.Hash) HistoryCommit {
-	content, _ := w.CommitText(id)
-	return parseCommit(content)
-}
-
-// parseCommit reads what a commit says, as far as it can be read.
+// parseCommit reads what a commit says, but its time, as far as it can be read.
 func parseCommit(content []byte) HistoryCommit {
 	header, message, _ := bytes.Cut(content, []byte("\n\n"))
 	var c HistoryCommit
@@ -363,7 +357,6 @@ func parseCommit(content []byte) HistoryCommit {
 			c.Author, _ = git.ParseSignature(wording.Visible(by))
 		}
 	}
-	c.Time = commitTime(content)
 	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
 	c.Subject, _, _ = strings.Cut(text, "\n")
 	trailers := text[strings.LastIndex(text, "\n\n")+1:]

@@ -46,8 +46,8 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		edit.Author, edit.Release = git.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
 		first := step(edit)
 		step(team(t, "other", "1"))
-		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "2"), "v2")
-		edit.Hosts["drone"].Folders["two"] = version(rendered(t, "b", "2"), "v2")
+		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "2"), "v2")
+		edit.Hosts["drone"]["two"] = version(rendered(t, "b", "2"), "v2")
 		edit.Subject = "roll out\n\nbecause"
 		second := step(edit)
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
@@ -56,38 +56,38 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		now = time.Now().Add(time.Hour)
 		removed := step(gitops.Edit{Owner: dev})
 
-		added := func(host string) gitops.FolderChange {
-			return gitops.FolderChange{Key: folder.Key{Host: host, DeploymentTarget: "app"}, Action: gitops.Added, After: "v1"}
+		added := func(host string) folder.Change {
+			return folder.Change{Key: folder.Key{Host: host, DeploymentTarget: "app"}, Action: folder.Added, After: "v1"}
 		}
 		all := history(t, r, dev, gitops.HistoryFilter{})
 		want := []struct {
 			commit, subject, release string
 			owners                   []string
-			changes                  []gitops.FolderChange
+			changes                  []folder.Change
 		}{
-			{removed, "dev: 3 removed", "", []string{"dev"}, []gitops.FolderChange{
-				{Key: folder.Key{Host: "clusters/one", DeploymentTarget: "app"}, Action: gitops.Removed, Before: "v1"},
-				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Removed, Before: "v2"},
-				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: gitops.Removed, Before: "v2"},
+			{removed, "dev: 3 removed", "", []string{"dev"}, []folder.Change{
+				{Key: folder.Key{Host: "clusters/one", DeploymentTarget: "app"}, Action: folder.Removed, Before: "v1"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Removed, Before: "v2"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: folder.Removed, Before: "v2"},
 			}},
-			{byHand, "by hand", "", nil, []gitops.FolderChange{{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v2", After: "v2"}}},
-			{second, "roll out", "1.0", []string{"dev"}, []gitops.FolderChange{
-				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v1", After: "v2"},
-				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: gitops.Added, After: "v2"},
+			{byHand, "by hand", "", nil, []folder.Change{{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v2", After: "v2"}}},
+			{second, "roll out", "1.0", []string{"dev"}, []folder.Change{
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v1", After: "v2"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: folder.Added, After: "v2"},
 			}},
-			{first, "dev: 2 added", "1.0", []string{"dev"}, []gitops.FolderChange{added("clusters/one"), added("drone")}},
+			{first, "dev: 2 added", "1.0", []string{"dev"}, []folder.Change{added("clusters/one"), added("drone")}},
 		}
 		if len(all.Commits) != len(want) || !all.Complete {
 			t.Fatalf("history = %+v", all)
 		}
 		for i, w := range want {
 			got := all.Commits[i]
-			var changes []gitops.FolderChange
+			var changes []folder.Change
 			for _, change := range got.Changes {
 				if change.Owner != "dev" {
 					t.Errorf("%d: %+v", i, change)
 				}
-				changes = append(changes, change.FolderChange)
+				changes = append(changes, change.Change)
 			}
 			if got.Commit != w.commit || got.Subject != w.subject || got.Release != w.release || !slices.Equal(got.Owners, w.owners) || !slices.Equal(changes, w.changes) {
 				t.Errorf("%d: %+v\nwant %+v", i, got, w)

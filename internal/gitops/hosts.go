@@ -64,7 +64,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
 		DeploymentTargets: map[string]folderRecord{}, more: before.more,
 	}
-	for target, wanted := range s.edit.Hosts[host].Folders {
+	for target, wanted := range s.edit.Hosts[host] {
 		k := folder.Key{Host: host, DeploymentTarget: target}
 		if wanted.Action != Keep && wanted.Action != move {
 			record.DeploymentTargets[target] = s.written(k, wanted)
@@ -192,7 +192,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 		others[host] = true
 	}
 	loses := map[string]bool{}
-	for _, k := range s.change.with(Removed) {
+	for _, k := range s.change.with(folder.Removed) {
 		loses[k.Host] = true
 	}
 	stays := map[string]bool{}

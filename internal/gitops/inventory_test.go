@@ -291,13 +291,13 @@ func BenchmarkInventory(b *testing.B) {
 	for _, hosts := range []int{500, 2500} { // 20,000 and 100,000 assignments
 		b.Run(fmt.Sprintf("%d assignments", 40*hosts), func(b *testing.B) {
 			r := newRepository(b, servings[0])
-			edit := gitops.Edit{Owner: dev, Hosts: map[string]gitops.Host{}}
+			edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
 			for host := range hosts {
 				folders := map[string]gitops.Folder{}
 				for target := range 40 {
 					folders[fmt.Sprintf("workload-%02d-main", target)] = owned(b, fmt.Sprintf("workload-%02d", target), "team", "", "1")
 				}
-				edit.Hosts[fmt.Sprintf("type-%04d", host)] = gitops.Host{Folders: folders}
+				edit.Hosts[fmt.Sprintf("type-%04d", host)] = folders
 			}
 			if _, err := gitops.NewClient().Apply(b.Context(), r.remote, edit); err != nil {
 				b.Fatal(err)

@@ -42,7 +42,7 @@ func largeProcess(in io.Reader, out io.Writer) error {
 	}
 	edit := bigEdit(noTest{}, order.Hosts)
 	edit.Previously, edit.Records = edit.Wanted(), order.Records // what is there counts as known after a lost state, too
-	edit.Hosts["type-000"].Folders["workload-20-main"] = bigFolder(noTest{}, 0, 20, order.Version)
+	edit.Hosts["type-000"]["workload-20-main"] = bigFolder(noTest{}, 0, 20, order.Version)
 	before, err := processor()
 	if err != nil {
 		return err

@@ -67,8 +67,7 @@ func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
 		l.numbers[id] = len(l.numbers)
 	}
 	for id, number := range l.numbers {
-		text, _ := l.tip.CommitText(id)
-		l.times[number] = commitTime(text)
+		l.times[number] = heads[id].Time
 		for _, parent := range heads[id].Parents {
 			if before, ok := l.numbers[parent]; ok {
 				l.parents[number] = append(l.parents[number], before)
@@ -77,21 +76,6 @@ func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
 			}
 		}
 	}
-}
-
-// at is when a commit was committed.
-func (l *lineage) at(commit git.Hash) time.Time { return l.times[l.numbers[commit]] }
-
-// commitTime is when a commit was committed.
-func commitTime(content []byte) time.Time {
-	header, _, _ := bytes.Cut(content, []byte("\n\n"))
-	for line := range bytes.Lines(header) {
-		if by, ok := bytes.CutPrefix(line, []byte("committer ")); ok {
-			_, at := git.ParseSignature(string(by))
-			return at
-		}
-	}
-	return time.Time{}
 }
 
 // find notes the commits that were fetched, and returns those that were not found.

@@ -40,7 +40,7 @@ func (c *change) subject() string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	parts = append(parts, wording.Counts([]int{len(c.with(Added)), len(c.with(Changed)), len(c.with(Removed)), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
+	parts = append(parts, wording.Counts([]int{len(c.with(folder.Added)), len(c.with(folder.Changed)), len(c.with(folder.Removed)), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
 	if back := c.back(); len(back) > 0 {
 		parts = append(parts, c.rolledBack(back))
 	}
@@ -66,7 +66,7 @@ func (c *change) rolledBack(back []folder.Key) string {
 // from is the commit that a folder is rolled back to, short.
 func (c *change) from(k folder.Key) string {
 	const short = 12
-	return c.edit.Hosts[k.Host].Folders[k.DeploymentTarget].From[:short]
+	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]
 }
 
 func (c *change) body() string {
@@ -79,12 +79,12 @@ func (c *change) body() string {
 		}
 		return b.String()
 	}
-	list(&b, "Added", texts(c.with(Added)))
-	list(&b, "Changed", texts(c.with(Changed)))
-	list(&b, "Removed", texts(c.with(Removed)))
+	list(&b, "Added", folder.Texts(c.with(folder.Added)))
+	list(&b, "Changed", folder.Texts(c.with(folder.Changed)))
+	list(&b, "Removed", folder.Texts(c.with(folder.Removed)))
 	list(&b, "Taken over", c.adoptedTexts())
 	list(&b, "Rolled back", c.backTexts())
-	list(&b, "No longer managed", texts(c.letGo))
+	list(&b, "No longer managed", folder.Texts(c.letGo))
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}
@@ -93,17 +93,9 @@ func (c *change) body() string {
 
 func (c *change) backTexts() []string {
 	back := c.back()
-	texts := texts(back)
+	texts := folder.Texts(back)
 	for i, k := range back {
 		texts[i] += " to " + c.from(k)
-	}
-	return texts
-}
-
-func texts(keys []folder.Key) []string {
-	texts := make([]string, len(keys))
-	for i, k := range keys {
-		texts[i] = k.String()
 	}
 	return texts
 }

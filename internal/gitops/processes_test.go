@@ -96,12 +96,12 @@ func applyProcess(in io.Reader, out io.Writer) error {
 	if err := waitToBegin(in, out); err != nil {
 		return err
 	}
-	host := gitops.Host{Folders: map[string]gitops.Folder{}}
-	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: map[string]gitops.Host{order.Name: host}}
+	host := map[string]gitops.Folder{}
+	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: gitops.Folders{order.Name: host}}
 	encoder := json.NewEncoder(out)
 	for i := range order.Commits {
 		folder := rendered(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
-		host.Folders[fmt.Sprintf("app-%d", i)] = folder
+		host[fmt.Sprintf("app-%d", i)] = folder
 		result, err := gitops.NewClient().Apply(context.Background(), order.Remote, edit)
 		came := applied{Commit: result.Commit, Pushes: result.Pushes}
 		if err != nil {

@@ -131,7 +131,7 @@ func (m *model) edit(owner gitops.Owner, folders map[string]gitops.Folder) gitop
 	all := m.random.IntN(4) > 0
 	for host, h := range hosts(m.t, m.owned[owner]) {
 		edit.Remove[host] = map[string]string{}
-		for target := range h.Folders {
+		for target := range h {
 			if all || m.random.IntN(2) == 0 {
 				edit.Remove[host][target] = ""
 			}
@@ -226,7 +226,7 @@ func (m *model) unplanned(edit gitops.Edit) []string {
 	var unplanned []string
 	for key := range m.before(edit) {
 		host, target := cut(key)
-		_, wanted := edit.Hosts[host].Folders[target]
+		_, wanted := edit.Hosts[host][target]
 		_, planned := edit.Remove[host][target]
 		if target != "" && !wanted && !planned {
 			unplanned = append(unplanned, key)
@@ -245,7 +245,7 @@ func (m *model) applyToModel(edit gitops.Edit) {
 	before, after := m.before(edit), map[string]gitops.Folder{}
 	for host, h := range edit.Hosts {
 		after[host+"/"] = gitops.Folder{}
-		for target, folder := range h.Folders {
+		for target, folder := range h {
 			key := host + "/" + target
 			if folder.Action == gitops.Keep {
 				if kept, ok := before[key]; ok {
@@ -281,7 +281,7 @@ func (m *model) applyToModel(edit gitops.Edit) {
 // are written, or around it.
 func (m *model) overlaps(edit gitops.Edit) string {
 	for host, h := range edit.Hosts {
-		for target, folder := range h.Folders {
+		for target, folder := range h {
 			if folder.Action == gitops.Keep {
 				continue
 			}

@@ -38,10 +38,10 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		if !first.Committed || first.HeadCommit != tip() || first.Commit != base || first.Pushes != 1 || parents() != base {
 			t.Errorf("first: %+v, parents %s", first, parents())
 		}
-		changes := []gitops.FolderChange{
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "new"}, Action: gitops.Added, After: "v2"},
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: gitops.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
+		changes := []folder.Change{
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "new"}, Action: folder.Added, After: "v2"},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: folder.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
 		}
 		if !slices.Equal(first.Changes, changes) {
 			t.Errorf("changes = %+v", first.Changes)
@@ -61,7 +61,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 			t.Errorf("again: %+v", again)
 		}
 
-		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "3"), "v3")
+		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "3"), "v3")
 		if second := apply(t, r, edit); !second.Committed || parents() != first.HeadCommit {
 			t.Errorf("the base unmoved: %+v, parents %s", second, parents())
 		}
@@ -96,7 +96,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		}
 		r.byHand(func(w *workTree) { w.write("README.md", "3") })
 		base = r.git("rev-parse", "main")
-		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "4"), "v4")
+		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "4"), "v4")
 		if next := apply(t, r, edit); !next.Committed || parents() != base {
 			t.Errorf("after the merge: %+v, parents %s", next, parents())
 		}
@@ -108,7 +108,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		if result := apply(t, r, edit); result.Committed || result.HeadCommit != "" {
 			t.Errorf("squashed: %+v", result)
 		}
-		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "5"), "v5")
+		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "5"), "v5")
 		if next := apply(t, r, edit); !next.Committed || parents() != before+" "+squashed {
 			t.Errorf("after the squash: %+v, parents %s", next, parents())
 		}

@@ -26,7 +26,7 @@ func (s *staging) isRenamed(host string) bool {
 
 // moves says whether a folder is wanted under the present name of its host.
 func (s *staging) moves(k folder.Key) bool {
-	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]].Folders[k.DeploymentTarget]
+	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
 	return wanted
 }
 
@@ -35,18 +35,15 @@ func (s *staging) moveKept(edit Edit) Edit {
 	if len(edit.Renames) == 0 {
 		return edit
 	}
-	edit.Hosts = cloneHosts(edit.Hosts)
-	for host, h := range edit.Hosts {
-		for target, wanted := range h.Folders {
-			k := folder.Key{Host: host, DeploymentTarget: target}
-			if _, there := s.folderAt(k); there || wanted.Action != Keep {
-				continue
-			}
-			for _, former := range s.edit.Renames.FormerNames(host) {
-				if id, there := s.folderAt(folder.Key{Host: former, DeploymentTarget: target}); there {
-					wanted.Action, wanted.Tree = move, id.String()
-					h.Folders[target] = wanted
-				}
+	edit.Hosts = edit.Hosts.clone()
+	for k, wanted := range folder.All(edit.Hosts) {
+		if _, there := s.folderAt(k); there || wanted.Action != Keep {
+			continue
+		}
+		for _, former := range s.edit.Renames.FormerNames(k.Host) {
+			if id, there := s.folderAt(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
+				wanted.Action, wanted.Tree = move, id.String()
+				edit.Hosts[k.Host][k.DeploymentTarget] = wanted
 			}
 		}
 	}

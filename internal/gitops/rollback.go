@@ -17,11 +17,11 @@ import (
 // It reads these records and trees, and no other file; it may fetch them.
 //
 // Errors: git.ErrCommit, or as of Branch.
-func (v *OwnerView) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
-	return using(ctx, v.look, func() (map[string]Host, error) { return v.work.asOf(ctx, v.owner, commit) })
+func (v *OwnerView) AsOf(ctx context.Context, commit string) (Folders, error) {
+	return using(ctx, v.look, func() (Folders, error) { return v.work.asOf(ctx, v.owner, commit) })
 }
 
-func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[string]Host, error) {
+func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (Folders, error) {
 	at, formerly, err := w.openPast(ctx, owner, commit)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 	if len(at.records) == 0 {
 		return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, owner.Name, owner.Path)
 	}
-	hosts := make(map[string]Host, len(at.records))
+	hosts := make(Folders, len(at.records))
 	var keys []folder.Key
 	for host, record := range at.records {
 		folders := map[string]Folder{}
@@ -40,7 +40,7 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 			}
 		}
-		hosts[host] = Host{Folders: folders}
+		hosts[host] = folders
 	}
 	return hosts, at.areFiles(ctx, keys)
 }
@@ -141,17 +141,15 @@ func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 // fetched or sent.
 func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
 	back := map[string][]folder.Key{} // by commit
-	for host, h := range edit.Hosts {
-		for target, wanted := range h.Folders {
-			if wanted.Action == RollBack {
-				back[wanted.From] = append(back[wanted.From], folder.Key{Host: host, DeploymentTarget: target})
-			}
+	for k, wanted := range folder.All(edit.Hosts) {
+		if wanted.Action == RollBack {
+			back[wanted.From] = append(back[wanted.From], k)
 		}
 	}
 	if len(back) == 0 {
 		return edit, nil
 	}
-	edit.Hosts = cloneHosts(edit.Hosts)
+	edit.Hosts = edit.Hosts.clone()
 	for _, commit := range slices.Sorted(maps.Keys(back)) {
 		if err := w.rollBack(ctx, edit, commit, back[commit]); err != nil {
 			return Edit{}, err
@@ -175,7 +173,7 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 	slices.SortFunc(keys, folder.Key.Compare)
 	var had []folder.Key // by the names that their hosts had then
 	for _, k := range keys {
-		folder := edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		folder := edit.Hosts[k.Host][k.DeploymentTarget]
 		then, e, ok := k, git.Entry{}, false
 		for _, host := range append([]string{k.Host}, edit.Renames.FormerNames(k.Host)...) {
 			if !ok {
@@ -189,16 +187,8 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record
 		}
-		edit.Hosts[k.Host].Folders[k.DeploymentTarget] = folder
+		edit.Hosts[k.Host][k.DeploymentTarget] = folder
 		had = append(had, then)
 	}
 	return at.areFiles(ctx, had)
-}
-
-func cloneHosts(hosts map[string]Host) map[string]Host {
-	clone := make(map[string]Host, len(hosts))
-	for host, h := range hosts {
-		clone[host] = Host{Folders: maps.Clone(h.Folders)}
-	}
-	return clone
 }

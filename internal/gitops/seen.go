@@ -1,8 +1,8 @@
 package gitops
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -18,28 +18,22 @@ func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
 	if edit.Seen == nil {
 		return edit
 	}
-	hosts := maps.Clone(edit.Hosts)
-	for host, h := range edit.Hosts {
-		var folders map[string]Folder
-		for target, folder := range h.Folders {
-			seen, was := edit.Seen[host][target]
-			if folder.Action == Keep || !was || !sameTree(seen, folder.Tree) {
-				continue
-			}
-			if e, there := w.hostAt(edit.Owner, host).Look(target); there && e.IsTree() && git.IsID(folder.Tree, e.ID) {
-				continue
-			}
-			if folders == nil {
-				folders = maps.Clone(h.Folders)
-			}
-			folder.Action = Keep
-			folders[target] = folder
-		}
-		if folders != nil {
-			hosts[host] = Host{Folders: folders}
+	var changed []folder.Key
+	for k, wanted := range folder.All(edit.Hosts) {
+		now, there := w.treeAt(edit.Owner, k)
+		if wanted.Action != Keep && strings.EqualFold(edit.Seen[k.Host][k.DeploymentTarget], wanted.Tree) && (!there || !git.IsID(wanted.Tree, now)) {
+			changed = append(changed, k)
 		}
 	}
-	edit.Hosts = hosts
+	if len(changed) == 0 {
+		return edit
+	}
+	edit.Hosts = edit.Hosts.clone()
+	for _, k := range changed {
+		kept := edit.Hosts[k.Host][k.DeploymentTarget]
+		kept.Action = Keep
+		edit.Hosts[k.Host][k.DeploymentTarget] = kept
+	}
 	return edit
 }
 
@@ -50,18 +44,15 @@ func (s *staging) checkSeen() error {
 		return nil
 	}
 	var changed []folder.Key
-	for host, h := range s.edit.Hosts {
-		for target, wanted := range h.Folders {
-			k := folder.Key{Host: host, DeploymentTarget: target}
-			now, there := s.folderAt(k)
-			isWanted := there && git.IsID(wanted.Tree, now)
-			if wanted.Action != Keep && !isWanted && (there || s.wasSeen(k)) && !s.isSeen(k) {
-				changed = append(changed, k)
-			}
+	for k, wanted := range folder.All(s.edit.Hosts) {
+		now, there := s.folderAt(k)
+		isWanted := there && git.IsID(wanted.Tree, now)
+		if wanted.Action != Keep && !isWanted && (there || s.edit.Seen.Has(k.Host, k.DeploymentTarget)) && !s.isSeen(k) {
+			changed = append(changed, k)
 		}
 	}
 	for k := range s.owned {
-		_, wanted := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		// What somebody has put in the place of a folder is there, too.
 		if _, there := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
 			changed = append(changed, k)
@@ -78,11 +69,6 @@ func (s *staging) checkSeen() error {
 	return e
 }
 
-func (s *staging) wasSeen(k folder.Key) bool {
-	_, was := s.edit.Seen[k.Host][k.DeploymentTarget]
-	return was
-}
-
 // isSeen reports whether a folder is what the plan saw. One that it did not see, and
 // that is not the owner's, is decided by who owns it.
 func (s *staging) isSeen(k folder.Key) bool {
@@ -92,9 +78,4 @@ func (s *staging) isSeen(k folder.Key) bool {
 		return !there || !s.owned[k]
 	}
 	return there && git.IsID(seen, now)
-}
-
-func sameTree(one, other string) bool {
-	id, err := git.ParseID(other)
-	return err == nil && git.IsID(one, id)
 }

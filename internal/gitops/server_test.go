@@ -352,19 +352,17 @@ func rendered(t testing.TB, files ...string) gitops.Folder {
 
 // hosts makes an edit's hosts of "host/target" keys; a key that ends in a slash
 // is a host without folders.
-func hosts(t testing.TB, folders map[string]gitops.Folder) map[string]gitops.Host {
+func hosts(t testing.TB, folders map[string]gitops.Folder) gitops.Folders {
 	t.Helper()
-	made := map[string]gitops.Host{}
+	made := gitops.Folders{}
 	for key, folder := range folders {
 		i := strings.LastIndexByte(key, '/')
-		host := made[key[:i]]
-		if host.Folders == nil {
-			host.Folders = map[string]gitops.Folder{}
+		if host := key[:i]; made[host] == nil {
+			made[host] = map[string]gitops.Folder{}
 		}
 		if target := key[i+1:]; target != "" {
-			host.Folders[target] = folder
+			made[key[:i]][target] = folder
 		}
-		made[key[:i]] = host
 	}
 	return made
 }
@@ -381,7 +379,7 @@ func wanted(edit gitops.Edit) deployedTrees {
 	want := deployedTrees{}
 	for host, h := range edit.Hosts {
 		want[host] = map[string]string{}
-		for target, folder := range h.Folders {
+		for target, folder := range h {
 			want[host][target] = folder.Tree
 		}
 	}

@@ -108,10 +108,10 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if owned, err := ownedIn(view); err != nil || sprint(owned) != sprint(wanted(edit)) {
 				t.Errorf("owned: %v, %v", owned, err)
 			}
-			edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
+			edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
 			edit.Head = "flotilla/dev"
 			for _, content := range []string{"2", "3"} {
-				edit.Hosts["drone"].Folders["app"] = rendered(t, "a", content)
+				edit.Hosts["drone"]["app"] = rendered(t, "a", content)
 				if proposed, err := client.Apply(context.Background(), remote, edit); err != nil || !proposed.Committed {
 					t.Errorf("proposed: %+v, %v", proposed, err)
 				}

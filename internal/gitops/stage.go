@@ -36,14 +36,14 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	edit = w.leaveUnseen(edit, proposed)
 	s.edit = edit
 	edit = s.moveKept(edit)
-	want := edit.written()
+	want := edit.Hosts.Trees()
 	s.edit, s.want = edit, want
 	if edit.Formerly != "" {
 		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
 			return nil, err
 		}
 	}
-	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}, deployed: folder.Trees{}}
+	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}}
 	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
 		}
 	}
-	slices.SortFunc(s.change.folders, func(a, b FolderChange) int { return a.Compare(b.Key) })
+	slices.SortFunc(s.change.folders, func(a, b folder.Change) int { return a.Compare(b.Key) })
 	return s.change, nil
 }
 
@@ -160,7 +160,7 @@ func (s *staging) isAsLeft(host string, id git.Hash) bool {
 	if !git.IsID(s.edit.Records[host], id) || !s.hasWanted(host) {
 		return false
 	}
-	for target, folder := range s.edit.Hosts[host].Folders {
+	for target, folder := range s.edit.Hosts[host] {
 		if _, known := s.edit.Previously[host][target]; !known && folder.Action != Keep {
 			return false
 		}
@@ -175,7 +175,7 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 	if err != nil || !s.hasWanted(host) {
 		return false
 	}
-	folders := s.edit.Hosts[host].Folders
+	folders := s.edit.Hosts[host]
 	if len(folders) > len(s.want[host]) { // some are kept
 		return false
 	}
@@ -201,13 +201,13 @@ func (s *staging) hasWanted(host string) bool {
 		return false
 	}
 	d := s.hostAt(s.edit.Owner, host)
-	for target, folder := range wanted.Folders {
+	for target, folder := range wanted {
 		if e, ok := d.Look(target); folder.Action != Keep && (!ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID)) {
 			return false
 		}
 	}
 	for target := range s.edit.Previously[host] {
-		if _, ok := wanted.Folders[target]; !ok {
+		if _, ok := wanted[target]; !ok {
 			return false
 		}
 	}
@@ -229,8 +229,7 @@ func (s *staging) prior(k folder.Key) (folderRecord, bool) {
 
 // folderAt is the tree of a folder at the tip.
 func (s *staging) folderAt(k folder.Key) (git.Hash, bool) {
-	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
-	return e.ID, ok && e.IsTree()
+	return s.treeAt(s.edit.Owner, k)
 }
 
 // isOwn says whether a host is the owner's already.
@@ -315,7 +314,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 		return &OwnershipError{Conflicts: found}
 	}
 	if len(unplanned) > 0 {
-		return &UnplannedError{Owner: s.edit.Owner, Folders: texts(unplanned)}
+		return &UnplannedError{Owner: s.edit.Owner, Folders: folder.Texts(unplanned)}
 	}
 	return nil
 }
@@ -326,7 +325,7 @@ func (s *staging) unplanned() []folder.Key {
 	s.staying = map[folder.Key]bool{}
 	var unplanned []folder.Key
 	for k := range s.owned {
-		_, wanted := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
 		if _, there := s.folderAt(k); !there || wanted || planned || s.moves(k) {
 			continue
@@ -374,61 +373,51 @@ func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
 
 // stays reports whether an owned folder is neither written nor removed.
 func (s *staging) stays(k folder.Key) bool {
-	return s.staying[k] || s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Action == Keep
+	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
 }
 
 func (s *staging) folders() {
-	for host, h := range s.edit.Hosts {
+	for host := range s.edit.Hosts {
 		if at := s.replaced(s.edit.Owner, host); at != "" && s.isOwn(host) {
 			s.change.remove = append(s.change.remove, at)
 		}
-		s.change.deployed[host] = make(map[string]string, len(h.Folders))
-		for target, wanted := range h.Folders {
-			if s.asLeft[host] && wanted.Action != Keep {
-				s.change.deployed[host][target] = s.want[host][target]
-				continue
-			}
-			s.folder(folder.Key{Host: host, DeploymentTarget: target}, wanted)
+	}
+	for k, wanted := range folder.All(s.edit.Hosts) {
+		if wanted.Action != Keep && !s.asLeft[k.Host] {
+			s.folder(k, wanted)
 		}
 	}
 	for k := range s.owned {
-		if _, ok := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]; ok || s.staying[k] {
+		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
 		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
-			s.note(k, Removed)
+			s.note(k, folder.Removed)
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
 		}
 	}
 }
 
-func (s *staging) folder(k folder.Key, folder Folder) {
+func (s *staging) folder(k folder.Key, wanted Folder) {
 	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
-	if folder.Action == Keep {
-		if ok && e.IsTree() {
-			s.change.deployed[k.Host][k.DeploymentTarget] = e.ID.String()
-		}
-		return
-	}
-	id, _ := git.ParseID(folder.Tree) // checked with the edit
-	s.change.deployed[k.Host][k.DeploymentTarget] = id.String()
+	id, _ := git.ParseID(wanted.Tree) // checked with the edit
 	switch {
 	case ok && e.IsTree() && e.ID == id:
 		return
 	case ok:
-		s.note(k, Changed)
+		s.note(k, folder.Changed)
 	default:
-		s.note(k, Added)
+		s.note(k, folder.Added)
 	}
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: folder.Files, there: folder.Action == RollBack || folder.Action == move,
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Action == RollBack || wanted.Action == move,
 	})
 }
 
 // note adds a folder that changes, with the config versions in the records.
 func (s *staging) note(k folder.Key, action folder.Action) {
-	change := FolderChange{Key: k, Action: action, After: s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Record.ConfigVersion}
-	if prior, _ := s.prior(k); action != Added {
+	change := folder.Change{Key: k, Action: action, After: s.edit.Hosts[k.Host][k.DeploymentTarget].Record.ConfigVersion}
+	if prior, _ := s.prior(k); action != folder.Added {
 		change.Before = prior.ConfigVersion
 	}
 	if tree, there := s.folderAt(k); there {

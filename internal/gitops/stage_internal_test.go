@@ -16,7 +16,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	memory := gittest.NewMemory(true)
 	repository := git.NewClient(git.WithTransport(memory))
 	remote := git.Remote{URL: "http://memory/r", Branch: "main"}
-	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: map[string]Host{}}
+	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: Folders{}}
 	written := func(content string) Folder {
 		files := []git.File{{Name: "a", Content: []byte(content)}}
 		tree, err := git.TreeID(files)
@@ -27,7 +27,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 	const hosts = 20
 	for i := range hosts {
-		edit.Hosts[fmt.Sprintf("host-%d", i)] = Host{Folders: map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}}
+		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}
 	}
 	result, err := NewClient(WithGit(repository)).Apply(context.Background(), remote, edit)
 	if err != nil || len(result.Records) != hosts {
@@ -60,7 +60,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tip.Close()
-		s := &staging{layout: newLayout(tip), edit: edit, want: edit.written()}
+		s := &staging{layout: newLayout(tip), edit: edit, want: edit.Hosts.Trees()}
 		if s.atTip, err = s.openOwner(context.Background(), edit.Owner, nil); err == nil {
 			err = s.readOwned(context.Background())
 		}
@@ -74,39 +74,39 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		want   int
 	}{
 		"nothing":        {func(*Edit) {}, 0},
-		"a folder":       {func(e *Edit) { e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
-		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"].Folders, "app") }, 1},
-		"another policy": {func(e *Edit) { e.Hosts["host-6"].Folders["app"] = recordedWith(e.Hosts["host-6"].Folders["app"], "p") }, 1},
-		"one is kept":    {func(e *Edit) { e.Hosts["host-7"].Folders["app"] = Folder{Action: Keep} }, 1},
+		"a folder":       {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"], "app") }, 1},
+		"another policy": {func(e *Edit) { e.Hosts["host-6"]["app"] = recordedWith(e.Hosts["host-6"]["app"], "p") }, 1},
+		"one is kept":    {func(e *Edit) { e.Hosts["host-7"]["app"] = Folder{Action: Keep} }, 1},
 		"another holder": {func(e *Edit) { e.Holder = "h" }, hosts},
 	} {
 		changed := edit
-		changed.Hosts = cloneHosts(edit.Hosts)
+		changed.Hosts = edit.Hosts.clone()
 		test.change(&changed)
 		if got := understood(changed); got != test.want {
 			t.Errorf("without a state, %s: %d records are more than compared, want %d", name, got, test.want)
 		}
 	}
-	edit.Previously, edit.Records = result.Deployed, result.Records
+	edit.Previously, edit.Records = edit.Wanted(), result.Records
 	for name, test := range map[string]struct {
 		change func(edit *Edit)
 		want   int
 	}{
 		"nothing":  {func(*Edit) {}, 0},
-		"a folder": {func(e *Edit) { e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
-		"one more": {func(e *Edit) { e.Hosts["host-4"].Folders["new"] = written("new") }, 1},
+		"a folder": {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"one more": {func(e *Edit) { e.Hosts["host-4"]["new"] = written("new") }, 1},
 		"one less": {func(e *Edit) {
-			delete(e.Hosts["host-5"].Folders, "app")
+			delete(e.Hosts["host-5"], "app")
 			e.Remove = folder.Trees{"host-5": {"app": ""}}
 		}, 1},
 		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
 		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
 		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, 0},
 		"all are kept":    {func(e *Edit) { keep(e) }, 0},
-		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
+		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"]["app"] = written("new") }, 1},
 	} {
 		changed := edit
-		changed.Hosts, changed.Records = cloneHosts(edit.Hosts), map[string]string{}
+		changed.Hosts, changed.Records = edit.Hosts.clone(), map[string]string{}
 		for host, id := range edit.Records {
 			changed.Records[host] = id
 		}
@@ -124,8 +124,8 @@ func recordedWith(folder Folder, policy string) Folder {
 
 func keep(edit *Edit) {
 	for _, host := range edit.Hosts {
-		for target := range host.Folders {
-			host.Folders[target] = Folder{Action: Keep}
+		for target := range host {
+			host[target] = Folder{Action: Keep}
 		}
 	}
 }

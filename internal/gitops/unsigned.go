@@ -210,7 +210,7 @@ func (l *lineage) merged(reader *pastTrees, file string, at, from git.Hash, othe
 	for _, other := range others {
 		last, ok := l.changer(reader, file, other, known)
 		switch isThere := !reader.file(l.heads[other].Tree, file).IsZero(); {
-		case ok && l.at(last).After(l.at(by)):
+		case ok && l.heads[last].Time.After(l.heads[by].Time):
 			return at
 		case !ok && isThere:
 			return git.Hash{}

@@ -87,8 +87,8 @@ func (v *OwnerView) Deployed(ctx context.Context, want folder.Trees) (folder.Tre
 		for host, targets := range want {
 			deployed[host] = make(map[string]string, len(targets))
 			for target := range targets {
-				if tree := v.work.treeOf(v.owner, host, target); tree != "" {
-					deployed[host][target] = tree
+				if tree, there := v.work.treeAt(v.owner, folder.Key{Host: host, DeploymentTarget: target}); there {
+					deployed[host][target] = tree.String()
 				}
 			}
 		}
@@ -113,12 +113,10 @@ func (v *OwnerView) Touched(known map[string]string) []string {
 	return touched
 }
 
-// treeOf is the id of a folder; "" where there is none.
-func (w *layout) treeOf(owner Owner, host, target string) string {
-	if e, ok := w.hostAt(owner, host).Look(target); ok && e.IsTree() {
-		return e.ID.String()
-	}
-	return ""
+// treeAt is the tree of a folder.
+func (w *layout) treeAt(owner Owner, k folder.Key) (git.Hash, bool) {
+	e, ok := w.hostAt(owner, k.Host).Look(k.DeploymentTarget)
+	return e.ID, ok && e.IsTree()
 }
 
 // hostAt returns a host's directory; one without entries when it does not exist.
@@ -184,9 +182,10 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 			written.Holder = max(written.Holder, record.Holder)
 			written.Trees[host] = make(map[string]string, len(record.DeploymentTargets))
 			for target, recorded := range record.DeploymentTargets {
-				written.Records[folder.Key{Host: host, DeploymentTarget: target}] = recorded.public()
-				if tree := at.treeOf(v.owner, host, target); tree != "" {
-					written.Trees[host][target] = tree
+				k := folder.Key{Host: host, DeploymentTarget: target}
+				written.Records[k] = recorded.public()
+				if tree, there := at.treeAt(v.owner, k); there {
+					written.Trees[host][target] = tree.String()
 				}
 			}
 		}

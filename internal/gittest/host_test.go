@@ -18,7 +18,7 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithTransport(host))))
 		for i, url := range []string{"https://git.example.com/team/gitops.git", "https://other.example.com/mirror/"} {
 			previously := repository.Tip("dev")
-			edit := gitops.Edit{Owner: gitops.Owner{Name: "dev"}, Subject: "subject", Hosts: map[string]gitops.Host{"large": {}}}
+			edit := gitops.Edit{Owner: gitops.Owner{Name: "dev"}, Subject: "subject", Hosts: gitops.Folders{"large": {}}}
 			if i > 0 {
 				edit.Owner.Name = "other"
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -333,8 +334,8 @@ func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
 	var changes []gitops.HistoryChange
 	for _, target := range []string{"a", "b", "c"} {
 		for host := range 40 {
-			changes = append(changes, gitops.HistoryChange{FolderChange: gitops.FolderChange{
-				Key: rollout.Key{Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target}, Action: gitops.Changed,
+			changes = append(changes, gitops.HistoryChange{Change: folder.Change{
+				Key: rollout.Key{Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target}, Action: folder.Changed,
 			}})
 		}
 	}

@@ -46,7 +46,7 @@ func (r recorded) Commits(context.Context, delivery.Owner, []string, rollout.Tre
 // History has a commit each hour, of whatever path.
 func (r recorded) History(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
 	for i := range filter.Limit {
-		commit := gitops.HistoryCommit{Changes: []gitops.HistoryChange{{FolderChange: gitops.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}}}
+		commit := gitops.HistoryCommit{Changes: []gitops.HistoryChange{{Change: folder.Change{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}}}
 		commit.Subject, commit.Time = fmt.Sprintf("%s %d", owner.Location.Path, i), asked.Add(-time.Duration(i)*time.Hour)
 		found.Commits = append(found.Commits, commit)
 	}

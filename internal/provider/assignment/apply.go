@@ -144,10 +144,10 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 // contents returns the files and the record of a folder that is written.
 func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
 	if o.backTo != nil {
-		return o.backTo[host].Folders[target]
+		return o.backTo[host][target]
 	}
 	if decision := o.decisions[host][target]; decision.Action == rollout.RollBack {
-		return o.rollbackContents[decision.From][host].Folders[target]
+		return o.rollbackContents[decision.From][host][target]
 	}
 	i, _ := o.result.Assignment(host, target)
 	record := o.rendering.Record(i)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -146,16 +145,5 @@ func (o *operation) treesAt(ctx context.Context, commit string) (rollout.Trees, 
 	if errors.Is(err, git.ErrCommit) {
 		return rollout.Trees{}, nil
 	}
-	return treesOf(hosts), err
-}
-
-func treesOf(hosts map[string]gitops.Host) rollout.Trees {
-	trees := rollout.Trees{}
-	for host, folders := range hosts {
-		trees[host] = map[string]string{}
-		for target, folder := range folders.Folders {
-			trees[host][target] = folder.Tree
-		}
-	}
-	return trees
+	return hosts.Trees(), err
 }

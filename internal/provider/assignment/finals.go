@@ -84,9 +84,7 @@ func (o *operation) finalChanges(ctx context.Context, former map[int]render.Form
 // formerOf is what changed folders were made from, as the commit says that the state has seen: a plan says the same when it is
 // applied. isSeen is false where that commit cannot be read now.
 func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folder, before rollout.Trees) (former map[int]render.Former, isSeen bool) {
-	owner := o.intent.Owner
-	owner.Name = o.known.Owner.Name
-	written, err := o.connection.Delivery.SeenRecords(ctx, owner, o.known)
+	written, err := o.connection.Delivery.SeenRecords(ctx, o.formerOwner(), o.known)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
 		repository.AddError(ctx, o.diagnostics, err, false)
 	}
@@ -133,11 +131,8 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 
 // formerClusterTypes are the cluster types of the fleet that was written last, by name.
 func (o *operation) formerClusterTypes() map[string]*fleet.ClusterType {
-	if o.private == nil || o.private.Model == "" {
-		return nil
-	}
-	f, err := fleet.ParseModel(o.private.Model)
-	if err != nil {
+	f := o.private.fleet()
+	if f == nil {
 		return nil
 	}
 	types := make(map[string]*fleet.ClusterType, len(f.ClusterTypes))

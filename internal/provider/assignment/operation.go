@@ -44,15 +44,15 @@ type operation struct {
 
 	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
 	rendering *pipeline.Rendering // likewise
-	backTo    map[string]gitops.Host
+	backTo    gitops.Folders
 	decisions rollout.Decisions
 	current   rollout.Trees // what the owner has, as far as the state knows
 	outlook   *delivery.Plan
 
 	steps            rolloutConfig
-	outcome          *rollout.Outcome                  // nil where nothing is to wait for anything
-	rollbackContents map[string]map[string]gitops.Host // by commit: what the commits have that the rollout rolls back to
-	ruling           *constraintOutcome                // nil with rollback_to
+	outcome          *rollout.Outcome          // nil where nothing is to wait for anything
+	rollbackContents map[string]gitops.Folders // by commit: what the commits have that the rollout rolls back to
+	ruling           *constraintOutcome        // nil with rollback_to
 }
 
 // operationOf begins an operation. m is the private state.
@@ -99,10 +99,8 @@ func (o *operation) relocate(ctx context.Context) {
 
 // clusters returns the names of the clusters that follow hosts, by the fleets before and after.
 func (o *operation) clusters(hosts []string) []string {
-	if o.private != nil && o.private.Model != "" {
-		if before, err := fleet.ParseModel(o.private.Model); err == nil {
-			return pipeline.ClustersOf(before, hosts)
-		}
+	if before := o.private.fleet(); before != nil {
+		return pipeline.ClustersOf(before, hosts)
 	}
 	if o.result != nil {
 		return o.result.ClustersOf(hosts)
@@ -173,18 +171,14 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 	if o.private != nil {
 		o.intent.Owner.Environment = o.private.Environment
 	}
-	owner := o.intent.Owner
-	if o.known != nil {
-		owner.Name = o.known.Owner.Name // the commit has the owner's former name
-	}
-	hosts, err := o.connection.Delivery.AsOf(ctx, owner, commit)
+	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
 		return false
 	}
 	o.intent.Renames = o.private.formerNames()
 	hosts = folder.ByHost(o.intent.Renames, hosts)
-	o.backTo, o.decisions = hosts, rollout.Decide(nil, treesOf(hosts))
+	o.backTo, o.decisions = hosts, rollout.Decide(nil, hosts.Trees())
 	return true
 }
 

@@ -200,13 +200,22 @@ func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Desti
 	return result.FromTrees(to, m.Trees)
 }
 
-// version returns the fleet before the change, for the causes of changes; nil where it is not known.
-func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
+// fleet is the fleet that was written last; nil where it is not known. m may be nil.
+func (m *assignmentPrivate) fleet() *fleet.Fleet {
 	if m == nil || m.Model == "" {
 		return nil
 	}
 	f, err := fleet.ParseModel(m.Model)
 	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// version returns the fleet before the change, for the causes of changes; nil where it is not known.
+func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
+	f := m.fleet()
+	if f == nil {
 		return nil
 	}
 	if now != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -36,11 +35,8 @@ func (o *operation) followNames() bool {
 
 // warnOfFirstNames warns of cluster types whose namespaces and objects get other names, since formerly has another first name.
 func (o *operation) warnOfFirstNames() {
-	if o.private == nil || o.private.Model == "" {
-		return
-	}
-	before, err := fleet.ParseModel(o.private.Model)
-	if err != nil {
+	before := o.private.fleet()
+	if before == nil {
 		return
 	}
 	first := map[string]string{}
@@ -83,14 +79,10 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 
 // formerNames are the names that cluster types of the fleet in the state had before: a rollback goes to what they had then.
 func (m *assignmentPrivate) formerNames() folder.Renames {
-	if m == nil || m.Model == "" {
-		return nil
+	if f := m.fleet(); f != nil {
+		return f.Renames()
 	}
-	f, err := fleet.ParseModel(m.Model)
-	if err != nil {
-		return nil
-	}
-	return f.Renames()
+	return nil
 }
 
 // moveLines say which cluster types have another name now, and how many folders move for that.

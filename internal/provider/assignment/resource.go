@@ -260,7 +260,7 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	c.Connection.Delivery.Writes()
 	err := c.Connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
 	switch {
-	case errors.Is(err, delivery.ErrHeld) && deposed != nil:
+	case errors.As(err, new(*delivery.HeldError)) && deposed != nil:
 		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
 		c.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
 			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",

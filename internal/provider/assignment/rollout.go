@@ -132,15 +132,8 @@ func (o *operation) checkMove(ctx context.Context) bool {
 	}
 	o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
 		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, expedite it, or move without rollout and holds.",
-		sentenceOf(o.outcome.Lines())))
+		o.outcome.Lines()[0]))
 	return false
-}
-
-func sentenceOf(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[0]
 }
 
 // rolloutInput gathers the input of the rollout's decision. The same configuration and state give the same input.
@@ -255,11 +248,10 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 	if len(out.Missing) == 0 {
 		return out
 	}
-	owner := o.formerOwner()
-	o.rollbackContents = map[string]map[string]gitops.Host{}
+	o.rollbackContents = map[string]gitops.Folders{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
-			hosts, err := o.connection.Delivery.AsOf(ctx, owner, commit)
+			hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
 			if errors.Is(err, git.ErrCommit) {
 				o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
 					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
@@ -270,7 +262,7 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 				return out
 			}
 			hosts = folder.ByHost(o.intent.Renames, hosts)
-			o.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
+			o.rollbackContents[commit], in.Back[commit] = hosts, hosts.Trees()
 		}
 		out = rollout.Advance(in)
 	}
