@@ -64,7 +64,7 @@ func (o *Object) entries(attribute string) (entries map[string]any, isUnknown bo
 	if o.require(attribute, "is required"); value == nil {
 		return nil, true
 	}
-	given, _ := o.reader.objectBy(o.tableOf(attribute), path, value)
+	given, _ := o.reader.object(o.tableOf(attribute), path, value)
 	if given == nil {
 		return nil, true
 	}

@@ -14,7 +14,7 @@ func CheckObject(name string, value any) Findings {
 		if of.name != name {
 			continue
 		}
-		if o, _ := d.objectBy(CollectionTable(name), nil, value); o != nil {
+		if o, _ := d.object(CollectionTable(name), nil, value); o != nil {
 			of.decode(o)
 		}
 		return d.Findings
@@ -31,7 +31,7 @@ func (d *decoder) environmentWithRepo(o *Object) belonging {
 // DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
 func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
-	if o, _ := r.objectBy(&locationTable, nil, value); o != nil {
+	if o, _ := r.object(&locationTable, nil, value); o != nil {
 		repo = o.gitopsRepo()
 	} else {
 		r.Unknown = true
@@ -59,7 +59,7 @@ func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 		return (&Fleet{}).HydrationOrDefault(), true, nil
 	}
 	r := &Reader{}
-	o, isUnknown := r.objectBy(&hydrationTable, (*Path)(nil).Attribute("options"), value)
+	o, isUnknown := r.object(&hydrationTable, (*Path)(nil).Attribute("options"), value)
 	r.Unknown = isUnknown
 	if o == nil {
 		return Hydration{}, false, r.Findings

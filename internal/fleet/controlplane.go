@@ -35,7 +35,7 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 			continue
 		}
 		for _, document := range plane.text(text.path, text.value) {
-			plane.document(document)
+			plane.document(text.path, document)
 		}
 	}
 	plane.finish()
@@ -92,7 +92,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
 
 // followed reads the documents of the folder that a registration refers to.
 func (p *controlPlane) followed(path *Path, fields map[string]any) {
-	o, _ := p.object(path, fields)
+	o, _ := p.object(nil, path, fields)
 	of := &registered{name: o.name(CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
 		p.unknownObjects() // the workspace of its workloads is not known yet
@@ -107,12 +107,12 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	}
 	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
 		for _, document := range p.text(text.path, text.value) {
-			p.document(document)
+			p.document(text.path, document)
 		}
 	}
 }
 
-func (p *controlPlane) text(path *Path, value any) []document {
+func (p *controlPlane) text(path *Path, value any) []Document {
 	switch text := value.(type) {
 	case Unknown:
 		p.pendingTexts = true
@@ -125,9 +125,9 @@ func (p *controlPlane) text(path *Path, value any) []document {
 	return nil
 }
 
-func (p *controlPlane) document(document document) {
-	step := fmt.Sprintf(" document %d (line %d)", document.number, document.line)
-	o, _ := p.object(&Path{parent: document.path, step: step}, document.value)
+func (p *controlPlane) document(path *Path, document Document) {
+	step := fmt.Sprintf(" document %d (line %d)", document.Number, document.Line)
+	o, _ := p.object(nil, &Path{parent: path, step: step}, document.Value)
 	if o == nil {
 		return
 	}
@@ -140,8 +140,8 @@ func (p *controlPlane) document(document document) {
 		kind = modelKind(o.fields)
 	}
 	if kind != "" {
-		step = fmt.Sprintf(" document %d (line %d, %.80s %.80q)", document.number, document.line, kind, documentName(o))
-		o.path = &Path{parent: document.path, step: step}
+		step = fmt.Sprintf(" document %d (line %d, %.80s %.80q)", document.Number, document.Line, kind, documentName(o))
+		o.path = &Path{parent: path, step: step}
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch read := p.reader(group + "/" + kind); {

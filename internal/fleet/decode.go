@@ -36,7 +36,7 @@ type Decoded struct {
 // used. An unknown value is never a finding, and neither is a problem that may go away once a value is known.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
-	root, isUnknown := d.objectBy(&fleetTable, nil, input)
+	root, isUnknown := d.object(&fleetTable, nil, input)
 	if root == nil {
 		d.Known, d.EnvironmentKnown, d.ContainersKnown, d.ConstraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
 		return d.result()
@@ -131,7 +131,7 @@ const (
 // ignored.
 func (d *decoder) collection(root *Object, name string, decode func(*Object) belonging) {
 	each := func(path *Path, value any) {
-		o, isUnknown := d.objectBy(root.tableOf(name), path, value)
+		o, isUnknown := d.object(root.tableOf(name), path, value)
 		if isUnknown {
 			d.unknownObject(name)
 		}

@@ -7,35 +7,15 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// document is one YAML document of a text, with its position.
-type document struct {
-	path   *Path
-	number int // of the document in its text, from 1
-	line   int // of its first line in its text, from 1
-	value  any
-}
-
 // maxDocuments bounds the documents of one text, since even the smallest take some kilobytes while they
 // are read.
 const maxDocuments = 4_000
 
 // documents splits a text and parses what is in it. Empty documents are left out.
-func (d *decoder) documents(path *Path, text string) []document {
-	parts := SplitYAML(text)
-	if len(parts) > maxDocuments {
-		d.Report(path, "has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)
-		return nil
-	}
-	var documents []document
-	for i, part := range parts {
-		value, err := readYAML(part.Text, yaml.UnmarshalStrict)
-		if err != nil {
-			d.Report(path, "document %d%s", i+1, yamlProblem(err, part.Line))
-			continue
-		}
-		if value != nil {
-			documents = append(documents, document{path: path, number: i + 1, line: part.Line, value: value})
-		}
+func (d *decoder) documents(path *Path, text string) []Document {
+	documents, problems := readDocuments(text, "")
+	for _, problem := range problems {
+		d.Report(path, "%s", problem)
 	}
 	return documents
 }
@@ -60,10 +40,10 @@ type Text struct {
 	Problems []string
 }
 
-// Document is one YAML document of a text. Its line, from 1, is that of its beginning.
+// Document is one YAML document of a text. Its number in the text, and the line of its beginning, are from 1.
 type Document struct {
-	Line  int
-	Value any
+	Number, Line int
+	Value        any
 }
 
 // ReadTexts reads a list or map of texts of YAML documents, sorted by key. A document that cannot be read is a problem of
@@ -81,7 +61,9 @@ func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
 		case Unknown:
 			known = false
 		case string:
-			texts = append(texts, readText(name, value))
+			text := Text{Name: name}
+			text.Documents, text.Problems = readDocuments(value, " cannot be read")
+			texts = append(texts, text)
 		default:
 			p.Report(element.path, "must be the text of YAML documents, not %s", kindOf(value))
 		}
@@ -89,20 +71,20 @@ func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
 	return texts, known, p.Findings
 }
 
-func readText(name, content string) Text {
-	text := Text{Name: name}
-	parts := SplitYAML(content)
+// readDocuments parses the documents of a text, but for empty ones. A problem with a document has its number, cannot, and the
+// reason.
+func readDocuments(text, cannot string) (documents []Document, problems []string) {
+	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {
-		text.Problems = []string{fmt.Sprintf("has %d YAML documents, but one text may have %d at most", len(parts), maxDocuments)}
-		return text
+		return nil, []string{fmt.Sprintf("has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)}
 	}
 	for i, part := range parts {
 		value, err := readYAML(part.Text, yaml.UnmarshalStrict)
 		if err != nil {
-			text.Problems = append(text.Problems, fmt.Sprintf("document %d cannot be read%s", i+1, yamlProblem(err, part.Line)))
+			problems = append(problems, fmt.Sprintf("document %d%s%s", i+1, cannot, yamlProblem(err, part.Line)))
 		} else if value != nil {
-			text.Documents = append(text.Documents, Document{part.Line, value})
+			documents = append(documents, Document{i + 1, part.Line, value})
 		}
 	}
-	return text
+	return documents, problems
 }

@@ -25,7 +25,7 @@ func (d *decoder) environments(root *Object) {
 		case Unknown:
 			complete = false
 		case map[string]any:
-			o, _ := d.objectBy(&environmentTable, path, value)
+			o, _ := d.object(&environmentTable, path, value)
 			d.environment(o)
 			if name, ok := value["name"].(string); ok {
 				names = append(names, name)

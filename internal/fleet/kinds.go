@@ -158,7 +158,7 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 	if problem := workloadTable.find("deployment_targets").Keys.check(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)
 	}
-	o, isUnknown := d.objectBy(table, path, value)
+	o, isUnknown := d.object(table, path, value)
 	if isUnknown {
 		return nil, maybeInEnvironment, true
 	}

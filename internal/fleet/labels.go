@@ -11,13 +11,7 @@ import (
 
 // name reads the attribute "name" and checks it.
 func (o *Object) name(check func(string) string) string {
-	name := o.required("name")
-	if isSet(name) {
-		if problem := check(name); problem != "" {
-			o.Report("name", "%q %s", name, problem)
-		}
-	}
-	return name
+	return o.check("name", o.required("name"), check)
 }
 
 // maxLabelName is the longest DNS label, and the longest value of a Kubernetes label.

@@ -21,7 +21,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 	if o.require("manifests", "is required"); value == nil {
 		return
 	}
-	inner, isUnknown := o.reader.objectBy(o.tableOf("manifests"), path, value)
+	inner, isUnknown := o.reader.object(o.tableOf("manifests"), path, value)
 	target.ManifestsPending = isUnknown
 	if inner == nil {
 		return

@@ -36,26 +36,19 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 
 // Object begins to read an object by its table. It returns nil for a value that is not known, or no object, which is a finding.
 func (r *Reader) Object(table *Table, path *Path, value any) *Object {
-	o, isUnknown := r.objectBy(table, path, value)
+	o, isUnknown := r.object(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
 	return o
 }
 
-// objectBy is object for one that has a table.
-func (r *Reader) objectBy(table *Table, path *Path, value any) (o *Object, isUnknown bool) {
-	if o, isUnknown = r.object(path, value); o != nil {
-		o.table = table
-	}
-	return o, isUnknown
-}
-
-// object is Object for readers to which an unknown object makes only some of their input unknown.
-func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
+// object is Object for readers to which an unknown object makes only some of their input unknown. The table is nil for kinds that
+// others define.
+func (r *Reader) object(table *Table, path *Path, value any) (o *Object, isUnknown bool) {
 	switch value := value.(type) {
 	case Unknown:
 		return nil, true
 	case map[string]any:
-		return &Object{reader: r, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
+		return &Object{reader: r, table: table, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
 	}
 	r.Report(path, "must be an object, not %s", kindOf(value))
 	return nil, false
@@ -256,7 +249,10 @@ func (o *Object) required(name string) string {
 
 // checked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
 func (o *Object) checked(name string, check func(string) string) string {
-	text := o.text(name)
+	return o.check(name, o.text(name), check)
+}
+
+func (o *Object) check(name, text string, check func(string) string) string {
 	if isSet(text) {
 		if problem := check(text); problem != "" {
 			o.Report(name, "%q %s", text, problem)

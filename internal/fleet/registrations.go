@@ -69,22 +69,22 @@ func (p *registrationReader) readAll(at *Path, documents any) {
 			continue
 		}
 		for _, document := range p.text(text.path, text.value) {
-			p.read(document)
+			p.read(text.path, document)
 		}
 	}
 	p.known = p.known && documents != Unknown{}
 }
 
-func (p *registrationReader) read(document document) {
-	fields, _ := document.value.(map[string]any)
+func (p *registrationReader) read(at *Path, document Document) {
+	fields, _ := document.Value.(map[string]any)
 	apiVersion, _ := fields["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
 		return // control_plane reports it where it is not allowed
 	}
-	o, _ := p.object(document.path, document.value)
-	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.number, document.line, documentName(o))
-	o.path = &Path{parent: document.path, step: step}
+	o, _ := p.object(nil, at, document.Value)
+	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.Number, document.Line, documentName(o))
+	o.path = &Path{parent: at, step: step}
 	o.text("apiVersion")
 	o.text("kind")
 	p.register(o)

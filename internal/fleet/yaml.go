@@ -30,9 +30,6 @@ const (
 func ParseYAML(text string) (any, error) {
 	var only *YAMLDocument
 	for _, part := range SplitYAML(text) {
-		if onlyDirectives(part.Text) {
-			continue
-		}
 		if only != nil {
 			return nil, fmt.Errorf("has more than one YAML document, the second from line %d", part.Line)
 		}
