@@ -1,5 +1,7 @@
 package fleet
 
+import "cmp"
+
 func (d *decoder) configContainer(o *Object) belonging {
 	container := ConfigContainer{Name: o.name(o.form("name")), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
@@ -127,13 +129,13 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 }
 
 func (d *decoder) hydration(root *Object) {
-	if o := root.Object("hydration"); o != nil {
-		d.Fleet.Hydration = &Hydration{
+	given := ObjectOf(root, "hydration", func(o *Object) *Hydration {
+		return &Hydration{
 			Precedence: o.oneOfOrNone("precedence"),
 			OnConflict: o.oneOfOrNone("on_conflict"),
 			Lists:      o.oneOfOrNone("lists"),
 			ListKey:    o.text("list_key"),
 		}
-		o.Finish()
-	}
+	})
+	d.Fleet.Hydration = cmp.Or(given, d.Fleet.Hydration)
 }

@@ -58,7 +58,7 @@ func (d *decoder) constraints(root *Object) {
 		d.ConstraintsKnown = false
 	} else {
 		d.each(root, name, value, func(path *Path, value any) {
-			o, isUnknown := d.objectBy(root.tableOf(name), path, value)
+			o, isUnknown := d.object(root.tableOf(name), path, value)
 			d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 			if o != nil {
 				d.constraint(o)
@@ -79,9 +79,7 @@ func (d *decoder) constraint(o *Object) belonging {
 	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
 		o.Report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
 	}
-	if m := o.Object("match"); m != nil {
-		constraint.Match = m.constraintMatch()
-	}
+	constraint.Match = ObjectOf(o, "match", (*Object).constraintMatch)
 	belongs := d.belongs(o)
 	o.Finish()
 	if belongs == notInEnvironment {
@@ -116,7 +114,6 @@ func (o *Object) constraintMatch() ConstraintMatch {
 			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
 		}
 	})
-	o.Finish()
 	return match
 }
 
@@ -151,7 +148,7 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	fields, _ := value.(map[string]any)
 	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])
 	d := newDecoder()
-	o, _ := d.objectBy(&constraintTable, nil, value)
+	o, _ := d.object(&constraintTable, nil, value)
 	if o == nil || !known {
 		return Constraint{}, false
 	}
@@ -167,9 +164,7 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 		}
 	}
 	if IsKnown(fields["match"]) {
-		if m := o.Object("match"); m != nil {
-			constraint.Match = m.constraintMatch()
-		}
+		constraint.Match = ObjectOf(o, "match", (*Object).constraintMatch)
 	}
 	return constraint, true
 }

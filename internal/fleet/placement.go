@@ -25,27 +25,19 @@ type Spread struct {
 const maxWeight = 1000
 
 func (o *Object) placement(attribute string) *Placement {
-	var placement *Placement
-	if p := o.Object(attribute); p != nil {
-		placement = &Placement{NumberOfHosts: p.Int("number_of_hosts")}
+	return ObjectOf(o, attribute, func(p *Object) *Placement {
 		p.require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
-		for _, preference := range p.List("prefer") {
-			selector := preference.Selector("selector")
-			preference.require("selector", "is required")
-			placement.Prefer = append(placement.Prefer, Preference{
-				Selector: selector, Weight: preference.Int("weight"),
-			})
-			preference.Finish()
+		return &Placement{
+			NumberOfHosts: p.Int("number_of_hosts"),
+			Prefer: ListOf(p, "prefer", func(preference *Object) Preference {
+				preference.require("selector", "is required")
+				return Preference{Selector: preference.Selector("selector"), Weight: preference.Int("weight")}
+			}),
+			Spread: ListOf(p, "spread", func(spread *Object) Spread {
+				key := spread.required("key")
+				spread.checkLabel("key", key, CheckLabelKey)
+				return Spread{Key: key, MaxSkew: spread.Int("max_skew")}
+			}),
 		}
-		for _, spread := range p.List("spread") {
-			key := spread.required("key")
-			if problem := CheckLabelKey(key); problem != "" && isSet(key) {
-				spread.Report("key", "%s", problem)
-			}
-			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.Int("max_skew")})
-			spread.Finish()
-		}
-		p.Finish()
-	}
-	return placement
+	})
 }

@@ -136,7 +136,7 @@ func (o *Object) child(name string, path *Path, value any) *Object {
 }
 
 func (o *Object) childBy(table *Table, path *Path, value any) *Object {
-	inner, isUnknown := o.reader.objectBy(table, path, value)
+	inner, isUnknown := o.reader.object(table, path, value)
 	if isUnknown {
 		o.noteUnknown()
 	}
@@ -144,6 +144,26 @@ func (o *Object) childBy(table *Table, path *Path, value any) *Object {
 		inner.parent = o
 	}
 	return inner
+}
+
+// ListOf reads a list of objects, each with a function, and reports the attributes that this has not read.
+func ListOf[T any](o *Object, name string, read func(*Object) T) []T {
+	var all []T
+	for _, one := range o.List(name) {
+		all = append(all, read(one))
+		one.Finish()
+	}
+	return all
+}
+
+// ObjectOf reads an object that is part of another one with a function, and reports the attributes that this has not read. It
+// returns the zero value where there is no object that is known.
+func ObjectOf[T any](o *Object, name string, read func(*Object) T) (made T) {
+	if part := o.Object(name); part != nil {
+		made = read(part)
+		part.Finish()
+	}
+	return made
 }
 
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.

@@ -135,13 +135,9 @@ func (o *Object) secretStores(attribute string) map[string]SecretStore {
 
 // decryption reads how the agent of a cluster type decrypts SOPS files.
 func (o *Object) decryption(attribute string) *Decryption {
-	d := o.Object(attribute)
-	if d == nil {
-		return nil
-	}
-	decryption := &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
-	d.Finish()
-	return decryption
+	return ObjectOf(o, attribute, func(d *Object) *Decryption {
+		return &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
+	})
 }
 
 // allowPlainAnnotation is the attribute allow_plain of a ConfigMap: keys with commas between them.

@@ -39,26 +39,16 @@ func (t Taint) String() string {
 var taintEffects = []string{"NoSchedule"}
 
 func (o *Object) taints(attribute string) []Taint {
-	var taints []Taint
-	for _, t := range o.List(attribute) {
-		taint := Taint{
-			Key: t.required("key"), Value: t.text("value"),
-			Effect: t.oneOf("effect"),
-		}
+	return ListOf(o, attribute, func(t *Object) Taint {
+		taint := Taint{Key: t.required("key"), Value: t.text("value"), Effect: t.oneOf("effect")}
 		t.checkTaint(taint.Key, taint.Value)
-		t.Finish()
-		taints = append(taints, taint)
-	}
-	return taints
+		return taint
+	})
 }
 
 func (o *Object) tolerations(attribute string) []Toleration {
-	var tolerations []Toleration
-	for _, t := range o.List(attribute) {
-		toleration := Toleration{
-			Key: t.text("key"), Operator: t.oneOf("operator"),
-			Value: t.text("value"), Effect: t.oneOf("effect"),
-		}
+	return ListOf(o, attribute, func(t *Object) Toleration {
+		toleration := Toleration{Key: t.text("key"), Operator: t.oneOf("operator"), Value: t.text("value"), Effect: t.oneOf("effect")}
 		if toleration.Operator == "Exists" && isSet(toleration.Value) {
 			t.Report("value", "must be empty with operator Exists")
 		}
@@ -66,21 +56,18 @@ func (o *Object) tolerations(attribute string) []Toleration {
 			t.Report("operator", "must be Exists where there is no key")
 		}
 		t.checkTaint(toleration.Key, toleration.Value)
-		t.Finish()
-		tolerations = append(tolerations, toleration)
-	}
-	return tolerations
+		return toleration
+	})
 }
 
 func (o *Object) checkTaint(key, value string) {
-	if isSet(key) {
-		if problem := CheckLabelKey(key); problem != "" {
-			o.Report("key", "%s", problem)
-		}
-	}
-	if isSet(value) {
-		if problem := CheckLabelValue(value); problem != "" {
-			o.Report("value", "%s", problem)
-		}
+	o.checkLabel("key", key, CheckLabelKey)
+	o.checkLabel("value", value, CheckLabelValue)
+}
+
+// checkLabel reports an attribute that is not the key, or the value, of a label.
+func (o *Object) checkLabel(name, text string, check func(string) string) {
+	if problem := check(text); isSet(text) && problem != "" {
+		o.Report(name, "%s", problem)
 	}
 }

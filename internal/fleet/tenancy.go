@@ -30,8 +30,7 @@ type ArgocdProject struct {
 
 // limitRange reads the limits of a LimitRange.
 func (o *Object) limitRange(attribute string) []Limit {
-	var limits []Limit
-	for _, l := range o.List(attribute) {
+	return ListOf(o, attribute, func(l *Object) Limit {
 		limit := Limit{Type: l.oneOf("type")}
 		check := checkLimitName(limit.Type)
 		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
@@ -44,10 +43,8 @@ func (o *Object) limitRange(attribute string) []Limit {
 				}
 			}
 		}
-		l.Finish()
-		limits = append(limits, limit)
-	}
-	return limits
+		return limit
+	})
 }
 
 // argocdProject reads the name of a project, or {name, render}.
@@ -56,10 +53,9 @@ func (o *Object) argocdProject(attribute string) *ArgocdProject {
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
 		project.Name = o.checked(attribute, o.form(attribute))
 	} else {
-		if p := o.Object(attribute); p != nil {
-			project.Name, project.Render = p.name(p.form("name")), p.Bool("render")
-			p.Finish()
-		}
+		*project = ObjectOf(o, attribute, func(p *Object) ArgocdProject {
+			return ArgocdProject{Name: p.name(p.form("name")), Render: p.Bool("render")}
+		})
 	}
 	if project.Render && project.Name == "default" {
 		o.Report(attribute, `"default" is Argo CD's own project, which all Applications may use: choose another name to have one rendered`)

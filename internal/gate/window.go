@@ -58,12 +58,14 @@ var WindowTable = &fleet.Table{
 func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 	var windows Windows
 	for _, object := range r.List(WindowTable, path, value) {
-		windows = append(windows, decodeWindow(object))
+		windows = append(windows, DecodeWindow(object))
+		object.Finish()
 	}
 	return windows
 }
 
-func decodeWindow(o *fleet.Object) Window {
+// DecodeWindow reads a window by [WindowTable].
+func DecodeWindow(o *fleet.Object) Window {
 	w := Window{zone: time.UTC}
 	if !o.Has("kind") {
 		o.Report("kind", "is required: allow or deny")
@@ -92,7 +94,6 @@ func decodeWindow(o *fleet.Object) Window {
 			o.Report("time_zone", "%s", problem)
 		}
 	}
-	o.Finish()
 	return w
 }
 

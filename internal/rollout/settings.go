@@ -101,9 +101,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	if !o.Has("stages") {
 		o.Report("stages", "is required: a list of stages, which may be empty")
 	}
-	for _, object := range o.List("stages") {
-		s.Stages = append(s.Stages, decodeStage(r, object))
-	}
+	s.Stages = fleet.ListOf(o, "stages", decodeStage)
 	s.checkStages(o)
 	s.RollBack = o.OneOf("on_failure") == rollBack
 	s.SkipUnknown = o.OneOf("unknown") == skip
@@ -111,8 +109,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	if s.FailedFor = o.Duration("failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
 		s.FailedFor = failedFor
 	}
-	windows, path := o.Value("windows")
-	s.Windows = gate.DecodeWindows(r, path, windows)
+	s.Windows = fleet.ListOf(o, "windows", gate.DecodeWindow)
 	s.Approvals = o.Texts("approvals")
 	for i, approval := range s.Approvals {
 		if problem := gate.Problem(approval); problem != "" {
@@ -124,30 +121,24 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	return s, !r.Unknown, r.Findings
 }
 
-func decodeStage(r *fleet.Reader, o *fleet.Object) Stage {
+func decodeStage(o *fleet.Object) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
 		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
 		MaxConcurrent: o.Int("max_concurrent"),
 		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
-		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
+		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ListOf(o, "windows", gate.DecodeWindow),
 	}
-	s.types, s.clusters = compile(o, "cluster_type_selector", s.ClusterTypeSelector), compile(o, "cluster_selector", s.ClusterSelector)
-	windows, path := o.Value("windows")
-	s.Windows = gate.DecodeWindows(r, path, windows)
-	o.Finish()
+	s.types, s.clusters = compiled(s.ClusterTypeSelector), compiled(s.ClusterSelector)
 	return s
 }
 
-func compile(o *fleet.Object, name string, selector *fleet.Selector) *fleet.Requirements {
+func compiled(selector *fleet.Selector) *fleet.Requirements {
 	if selector == nil {
 		return nil
 	}
-	requirements, findings := selector.Compile()
-	for _, finding := range findings {
-		o.Report(name, "%s", finding)
-	}
+	requirements, _ := selector.Compile() // it was checked when it was read
 	return &requirements
 }
 
