@@ -130,29 +130,16 @@ func (f *findings) addUnrendered(r *Rendering) {
 // Unrendered are errors of rendering into final objects, each once with the deployment targets that it concerns. The zero
 // value has none.
 type Unrendered struct {
-	targets map[string]map[string]bool
-}
-
-// Add adds an error of a deployment target.
-func (u *Unrendered) Add(problem, target string) {
-	if u.targets == nil {
-		u.targets = map[string]map[string]bool{}
-	}
-	if u.targets[problem] == nil {
-		u.targets[problem] = map[string]bool{}
-	}
-	u.targets[problem][target] = true
+	wording.Groups[string, string] // names of deployment targets, by error
 }
 
 // Messages are the errors in order, each a sentence without a full stop.
 func (u *Unrendered) Messages() []string {
 	var messages []string
-	for _, problem := range slices.Sorted(maps.Keys(u.targets)) {
-		names := slices.Sorted(maps.Keys(u.targets[problem]))
-		noun := "deployment target"
-		if len(names) > 1 {
-			noun += "s"
-		}
+	targets := maps.Collect(u.All())
+	for _, problem := range slices.Sorted(maps.Keys(targets)) {
+		names := slices.Compact(slices.Sorted(slices.Values(targets[problem])))
+		noun := wording.OneOrMany(len(names), "deployment target", "deployment targets")
 		messages = append(messages, fmt.Sprintf("%s %s: %s", noun, wording.List(wording.Quoted(names), wording.Named), strings.TrimSuffix(problem, ".")))
 	}
 	return messages

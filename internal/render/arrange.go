@@ -306,9 +306,8 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 
 // placedFindings are findings that are each the same in several places, such as hosts, in the order in which they are found.
 type placedFindings struct {
-	found  []fleet.Finding // with %s in place of the places
-	places map[fleet.Finding][]string
-	seen   map[placedFinding]bool
+	wording.Groups[fleet.Finding, string] // the places, by the finding with %s in place of them
+	seen                                  map[placedFinding]bool
 }
 
 type placedFinding struct {
@@ -323,19 +322,17 @@ func (p *placedFindings) add(place string, path *fleet.Path, format string, argu
 		return
 	}
 	if p.seen == nil {
-		p.places, p.seen = map[fleet.Finding][]string{}, map[placedFinding]bool{}
+		p.seen = map[placedFinding]bool{}
 	}
-	if p.places[finding] == nil {
-		p.found = append(p.found, finding)
-	}
-	p.places[finding], p.seen[placedFinding{finding, place}] = append(p.places[finding], place), true
+	p.seen[placedFinding{finding, place}] = true
+	p.Add(finding, place)
 }
 
 func (p *placedFindings) list() fleet.Findings {
 	var findings fleet.Findings
-	for _, finding := range p.found {
-		places := wording.List(p.places[finding], wording.Named)
-		findings = append(findings, fleet.Finding{Path: finding.Path, Message: strings.Replace(finding.Message, "%s", places, 1)})
+	for finding, places := range p.All() {
+		finding.Message = strings.Replace(finding.Message, "%s", wording.List(places, wording.Named), 1)
+		findings = append(findings, finding)
 	}
 	return findings
 }

@@ -41,10 +41,11 @@ func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach f
 		a.check(one)
 	}
 	a.share()
-	slices.SortStableFunc(a.found, func(a, b fleet.Finding) int {
+	found := a.list()
+	slices.SortStableFunc(found, func(a, b fleet.Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
-	return a.list()
+	return found
 }
 
 // EncryptedReach is what reaches an assignment: encrypted files, and whether references to secrets do, too. Files that are not

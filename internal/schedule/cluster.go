@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // checkClusters finds assignments that clash on a cluster, which runs its own assignments and those of its cluster
@@ -22,7 +23,7 @@ func (s *scheduler) checkClusters(assignments []*Assignment) {
 		}
 		assignments = assignments[count:]
 	}
-	c := clashes{number: map[clash]int{}}
+	var c clashes
 	residents := map[string]*residents{}
 	for _, host := range s.hosts {
 		if ofType := types[host.Name]; s.mayClash(ofType) {
@@ -77,7 +78,7 @@ func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	for _, assignment := range ofCluster {
 		if r != nil {
 			if resident := r.targets[assignment.Target]; resident != nil {
-				to.add(clash{first: resident, target: assignment.Target}, assignment)
+				to.Add(clash{resident, assignment.Target}, assignment)
 			}
 			if resident := r.namespaces[assignment.Namespace]; resident != nil {
 				to.addUnlessShared(resident, assignment)
@@ -104,16 +105,9 @@ type clash struct {
 	target *Target
 }
 
-// clashes are what was found, in order.
+// clashes are what was found, with the assignment of the target on each of the hosts.
 type clashes struct {
-	number map[clash]int
-	list   []foundClash
-}
-
-type foundClash struct {
-	clash
-	second *Assignment // on the first of the hosts
-	hosts  int
+	wording.Groups[clash, *Assignment]
 }
 
 func (c *clashes) addUnlessShared(first, second *Assignment) {
@@ -121,35 +115,25 @@ func (c *clashes) addUnlessShared(first, second *Assignment) {
 		return // reported as a target that is assigned twice
 	}
 	if first.Target.Target.Namespace == "" || second.Target.Target.Namespace == "" {
-		c.add(clash{first, second.Target}, second)
+		c.Add(clash{first, second.Target}, second)
 	}
-}
-
-func (c *clashes) add(one clash, second *Assignment) {
-	number, seen := c.number[one]
-	if !seen {
-		number = len(c.list)
-		c.number[one] = number
-		c.list = append(c.list, foundClash{clash: one, second: second})
-	}
-	c.list[number].hosts++
 }
 
 func (c *clashes) findings() fleet.Findings {
 	var findings fleet.Findings
-	for _, one := range c.list {
+	for one, seconds := range c.All() {
 		more := ""
-		if one.hosts > 1 {
-			more = fmt.Sprintf(" (and %d more)", one.hosts-1)
+		if len(seconds) > 1 {
+			more = fmt.Sprintf(" (and %d more)", len(seconds)-1)
 		}
-		target := one.second.Target
-		path, first, second := fleet.TargetPath(target.Workload.Name, target.Target.Name), describeHost(one.first.Host), describeHost(one.second.Host)
+		target := one.target
+		path, first, second := fleet.TargetPath(target.Workload.Name, target.Target.Name), describeHost(one.first.Host), describeHost(seconds[0].Host)
 		if one.first.Target == target {
 			findings.Report(path, "deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them", target.Name, first, second, more)
 			continue
 		}
 		findings.Report(path.Attribute("namespace"), "deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
-			"set namespace on one of them, or the same on both", target.Name, second, more, one.second.Namespace, one.first.Target.Name, first)
+			"set namespace on one of them, or the same on both", target.Name, second, more, seconds[0].Namespace, one.first.Target.Name, first)
 	}
 	return findings
 }

@@ -7,35 +7,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// lacking are the hosts to which a workload is assigned without one that it requires.
+// lacking are the assignments of workloads that require others, which their hosts do not have.
 type lacking struct {
-	pairs []requirement // in the order in which they are found
-	at    map[requirement]*lackingAt
+	wording.Groups[requirement, *Assignment]
 }
 
 type requirement struct{ workload, required string }
 
-type lackingAt struct{ targets, hosts []string }
-
-// add adds an assignment of a workload that requires another, which its host does not have.
-func (l *lacking) add(assignment *Assignment, required string) {
-	pair := requirement{assignment.Target.Workload.Name, required}
-	at := l.at[pair]
-	if at == nil {
-		if l.at == nil {
-			l.at = map[requirement]*lackingAt{}
-		}
-		at = &lackingAt{}
-		l.pairs, l.at[pair] = append(l.pairs, pair), at
-	}
-	at.targets, at.hosts = append(at.targets, assignment.Target.Name), append(at.hosts, assignment.Host.Name)
-}
-
 // findings are one for each workload and one that it requires.
 func (l *lacking) findings() fleet.Findings {
 	var findings fleet.Findings
-	for _, pair := range l.pairs {
-		targets, hosts := distinct(l.at[pair].targets), distinct(l.at[pair].hosts)
+	for pair, assignments := range l.All() {
+		targets := distinct(assignments, func(one *Assignment) string { return one.Target.Name })
+		hosts := distinct(assignments, func(one *Assignment) string { return one.Host.Name })
 		are, require := "is", "it requires"
 		if len(targets) > 1 {
 			are, require = "are", "they require"
@@ -47,7 +31,11 @@ func (l *lacking) findings() fleet.Findings {
 	return findings
 }
 
-func distinct(names []string) []string {
+func distinct(assignments []*Assignment, name func(*Assignment) string) []string {
+	names := make([]string, len(assignments))
+	for i, one := range assignments {
+		names[i] = name(one)
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -175,7 +175,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 				others = slices.Concat(others, assigned[hostWorkload{assignment.Host.ClusterType.Name, name}])
 			}
 			if len(others) == 0 {
-				without.add(assignment, name)
+				without.Add(requirement{assignment.Target.Workload.Name, name}, assignment)
 			}
 			found = append(found, others...)
 		}
