@@ -79,7 +79,7 @@ func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, nam
 	if !hasShape {
 		return nil
 	}
-	shape, _ := t.shapes.get(&key)
+	shape := t.shapes.with(&key).get(&key).shape
 	if shape == nil || shape == noShape || !shape.matches(content, names) {
 		return nil
 	}

@@ -29,7 +29,7 @@ type Templates struct {
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
 	shapes      shapes
-	entries     entries
+	entries     kept[entryKey, entryOf]
 	arranged    map[*schedule.Assignment]*arrangement
 	runners     sync.Pool // of *runner
 }

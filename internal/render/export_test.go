@@ -14,7 +14,7 @@ func HasShape(kind, manifest string) bool {
 // Shapes is how many shapes are kept.
 func Shapes(t *Templates) (kept int) {
 	for i := range t.shapes.shards {
-		for _, seen := range t.shapes.shards[i].shapes {
+		for _, seen := range t.shapes.shards[i].all {
 			if seen.shape != nil {
 				kept++
 			}

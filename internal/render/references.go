@@ -4,19 +4,12 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// entries keeps what a reference is in the file of "external-secrets" whose references are all of one store. It is safe for
-// concurrent use.
-type entries struct {
-	sync.RWMutex
-	all map[entryKey]entryOf
-}
-
-// entryOf is the text of a reference; isRight says that a check has found nothing in a file with it.
+// entryOf is the text of a reference in the file of "external-secrets" whose references are all of one store; isRight says that
+// a check has found nothing in a file with it.
 type entryOf struct {
 	text    []byte
 	isRight bool
@@ -31,21 +24,6 @@ type entryKey struct {
 
 // maxEntries is how many entries are kept.
 const maxEntries = 1 << 17
-
-func (e *entries) get(key *entryKey) entryOf {
-	e.RLock()
-	defer e.RUnlock()
-	return e.all[*key]
-}
-
-func (e *entries) keep(key *entryKey, entry entryOf) {
-	e.Lock()
-	defer e.Unlock()
-	if e.all == nil || len(e.all) >= maxEntries {
-		e.all = map[entryKey]entryOf{}
-	}
-	e.all[*key] = entry
-}
 
 // externalSecrets puts the file of the built-in template "external-secrets" together from a head, which has a shape, and an
 // entry for each reference, since hardly any two assignments have the same references. ok is false where the file is more
@@ -95,7 +73,7 @@ func (r *referenceRow) head(store string) (head []byte, isRight bool, err error)
 	subject := r.subject
 	subject.ConfigVersion = "head\n" + store
 	key, _ := r.shapeKeyOf(r.host, r.template, subject)
-	shape, _ := r.shapes.get(&key)
+	shape := r.shapes.with(&key).get(&key).shape
 	var file []byte
 	if shape != nil && shape != noShape {
 		file, isRight = shape.fill(slotsOf(subject)), shape.checked.Load()
@@ -130,7 +108,7 @@ func (r *referenceRow) entry(key string) (entryOf, error) {
 	file, err := r.render(subject)
 	if begin := entriesAt(file); err == nil && begin > 0 {
 		entry = entryOf{bytes.Clone(file[begin:]), r.isRight(subject, file)}
-		r.entries.keep(&at, entry)
+		r.entries.keep(&at, entry, maxEntries)
 	}
 	return entry, err
 }

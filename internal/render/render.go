@@ -123,8 +123,9 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	if !hasShape {
 		return e.direct(t, template, subject)
 	}
-	shape, first := t.shapes.get(&key)
-	if shape != nil && shape != noShape {
+	shapes := t.shapes.with(&key)
+	known := shapes.get(&key)
+	if shape := known.shape; shape != nil && shape != noShape {
 		return shape.fill(slotsOf(subject)), nil
 	}
 	content, err := e.direct(t, template, subject)
@@ -133,11 +134,11 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	}
 	ofConfig := template.kind == "config" || template.kind == "secret"
 	switch {
-	case shape != nil: // noShape
-	case ofConfig && first == nil: // half of all configurations are one assignment's alone
-		t.shapes.keep(&key, seen{first: subject.Assignment})
-	case !ofConfig || first != subject.Assignment: // an apply renders each once more
-		t.shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)})
+	case known.shape != nil: // noShape
+	case ofConfig && known.first == nil: // half of all configurations are one assignment's alone
+		shapes.keep(&key, seen{first: subject.Assignment}, maxShapes)
+	case !ofConfig || known.first != subject.Assignment: // an apply renders each once more
+		shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)}, maxShapes)
 	}
 	return content, nil
 }

@@ -149,41 +149,41 @@ type seen struct {
 	first *schedule.Assignment // that one
 }
 
-// shapes keeps a bounded number of shapes. It is safe for concurrent use.
+// shapes keeps shapes, in shards. It is safe for concurrent use.
 type shapes struct {
 	once   sync.Once
 	seed   maphash.Seed
-	shards [64]struct {
-		sync.Mutex
-		shapes map[shapeKey]seen
-	}
+	shards [64]kept[shapeKey, seen]
 }
 
 // maxShapes is how many shapes a shard keeps.
 const maxShapes = 4096
 
-// get returns a shape, or the assignment that has had a file with this key.
-func (s *shapes) get(key *shapeKey) (*shape, *schedule.Assignment) {
-	shard := s.shard(key)
-	s.shards[shard].Lock()
-	defer s.shards[shard].Unlock()
-	found := s.shards[shard].shapes[*key]
-	return found.shape, found.first
-}
-
-func (s *shapes) keep(key *shapeKey, found seen) {
-	shard := s.shard(key)
-	s.shards[shard].Lock()
-	defer s.shards[shard].Unlock()
-	if s.shards[shard].shapes == nil || len(s.shards[shard].shapes) >= maxShapes {
-		s.shards[shard].shapes = map[shapeKey]seen{}
-	}
-	s.shards[shard].shapes[*key] = found
-}
-
-func (s *shapes) shard(key *shapeKey) int {
+// with returns the shard that keeps what has a key.
+func (s *shapes) with(key *shapeKey) *kept[shapeKey, seen] {
 	s.once.Do(func() { s.seed = maphash.MakeSeed() })
-	return int((maphash.String(s.seed, key.target) ^ maphash.String(s.seed, key.configVersion)) % uint64(len(s.shards)))
+	return &s.shards[(maphash.String(s.seed, key.target)^maphash.String(s.seed, key.configVersion))%uint64(len(s.shards))]
+}
+
+// kept keeps a bounded number of values: all are forgotten when there would be more. It is safe for concurrent use.
+type kept[K comparable, V any] struct {
+	sync.RWMutex
+	all map[K]V
+}
+
+func (k *kept[K, V]) get(key *K) V {
+	k.RLock()
+	defer k.RUnlock()
+	return k.all[*key]
+}
+
+func (k *kept[K, V]) keep(key *K, value V, most int) {
+	k.Lock()
+	defer k.Unlock()
+	if k.all == nil || len(k.all) >= most {
+		k.all = map[K]V{}
+	}
+	k.all[*key] = value
 }
 
 // slotFields are the fields of the data that have a slot.
