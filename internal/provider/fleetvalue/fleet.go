@@ -37,12 +37,12 @@ func Return() function.Return {
 	return function.ObjectReturn{AttributeTypes: attributeTypes}
 }
 
-// SetResult returns a decoded fleet from a function. What may still change is unknown. An unknown value of a config
+// Result is a decoded fleet as the result of a function. What may still change is unknown. An unknown value of a config
 // container, of manifests or of a constraint makes only that object's entry unknown.
-func SetResult(ctx context.Context, decoded *fleet.Decoded, result *function.ResultData) *function.FuncError {
+func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncError) {
 	known, err := decoded.Value()
 	if err != nil {
-		return function.NewFuncError(err.Error())
+		return nil, function.NewFuncError(err.Error())
 	}
 	environment, model := types.StringUnknown(), types.StringUnknown()
 	if decoded.EnvironmentKnown {
@@ -55,16 +55,13 @@ func SetResult(ctx context.Context, decoded *fleet.Decoded, result *function.Res
 	manifests, manifestsErr := EntriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown)
 	constraints, constraintsErr := EntriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown)
 	if err := errors.Join(configErr, manifestsErr, constraintsErr); err != nil {
-		return function.NewFuncError(err.Error())
+		return nil, function.NewFuncError(err.Error())
 	}
 	value, diags := types.ObjectValue(attributeTypes, map[string]attr.Value{
 		"format": types.StringValue(known.Format), "environment": environment, "model": model,
 		"config": config, "manifests": manifests, "constraints": constraints,
 	})
-	if diags.HasError() {
-		return function.FuncErrorFromDiags(ctx, diags)
-	}
-	return result.Set(ctx, value)
+	return value, function.FuncErrorFromDiags(ctx, diags)
 }
 
 // EntriesOf is the object for the entries of one kind. complete is false where there may be others.

@@ -10,7 +10,8 @@ import (
 type Function struct {
 	Name       string
 	Definition function.Definition
-	Run        func(context.Context, function.RunRequest, *function.RunResponse)
+	// Run returns the result, which may not be known yet, or an error.
+	Run func(context.Context, function.RunRequest) (any, *function.FuncError)
 }
 
 // New returns the function as the framework takes it.
@@ -30,5 +31,8 @@ func (f servedFunction) Definition(_ context.Context, _ function.DefinitionReque
 
 // Run calls the function.
 func (f servedFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	f.is.Run(ctx, req, resp)
+	result, err := f.is.Run(ctx, req)
+	if resp.Error = err; err == nil {
+		resp.Error = resp.Result.Set(ctx, result)
+	}
 }

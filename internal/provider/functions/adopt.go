@@ -2,7 +2,6 @@ package functions
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -60,20 +59,15 @@ var adoptDefinition = function.Definition{
 const adoptTime = time.Minute
 
 // runAdopt adopts the documents. The result is unknown while any of them is.
-func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var environment, documents attr.Value
 	var further []types.Dynamic
-	if resp.Error = req.Arguments.Get(ctx, &environment, &documents, &further); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &environment, &documents, &further); err != nil {
+		return nil, err
 	}
-	var options any
-	switch len(further) {
-	case 0:
-	case 1:
-		options = tfvalue.Plain(further[0])
-	default:
-		resp.Error = function.NewArgumentFuncError(3, "there may be only one object of options")
-		return
+	options, twice := optional(further, 2)
+	if twice != nil {
+		return nil, twice
 	}
 	folders := &renderer.Loose{}
 	defer folders.Close()
@@ -83,19 +77,10 @@ func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunRe
 		return folders.Render(bounded, files, request)
 	})
 	if len(findings) > 0 {
-		argument := int64(1)
-		switch {
-		case strings.HasPrefix(findings[0].Path, "environment"):
-			argument = 0
-		case strings.HasPrefix(findings[0].Path, "options"):
-			argument = 2
-		}
-		resp.Error = function.NewArgumentFuncError(argument, "\n"+findings.Error())
-		return
+		return nil, wrong(findings, "environment", "documents", "options")
 	}
 	if !known {
-		resp.Error = resp.Result.Set(ctx, types.DynamicUnknown())
-		return
+		return types.DynamicUnknown(), nil
 	}
 	listed := make([]any, len(adopted.Listed))
 	for i, one := range adopted.Listed {
@@ -103,8 +88,7 @@ func runAdopt(ctx context.Context, req function.RunRequest, resp *function.RunRe
 	}
 	value, err := tfvalue.Infer(map[string]any{"fleet": adopted.Fleet, "listed": listed})
 	if err != nil {
-		resp.Error = function.NewFuncError(err.Error())
-		return
+		return nil, function.NewFuncError(err.Error())
 	}
-	resp.Error = resp.Result.Set(ctx, types.DynamicValue(value))
+	return types.DynamicValue(value), nil
 }

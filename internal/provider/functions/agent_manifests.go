@@ -35,16 +35,15 @@ var agentManifestsDefinition = function.Definition{
 }
 
 // runAgentManifests renders the manifests. All problems are in the one error that a function can return. A function cannot warn.
-func runAgentManifests(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var argument attr.Value
-	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &argument); err != nil {
+		return nil, err
 	}
 	unknown := types.ListUnknown(types.StringType)
 	value := tfvalue.Plain(argument)
 	if argument.IsUnknown() {
-		resp.Error = resp.Result.Set(ctx, unknown)
-		return
+		return unknown, nil
 	}
 	settings, known, problems := agent.Decode(value)
 	var objects []agent.Object
@@ -59,16 +58,13 @@ func runAgentManifests(ctx context.Context, req function.RunRequest, resp *funct
 	}
 	switch {
 	case wrong != nil:
-		resp.Error = function.NewArgumentFuncError(0, "\n"+strings.Join(wrong, "\n"))
-		return
+		return nil, function.NewArgumentFuncError(0, "\n"+strings.Join(wrong, "\n"))
 	case !known:
-		resp.Error = resp.Result.Set(ctx, unknown)
-		return
+		return unknown, nil
 	}
 	texts, err := agent.Texts(objects)
 	if err != nil {
-		resp.Error = function.NewFuncError(err.Error())
-		return
+		return nil, function.NewFuncError(err.Error())
 	}
-	resp.Error = resp.Result.Set(ctx, texts)
+	return texts, nil
 }

@@ -2,7 +2,6 @@ package functions
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -43,19 +42,14 @@ var controlPlaneDefinition = function.Definition{
 }
 
 // runControlPlane decodes and checks the documents. All findings are in the one error that a function can return.
-func runControlPlane(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var environment, documents attr.Value // as they are: into any other type the framework would copy them twice
-	if resp.Error = req.Arguments.Get(ctx, &environment, &documents); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &environment, &documents); err != nil {
+		return nil, err
 	}
 	decoded, findings := fleet.DecodeControlPlane(tfvalue.Plain(environment), tfvalue.Plain(documents))
 	if len(findings) > 0 {
-		argument := int64(1)
-		if strings.HasPrefix(findings[0].Path, "environment") {
-			argument = 0
-		}
-		resp.Error = function.NewArgumentFuncError(argument, "\n"+findings.Error())
-		return
+		return nil, wrong(findings, "environment", "documents")
 	}
-	resp.Error = fleetvalue.SetResult(ctx, decoded, &resp.Result)
+	return fleetvalue.Result(ctx, decoded)
 }

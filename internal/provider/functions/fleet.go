@@ -3,9 +3,12 @@ package functions
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -56,12 +59,12 @@ var fleetDefinition = function.Definition{
 }
 
 // runFleet decodes and checks the fleet. All findings are in the one error that a function can return.
-func runFleet(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	input, read := largevalue.ArgumentOf(ctx)
 	if !read {
 		var argument attr.Value // as it is: into any other type the framework would copy it twice
-		if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
-			return
+		if err := req.Arguments.Get(ctx, &argument); err != nil {
+			return nil, err
 		}
 		input = tfvalue.Plain(argument)
 	}
@@ -69,8 +72,24 @@ func runFleet(ctx context.Context, req function.RunRequest, resp *function.RunRe
 	_, wrong := constraint.Compile(decoded.Constraints)
 	findings = append(findings, wrong...)
 	if len(findings) > 0 {
-		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
-		return
+		return nil, function.NewArgumentFuncError(0, "\n"+findings.Error())
 	}
-	resp.Error = fleetvalue.SetResult(ctx, decoded, &resp.Result)
+	return fleetvalue.Result(ctx, decoded)
+}
+
+// wrong is the error of findings about arguments: at the one with whose name the path of the first begins, or else at the first.
+func wrong(findings fleet.Findings, arguments ...string) *function.FuncError {
+	at := slices.IndexFunc(arguments, func(name string) bool { return strings.HasPrefix(findings[0].Path, name) })
+	return function.NewArgumentFuncError(int64(max(at, 0)), "\n"+findings.Error())
+}
+
+// optional is the object of options behind so many other arguments; nil where it is left out.
+func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
+	switch len(given) {
+	case 0:
+		return nil, nil
+	case 1:
+		return tfvalue.Plain(given[0]), nil
+	}
+	return nil, function.NewArgumentFuncError(others+1, "there may be only one object of options")
 }

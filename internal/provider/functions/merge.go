@@ -35,52 +35,41 @@ var mergeDefinition = function.Definition{
 }
 
 // runMerge merges; the result is unknown while any of the values is, because it could be an object or null.
-func runMerge(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runMerge(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var objectsArgument types.Dynamic
 	var optionsArguments []types.Dynamic
-	if resp.Error = req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); err != nil {
+		return nil, err
 	}
-	var given any
-	switch len(optionsArguments) {
-	case 0:
-	case 1:
-		given = tfvalue.Plain(optionsArguments[0])
-	default:
-		resp.Error = function.NewArgumentFuncError(2, "there may be only one object of options")
-		return
+	given, twice := optional(optionsArguments, 1)
+	if twice != nil {
+		return nil, twice
 	}
 	options, known, findings := fleet.DecodeMerge(given)
 	if len(findings) > 0 {
-		resp.Error = function.NewArgumentFuncError(1, "\n"+findings.Error())
-		return
+		return nil, function.NewArgumentFuncError(1, "\n"+findings.Error())
 	}
 	values := tfvalue.Plain(objectsArgument)
 	if !known || !fleet.IsKnown(values) {
-		resp.Error = resp.Result.Set(ctx, types.DynamicUnknown())
-		return
+		return types.DynamicUnknown(), nil
 	}
 	list, ok := values.([]any)
 	if !ok {
-		resp.Error = function.NewArgumentFuncError(0, "must be a list of objects")
-		return
+		return nil, function.NewArgumentFuncError(0, "must be a list of objects")
 	}
 	objects := make([]map[string]any, len(list))
 	for i := range list {
 		if objects[i], ok = list[i].(map[string]any); !ok {
-			resp.Error = function.NewArgumentFuncError(0, fmt.Sprintf("element %d must be an object", i))
-			return
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d must be an object", i))
 		}
 	}
 	merged, err := hydrate.Merge(objects, options)
 	if err != nil {
-		resp.Error = function.NewArgumentFuncError(0, err.Error())
-		return
+		return nil, function.NewArgumentFuncError(0, err.Error())
 	}
 	value, err := tfvalue.Infer(merged)
 	if err != nil {
-		resp.Error = function.NewFuncError(err.Error())
-		return
+		return nil, function.NewFuncError(err.Error())
 	}
-	resp.Error = resp.Result.Set(ctx, types.DynamicValue(value))
+	return types.DynamicValue(value), nil
 }

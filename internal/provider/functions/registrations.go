@@ -2,7 +2,6 @@ package functions
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -48,11 +47,11 @@ var registrationsDefinition = function.Definition{
 }
 
 // runRegistrations lists the registrations. The result is unknown while there may be one more.
-func runRegistrations(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var documents types.Dynamic
 	var followed []types.Dynamic
-	if resp.Error = req.Arguments.Get(ctx, &documents, &followed); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &documents, &followed); err != nil {
+		return nil, err
 	}
 	before := make([]any, len(followed))
 	for i, argument := range followed {
@@ -60,16 +59,10 @@ func runRegistrations(ctx context.Context, req function.RunRequest, resp *functi
 	}
 	registrations, known, findings := fleet.DecodeRegistrations(tfvalue.Plain(documents), before)
 	if len(findings) > 0 {
-		argument := int64(0)
-		if strings.HasPrefix(findings[0].Path, "followed") {
-			argument = 1
-		}
-		resp.Error = function.NewArgumentFuncError(argument, "\n"+findings.Error())
-		return
+		return nil, wrong(findings, "documents", "followed")
 	}
 	if !known {
-		resp.Error = resp.Result.Set(ctx, types.MapUnknown(registrationType))
-		return
+		return types.MapUnknown(registrationType), nil
 	}
 	elements := make(map[string]attr.Value, len(registrations))
 	for name, registration := range registrations {
@@ -84,5 +77,5 @@ func runRegistrations(ctx context.Context, req function.RunRequest, resp *functi
 			"path": types.StringValue(registration.Source.Path),
 		})
 	}
-	resp.Error = resp.Result.Set(ctx, types.MapValueMust(registrationType, elements))
+	return types.MapValueMust(registrationType, elements), nil
 }

@@ -28,29 +28,25 @@ var selectorMatchesDefinition = function.Definition{
 }
 
 // runSelectorMatches compiles the selector and matches the labels; it is unknown while any of the two is.
-func runSelectorMatches(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func runSelectorMatches(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var selectorArgument, labelsArgument types.Dynamic
-	if resp.Error = req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); resp.Error != nil {
-		return
+	if err := req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); err != nil {
+		return nil, err
 	}
 	selector, selectorKnown, findings := fleet.DecodeSelector(tfvalue.Plain(selectorArgument))
 	if len(findings) > 0 {
-		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
-		return
+		return nil, function.NewArgumentFuncError(0, "\n"+findings.Error())
 	}
 	labels, labelsKnown, findings := fleet.DecodeLabels(tfvalue.Plain(labelsArgument))
 	if len(findings) > 0 {
-		resp.Error = function.NewArgumentFuncError(1, "\n"+findings.Error())
-		return
+		return nil, function.NewArgumentFuncError(1, "\n"+findings.Error())
 	}
 	if !selectorKnown || !labelsKnown {
-		resp.Error = resp.Result.Set(ctx, types.BoolUnknown())
-		return
+		return types.BoolUnknown(), nil
 	}
 	if selector == nil {
-		resp.Error = function.NewArgumentFuncError(0, "an absent selector is not a selector: {} matches everything")
-		return
+		return nil, function.NewArgumentFuncError(0, "an absent selector is not a selector: {} matches everything")
 	}
 	requirements, _ := selector.Compile() // its findings are those of DecodeSelector
-	resp.Error = resp.Result.Set(ctx, types.BoolValue(requirements.Matches(labels)))
+	return types.BoolValue(requirements.Matches(labels)), nil
 }
