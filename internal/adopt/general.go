@@ -3,6 +3,8 @@ package adopt
 import (
 	"regexp"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // ofCluster begins a text that the template replaces by what it is of the cluster: its name or server.
@@ -102,29 +104,10 @@ func replaceWord(text, word, by string) string {
 
 // replaced has other texts in place of those of a value.
 func replaced(value any, replace func(text string) string) any {
-	return mapped(value, func(value any) any {
+	return fleet.Mapped(value, func(value any) any {
 		if text, isText := value.(string); isText {
 			return replace(text)
 		}
 		return value
 	})
-}
-
-// mapped is a copy of a value in which each part that is neither an object nor a list is replaced.
-func mapped(value any, replace func(part any) any) any {
-	switch value := value.(type) {
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = mapped(element, replace)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, element := range value {
-			object[key] = mapped(element, replace)
-		}
-		return object
-	}
-	return replace(value)
 }

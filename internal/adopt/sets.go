@@ -143,7 +143,7 @@ func normalized(name string) string {
 
 // plain has numbers as JSON has them.
 func plain(value any) any {
-	return mapped(value, func(value any) any {
+	return fleet.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			if float, err := number.Float64(); err == nil {
 				return float

@@ -44,6 +44,25 @@ func Holds(value any, is func(part any) bool) bool {
 	return false
 }
 
+// Mapped is a copy of a value in which each part that is neither a list nor an object is replaced.
+func Mapped(value any, replace func(part any) any) any {
+	switch value := value.(type) {
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = Mapped(element, replace)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, element := range value {
+			object[key] = Mapped(element, replace)
+		}
+		return object
+	}
+	return replace(value)
+}
+
 // CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless
 // escapes, numbers as [CanonicalNumber] writes them.
 func CanonicalJSON(value any) (string, error) {

@@ -408,7 +408,7 @@ func natural(value any) any {
 	if !fleet.Holds(value, isNumber) {
 		return value
 	}
-	return mapped(value, func(value any) any {
+	return fleet.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			return naturalNumber(number)
 		}
@@ -435,23 +435,4 @@ func naturalNumber(number json.Number) any {
 }
 
 // copyValue copies maps and lists, so that a template can change them.
-func copyValue(value any) any { return mapped(value, func(value any) any { return value }) }
-
-// mapped is a copy of a value in which each part that is neither a map nor a list is replaced.
-func mapped(value any, part func(any) any) any {
-	switch value := value.(type) {
-	case []any:
-		result := make([]any, len(value))
-		for i, element := range value {
-			result[i] = mapped(element, part)
-		}
-		return result
-	case map[string]any:
-		result := make(map[string]any, len(value))
-		for key, element := range value {
-			result[key] = mapped(element, part)
-		}
-		return result
-	}
-	return part(value)
-}
+func copyValue(value any) any { return fleet.Mapped(value, func(value any) any { return value }) }
