@@ -23,7 +23,7 @@ type checks struct {
 }
 
 // newChecks reads all schemas of the fleet.
-func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment) *checks {
+func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 	made := &checks{fleet: f, mergeIndex: e, own: map[string][]int{}}
 	var texts []string
 	numbers := map[string]int{}
@@ -37,10 +37,10 @@ func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment
 	for i := range f.ConfigSchemas {
 		made.named = append(made.named, number(f.ConfigSchemas[i].Schema))
 	}
-	targets := targetsWithSchemas(f, assignments)
-	for _, target := range targets {
-		for _, text := range target.schemas {
-			made.own[target.fullName] = append(made.own[target.fullName], number(text))
+	for workload, target := range f.Targets() {
+		name := fleet.FullName(workload.Name, target.Name)
+		for _, text := range target.ConfigSchemas {
+			made.own[name] = append(made.own[name], number(text))
 		}
 	}
 
@@ -66,37 +66,13 @@ func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment
 	for i, schema := range made.named {
 		refuse(schema, schemaName(&f.ConfigSchemas[i]))
 	}
-	for _, target := range targets {
-		for i, schema := range made.own[target.fullName] {
-			refuse(schema, ownSchemaName(target.fullName, i, len(target.schemas)))
+	for workload, target := range f.Targets() {
+		name := fleet.FullName(workload.Name, target.Name)
+		for i, schema := range made.own[name] {
+			refuse(schema, ownSchemaName(name, i, len(made.own[name])))
 		}
 	}
 	return made
-}
-
-type targetWithSchemas struct {
-	fullName string
-	schemas  []string
-}
-
-// targetsWithSchemas returns the deployment targets of the fleet that have schemas of their own,
-// assigned or not.
-func targetsWithSchemas(f *fleet.Fleet, assignments []*schedule.Assignment) []targetWithSchemas {
-	var targets []targetWithSchemas
-	seen := map[string]bool{}
-	add := func(fullName string, target *fleet.DeploymentTarget) {
-		if len(target.ConfigSchemas) > 0 && !seen[fullName] {
-			seen[fullName] = true
-			targets = append(targets, targetWithSchemas{fullName, target.ConfigSchemas})
-		}
-	}
-	for workload, target := range f.Targets() {
-		add(fleet.FullName(workload.Name, target.Name), target)
-	}
-	for _, assignment := range assignments {
-		add(assignment.Target.Name, assignment.Target.Target)
-	}
-	return targets
 }
 
 func schemaName(declared *fleet.ConfigSchema) string {

@@ -48,7 +48,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	if err != nil {
 		return nil, err
 	}
-	checks := newChecks(f, mergeIndex, assignments)
+	checks := newChecks(f, mergeIndex)
 	reached := mergeIndex.reach(f, assignments)
 
 	result := &Result{Snapshots: make([]*Snapshot, len(assignments)), checks: checks, schemas: reached.schemas}

@@ -22,17 +22,22 @@ type matcher struct {
 	environment string
 	hosts       map[*schedule.Host]*side
 	targets     map[*schedule.Target]*side
-	sides       map[string]*side // by what is in them
+	sides       map[sideKey]*side
 }
 
 type label struct{ key, value string }
 
 // side is what the host or the deployment target contributes to a match.
 type side struct {
-	has      []int32   // labels that any thing asks for
-	alone    []int32   // the things that ask for these labels alone
-	partial  []partial // of a target's: the things that ask for some of these labels and for others
-	ofTarget bool      // partial is filled in
+	has     []int32   // labels that any thing asks for
+	alone   []int32   // the things that ask for these labels alone
+	partial []partial // of a target's: the things that ask for some of these labels and for others
+}
+
+// sideKey is what sides that contribute the same have in common.
+type sideKey struct {
+	has    string
+	ofHost bool
 }
 
 type partial struct {
@@ -46,7 +51,7 @@ func newMatcher(environment string) *matcher {
 		environment: environment,
 		hosts:       map[*schedule.Host]*side{},
 		targets:     map[*schedule.Target]*side{},
-		sides:       map[string]*side{},
+		sides:       map[sideKey]*side{},
 	}
 }
 
@@ -80,7 +85,6 @@ func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) 
 	if target == nil {
 		target = m.side(assignment, assignment.Target.Labels, false)
 		m.targets[assignment.Target] = target
-		m.complete(target)
 	}
 	return host, target
 }
@@ -117,7 +121,6 @@ func (m *matcher) held() []bool {
 // match is the things that reach what is on both sides.
 type match struct {
 	containers, schemas []int32
-	hash                uint64 // of the containers
 }
 
 // matching matches pairs of sides, one at a time.
@@ -155,10 +158,6 @@ func (m *matching) match(sides [2]*side, border int) match {
 	made := match{}
 	end, _ := slices.BinarySearch(m.found, int32(border))
 	made.containers = slices.Clone(m.found[:end])
-	for _, thing := range made.containers {
-		made.hash = (made.hash ^ uint64(thing)) * 0x9e3779b97f4a7c15
-		made.hash ^= made.hash >> 32
-	}
 	for _, thing := range m.found[end:] {
 		made.schemas = append(made.schemas, thing-int32(border))
 	}
@@ -189,43 +188,28 @@ func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofH
 		}
 	}
 	slices.Sort(has)
-	name := listKey(has)
-	if m.sides[name] == nil {
-		m.sides[name] = m.newSide(has)
+	key := sideKey{listKey(has), ofHost}
+	if m.sides[key] == nil {
+		m.sides[key] = m.newSide(has, ofHost)
 	}
-	return m.sides[name]
+	return m.sides[key]
 }
 
-func (m *matcher) newSide(has []int32) *side {
+func (m *matcher) newSide(has []int32, ofHost bool) *side {
 	made := &side{has: has}
-	for _, thing := range m.touched(has) {
-		if len(m.rest(thing, has)) == 0 {
-			made.alone = append(made.alone, thing)
-		}
-	}
-	return made
-}
-
-// complete fills in what is only looked at from the target's side.
-func (m *matcher) complete(target *side) {
-	if target.ofTarget {
-		return
-	}
-	target.ofTarget = true
-	for _, thing := range m.touched(target.has) {
-		if rest := m.rest(thing, target.has); len(rest) > 0 {
-			target.partial = append(target.partial, partial{thing, rest})
-		}
-	}
-}
-
-// touched are the things that have any of the labels.
-func (m *matcher) touched(has []int32) []int32 {
-	var touched []int32
+	var touched []int32 // the things that have any of the labels
 	for _, number := range has {
 		touched = append(touched, m.holders[number]...)
 	}
-	return distinct(touched)
+	for _, thing := range distinct(touched) {
+		switch rest := m.rest(thing, has); {
+		case len(rest) == 0:
+			made.alone = append(made.alone, thing)
+		case !ofHost:
+			made.partial = append(made.partial, partial{thing, rest})
+		}
+	}
+	return made
 }
 
 // rest returns what else a thing asks for.

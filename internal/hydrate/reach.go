@@ -45,9 +45,9 @@ func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *
 		any:     make([]bool, len(e.containers)),
 	}
 	numbers := make([]int, len(pairs))
-	known := make(map[uint64][]int, len(pairs)) // by hash: sets
+	known := make(map[string]int, len(pairs)) // sets, by their keys
 	for i := range matches {
-		numbers[i] = made.number(matches[i].containers, matches[i].hash, known)
+		numbers[i] = made.number(matches[i].containers, known)
 	}
 	for i, pair := range pair {
 		made.set[i], made.schemas[i] = numbers[pair], matches[pair].schemas
@@ -108,14 +108,13 @@ func labelTexts(labels fleet.Labels) []string {
 }
 
 // number returns the number of a set of containers.
-func (r *reach) number(set []int32, hash uint64, known map[uint64][]int) int {
-	for _, number := range known[hash] {
-		if slices.Equal(r.sets[number], set) {
-			return number
-		}
+func (r *reach) number(set []int32, known map[string]int) int {
+	key := listKey(set)
+	if number, isKnown := known[key]; isKnown {
+		return number
 	}
 	number := len(r.sets)
-	known[hash] = append(known[hash], number)
+	known[key] = number
 	r.sets = append(r.sets, set)
 	for _, container := range set {
 		r.any[container] = true

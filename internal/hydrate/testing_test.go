@@ -81,7 +81,7 @@ func (g *given) onCluster(name string) *given {
 
 func (g *given) hydrate(t testing.TB) *hydrate.Result {
 	t.Helper()
-	result, err := hydrate.Hydrate(&g.fleet, g.config, g.assignments)
+	result, err := hydrateError(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +104,15 @@ func equal(t testing.TB, what string, got, want any) {
 	}
 }
 
+// hydrateError hydrates the fleet with the deployment targets that are assigned.
 func hydrateError(g *given) (*hydrate.Result, error) {
+	g.fleet.Workloads = nil
+	seen := map[string]bool{}
+	for _, assignment := range g.assignments {
+		if of := assignment.Target; !seen[of.Name] {
+			seen[of.Name] = true
+			g.fleet.Workloads = append(g.fleet.Workloads, fleet.Workload{Name: of.Workload.Name, DeploymentTargets: []fleet.DeploymentTarget{*of.Target}})
+		}
+	}
 	return hydrate.Hydrate(&g.fleet, g.config, g.assignments)
 }
