@@ -83,23 +83,8 @@ func (w *waits) first() string {
 
 func (r *run) progressOf(t *target, waits *waits) *Progress {
 	p := &Progress{DeploymentTarget: t.name, WaitsFor: waits.first(), Waiting: waits.total}
-	if t.state == nil {
-		for _, m := range t.members {
-			if m.done && !m.wanted {
-				continue // the next plan does not see it
-			}
-			p.Hosts++
-			if m.done {
-				p.Done++
-			}
-		}
-		p.detail = r.detail(t, p)
-		p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
-		return p
-	}
-	s := t.state
 	for _, m := range t.members {
-		if m.touched == nil {
+		if t.state == nil && m.done && !m.wanted || t.state != nil && m.touched == nil { // the next plan does not see it
 			continue
 		}
 		p.Hosts++
@@ -107,6 +92,17 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 			p.Done++
 		}
 	}
+	if t.state != nil {
+		r.underWay(t, p)
+	}
+	p.detail = r.detail(t, p)
+	p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
+	return p
+}
+
+// underWay fills in the progress of a change that goes through the stages.
+func (r *run) underWay(t *target, p *Progress) {
+	s := t.state
 	p.Content, p.Since, p.Of = s.id(), s.Since, r.ways
 	p.Stage = min(s.Passed+1, p.Of)
 	if p.Removes = t.removes && s.Passed >= r.ways; p.Removes {
@@ -132,9 +128,6 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	case p.WaitsFor == waitsForReady:
 		p.reason, p.isMost = t.counts.waits.text(), t.counts.waits.isMost()
 	}
-	p.detail = r.detail(t, p)
-	p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
-	return p
 }
 
 // isTimed says whether only time proves the stage that a change is at: no cluster reports of any of its hosts.
