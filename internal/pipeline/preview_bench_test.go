@@ -41,7 +41,7 @@ func benchmarkPreview(b *testing.B, size int) {
 		b.ReportAllocs()
 		workers, before := 0, fleettest.ProcessorTime()+ofWorkers()
 		for b.Loop() {
-			pool := renderer.New(archives, renderer.WithFolder(folder()))
+			pool := renderer.New(archives, renderer.Options{Folder: folder()})
 			cache := pipeline.Cache{Renderer: objects.Renderer(pool)}
 			result, findings := cache.Compute(value)
 			if len(findings) > 0 {

@@ -140,11 +140,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 // newRenderer renders final objects of what a client fetches. Both are kept in the user's folder for caches, where there is
 // one.
 func newRenderer(client *origin.Client) objects.Renderer {
-	var options []renderer.Option
-	if folder, err := origin.CacheFolder(); err == nil {
-		options = append(options, renderer.WithFolder(filepath.Join(folder, "objects")))
+	folder, err := origin.CacheFolder()
+	if err == nil {
+		folder = filepath.Join(folder, "objects")
 	}
-	return renderer.New(origin.NewStore(client, ""), options...)
+	return renderer.New(origin.NewStore(client, ""), renderer.Options{Folder: folder})
 }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.

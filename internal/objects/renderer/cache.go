@@ -35,7 +35,9 @@ type cache struct {
 	kept  lastUsed[*objects.Result]
 }
 
-func newCache() *cache { return &cache{kept: lastUsed[*objects.Result]{most: maxCacheBytes}} }
+func newCache(folder string) *cache {
+	return &cache{folder: folder, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
+}
 
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
 func cacheKey(request *objects.Request) string {
@@ -50,8 +52,7 @@ func cacheKey(request *objects.Request) string {
 	if err != nil {
 		panic(err) // values are those of JSON
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return sumOf(text)
 }
 
 // libraries are the versions of the modules that render.

@@ -1,16 +1,15 @@
 package renderer
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -89,30 +88,13 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 
 // isIgnored asks for a file and the folders that it is in.
 func isIgnored(rules *ignore.Rules, name string) bool {
+	folder := (&tar.Header{Typeflag: tar.TypeDir}).FileInfo() // rules ask only whether it is one
 	for i, b := range name {
-		if b == '/' && rules.Ignore(name[:i], entry{name[:i], true}) {
+		if b == '/' && rules.Ignore(name[:i], folder) {
 			return true
 		}
 	}
-	return rules.Ignore(name, entry{name, false})
-}
-
-// entry is what rules ask of a file.
-type entry struct {
-	name     string
-	isFolder bool
-}
-
-func (e entry) Name() string       { return path.Base(e.name) }
-func (e entry) IsDir() bool        { return e.isFolder }
-func (e entry) Size() int64        { return 0 }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) Sys() any           { return nil }
-func (e entry) Mode() fs.FileMode {
-	if e.isFolder {
-		return fs.ModeDir
-	}
-	return 0
+	return rules.Ignore(name, (&tar.Header{}).FileInfo())
 }
 
 // checkDependencies names the dependencies that are not in the folder charts. Helm would have to fetch them.
@@ -146,10 +128,6 @@ func sortDependencies(c *chart.Chart) {
 	for _, dependency := range all {
 		sortDependencies(dependency)
 	}
-}
-
-func (l *loadedChart) copy() *chart.Chart {
-	return copyChart(l.chart)
 }
 
 func copyChart(c *chart.Chart) *chart.Chart {

@@ -159,7 +159,7 @@ func escaped(value string) string {
 
 // render does what Helm's action.Install does for `helm template`.
 func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
-	c := r.chart.copy()
+	c := copyChart(r.chart.chart)
 	r.rendered = c
 	values := copyValue(r.values).(map[string]any) // as templates and dependencies change them
 	if err := chartutil.ProcessDependencies(c, values); err != nil {

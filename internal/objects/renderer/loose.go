@@ -31,7 +31,7 @@ const looseTime = 10 * time.Second
 // the artifact is not asked for.
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Result, error) {
 	l.once.Do(func() {
-		l.pool = New(nil, WithWorkers(1), WithBounds(looseTime, 512<<20))
+		l.pool = New(nil, Options{Time: looseTime, Workers: 1})
 		l.archive, l.err = writeArchive(files)
 	})
 	if l.err != nil {

@@ -2,6 +2,7 @@ package renderer
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +22,8 @@ import (
 // Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
 type Pool struct {
 	fetcher artifact.Fetcher
+	options Options
 	cache   *cache
-	time    time.Duration
-	memory  uint64
-	size    int
 
 	free   chan *worker
 	closed sync.Once
@@ -36,34 +35,20 @@ type Pool struct {
 // source is what requests with different values render.
 type source struct{ id, path string }
 
-// Option changes a Pool.
-type Option func(*Pool)
-
-// WithFolder keeps results in a folder on disk, too, which may be deleted at any time. Without it they are kept in
-// memory only.
-func WithFolder(folder string) Option {
-	return func(p *Pool) { p.cache.folder = folder }
-}
-
-// WithBounds sets how long a request may take, and how many bytes of memory a worker may have. By default that is
-// 30 seconds and 512 MiB.
-func WithBounds(timeout time.Duration, memory uint64) Option {
-	return func(p *Pool) { p.time, p.memory = timeout, memory }
-}
-
-// WithWorkers sets how many workers there are at most. By default there is one for each processor.
-func WithWorkers(n int) Option {
-	return func(p *Pool) { p.size = n }
+// Options are the bounds of a Pool, and where it keeps results.
+type Options struct {
+	Folder  string        // on disk, which may be deleted at any time; "": results are kept in memory only
+	Time    time.Duration // that a request may take; 30 seconds by default
+	Memory  uint64        // bytes that a worker may have; 512 MiB by default
+	Workers int           // at most; by default one for each processor
 }
 
 // New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
-func New(fetcher artifact.Fetcher, options ...Option) *Pool {
-	p := &Pool{fetcher: fetcher, cache: newCache(), time: 30 * time.Second, memory: 512 << 20, size: runtime.GOMAXPROCS(0), exceeded: map[source]error{}}
-	for _, option := range options {
-		option(p)
-	}
-	p.free = make(chan *worker, p.size)
-	for range p.size {
+func New(fetcher artifact.Fetcher, options Options) *Pool {
+	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
+	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
+	p := &Pool{fetcher: fetcher, options: options, cache: newCache(options.Folder), free: make(chan *worker, options.Workers), exceeded: map[source]error{}}
+	for range options.Workers {
 		p.free <- &worker{}
 	}
 	return p
@@ -72,7 +57,7 @@ func New(fetcher artifact.Fetcher, options ...Option) *Pool {
 // Close ends all workers, after what they are rendering. The pool renders nothing afterwards.
 func (p *Pool) Close() {
 	p.closed.Do(func() {
-		for range p.size {
+		for range p.options.Workers {
 			w := <-p.free
 			w.end()
 		}
@@ -140,11 +125,11 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 // ask has a worker render, which it starts and ends where that is due.
 func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
-		if err := w.start(p.memory); err != nil {
+		if err := w.start(p.options.Memory); err != nil {
 			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
 		}
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, p.time, boundError{fmt.Errorf("it takes more than %s to render", p.time), true})
+	bounded, cancel := context.WithTimeoutCause(ctx, p.options.Time, boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true})
 	defer cancel()
 	answer, err := w.ask(bounded, message)
 	if err != nil {
@@ -153,7 +138,7 @@ func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, erro
 		case bounded.Err() != nil:
 			return nil, context.Cause(bounded)
 		case status == exitMemory:
-			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.memory>>20), false}
+			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.options.Memory>>20), false}
 		}
 		return nil, boundError{fmt.Errorf("it ended the process that renders (status %d), perhaps as its templates call themselves without an end", status), false}
 	}

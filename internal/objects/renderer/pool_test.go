@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 )
 
-func pool(t testing.TB, archives *objectstest.Archives, options ...renderer.Option) *renderer.Pool {
+func pool(t testing.TB, archives *objectstest.Archives, options renderer.Options) *renderer.Pool {
 	t.Helper()
-	p := renderer.New(archives, options...)
+	p := renderer.New(archives, options)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -24,7 +24,7 @@ func pool(t testing.TB, archives *objectstest.Archives, options ...renderer.Opti
 func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	artifact := archives.Add(shop, map[string]string{"apps/settings.yaml": settings, "apps/broken/a.yaml": "kind: A\nmetadata: {"})
-	p := pool(t, archives)
+	p := pool(t, archives, renderer.Options{})
 	for _, request := range []objects.Request{
 		{Artifact: artifact, Path: "apps", Namespace: "shop", Directory: &objects.Directory{}},
 		{Artifact: artifact, Path: "apps", Kustomize: &objects.Kustomize{Generate: true}},
@@ -51,8 +51,8 @@ data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
 ` + settings})
-	short := pool(t, archives, renderer.WithBounds(2*time.Second, 256<<20), renderer.WithWorkers(1))
-	long := pool(t, archives, renderer.WithBounds(30*time.Second, 256<<20), renderer.WithWorkers(1))
+	short := pool(t, archives, renderer.Options{Time: 2 * time.Second, Memory: 256 << 20, Workers: 1})
+	long := pool(t, archives, renderer.Options{Time: 30 * time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(value string) string {
 		p := long
 		if value == "loops" {
@@ -84,7 +84,7 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	large := shop
 	large.Pin.Commit = "1a26e"
 	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
-	p := pool(t, archives, renderer.WithBounds(time.Second, 256<<20), renderer.WithWorkers(1))
+	p := pool(t, archives, renderer.Options{Time: time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(what artifact.Artifact, values map[string]any) string {
 		return outcome(p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}))
 	}
@@ -106,7 +106,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	render := func(p *renderer.Pool) string {
 		return outcome(p.Render(t.Context(), &objects.Request{Artifact: artifact, Directory: &objects.Directory{}}))
 	}
-	p := pool(t, archives, renderer.WithFolder(folder))
+	p := pool(t, archives, renderer.Options{Folder: folder})
 	want := render(p)
 	var all sync.WaitGroup
 	for range 20 {
@@ -117,7 +117,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := render(pool(t, archives, renderer.WithFolder(folder))); got != want {
+	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
 		t.Errorf("from disk: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.ID()]; got != 1 {
@@ -132,7 +132,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := render(pool(t, archives, renderer.WithFolder(folder))); got != want {
+	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
 		t.Errorf("after damage: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.ID()]; got != 2 {

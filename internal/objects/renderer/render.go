@@ -10,35 +10,11 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // orLeave is the end of errors about what can be deployed, though not rendered.
 const orLeave = ", or leave `render` away"
-
-// inProcess renders in this process, without bounds of time and memory.
-type inProcess struct {
-	fetcher artifact.Fetcher
-}
-
-// InProcess returns a renderer without worker processes and without a cache, for tests.
-func InProcess(fetcher artifact.Fetcher) objects.Renderer {
-	return &inProcess{fetcher}
-}
-
-// Render implements Renderer.
-func (r *inProcess) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
-	archive, err := r.fetcher.Fetch(ctx, request.Artifact)
-	if err != nil {
-		return nil, err
-	}
-	result, err := render(ctx, newShelf(), archive, request)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", describe(request), err)
-	}
-	return result, nil
-}
 
 // render renders a request whose artifact is in an archive.
 func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
