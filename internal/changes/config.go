@@ -49,11 +49,11 @@ func (r *configReader) file(name, text string) bool {
 // in its data, or in the file that is its one key.
 func (r *configReader) document(of *document) bool {
 	object, ok := of.value.(map[string]any)
-	if !ok || of.kind == "" {
+	if !ok || of.Kind == "" {
 		r.value(of.value)
 		return true
 	}
-	if of.kind != "ConfigMap" {
+	if of.Kind != "ConfigMap" {
 		object = maps.Clone(object)
 		for _, name := range []string{"apiVersion", "kind", "metadata"} {
 			delete(object, name)

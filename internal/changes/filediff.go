@@ -43,7 +43,10 @@ func diffOf(name string, before, after *File) *fileDiff {
 		return &fileDiff{file: name, keys: []keyChange{{text: "file removed"}}}
 	}
 	if len(before.Content)+len(after.Content) <= maxParsed {
-		found := &collector{config: roleOf(name) == configRole, secrets: roleOf(name) == secretRole}
+		found := &collector{config: roleOf(name) == configRole}
+		if roleOf(name) == secretRole {
+			found.keyOf = secretKey
+		}
 		if found.texts(name, string(before.Content), string(after.Content)) && len(found.keys) > 0 {
 			return &fileDiff{file: name, keys: found.keys, more: found.more}
 		}
@@ -76,9 +79,8 @@ type collector struct {
 	kind   string   // of the document that is being compared, where the file has several: it is shown
 	object string   // the kind of the document that is being compared
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
-	// secrets says whether the file is one of references to secrets, so that lists in it are by the keys of a Secret.
-	secrets bool
-	byName  bool // whether elements of lists are compared by their names
+	// keyOf is what elements of lists are compared by, "" where one has no such key; nil: by their places.
+	keyOf func(element map[string]any) string
 }
 
 // texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
@@ -132,20 +134,17 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	case []any:
-		if after, ok := after.([]any); ok && c.secrets {
-			if one, other := bySecretKey(before), bySecretKey(after); one != nil && other != nil {
-				c.values(one, other)
+		if after, ok := after.([]any); ok {
+			one, other := c.byKey(before), c.byKey(after)
+			if one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true }) {
 				return
 			}
-		}
-		if after, ok := after.([]any); ok && c.byName && c.named(before, after) {
-			return
-		}
-		if after, ok := after.([]any); ok && len(before) == len(after) {
-			for i := range before {
-				c.atSegment(index(i), func() { c.values(before[i], after[i]) })
+			if len(before) == len(after) {
+				for i := range before {
+					c.atSegment(index(i), func() { c.values(before[i], after[i]) })
+				}
+				return
 			}
-			return
 		}
 	case string:
 		if after, ok := after.(string); ok && (before == after || c.configFile(before, after) || c.configValue(before, after)) {
@@ -159,23 +158,27 @@ func (c *collector) values(before, after any) {
 	c.differs("")
 }
 
-// secretKeys are what elements of a list call the key of a Secret, in ExternalSecrets and in SecretProviderClasses.
-var secretKeys = []string{"secretKey", "key"}
+// secretKey is the key of a Secret that an element of a list names, in ExternalSecrets and in SecretProviderClasses; "" where it names
+// none.
+func secretKey(element map[string]any) string {
+	first, _ := element["secretKey"].(string)
+	second, _ := element["key"].(string)
+	return cmp.Or(first, second)
+}
 
-// bySecretKey returns the elements of a list by the key of a Secret that each names; nil where one has none, or one of another.
-func bySecretKey(list []any) map[string]any {
+// byKey returns the elements of a list by their keys; nil where lists have none, or one has none or one of another.
+func (c *collector) byKey(list []any) map[string]any {
+	if c.keyOf == nil {
+		return nil
+	}
 	elements := make(map[string]any, len(list))
 	for _, element := range list {
 		object, _ := element.(map[string]any)
-		for _, name := range secretKeys {
-			if key, ok := object[name].(string); ok {
-				elements[key] = element
-				break
-			}
+		key := c.keyOf(object)
+		if _, twice := elements[key]; twice || key == "" {
+			return nil
 		}
-	}
-	if len(elements) < len(list) || len(list) == 0 {
-		return nil
+		elements[key] = element
 	}
 	return elements
 }

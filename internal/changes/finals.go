@@ -67,8 +67,8 @@ func MovedFrom(before, after *folder.Manifests) string {
 }
 
 // CompareObjects returns what differs between two lists of final objects: which are added, which are removed, and in the others
-// the fields. Elements of a list that have names are compared with those of the same name: containers[till].
-// Of an object that cannot be read it says no more than that it differs.
+// the fields. Objects are the same that have the same kind, namespace and name, and the same group if that leaves a choice. Elements of
+// a list that have names are compared with those of the same name: containers[till]. Of an object that cannot be read it says no more than that it differs.
 func CompareObjects(before, after []objects.Object) []ObjectChange {
 	var found []ObjectChange
 	add := func(object, field, sign string) {
@@ -79,28 +79,32 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
 		}
 	}
-	pairs, removed, added := pairObjects(before, after)
+	partner, added := matched(before, after, (*objects.Object).Identity, func(o *objects.Object) objects.Identity {
+		return objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	})
 	names := namesOfObjects(before, after)
-	for _, one := range removed {
-		add(names(one), "", "- ")
+	for i, other := range partner {
+		if other < 0 {
+			add(names(&before[i]), "", "- ")
+		}
 	}
-	for _, one := range added {
-		add(names(one), "", "+ ")
+	for _, i := range added {
+		add(names(&after[i]), "", "+ ")
 	}
-	for _, pair := range pairs {
-		if bytes.Equal(pair.before.YAML, pair.after.YAML) {
+	for i, other := range partner {
+		if other < 0 || bytes.Equal(before[i].YAML, after[other].YAML) {
 			continue
 		}
-		differ := &collector{byName: true}
-		old, wanted := readObject(pair.before), readObject(pair.after)
+		differ := &collector{keyOf: elementName}
+		old, wanted, name := readObject(&before[i]), readObject(&after[other]), names(&after[other])
 		if old != nil && wanted != nil {
 			differ.values(old, wanted)
 		}
 		for _, key := range differ.keys {
-			add(names(pair.after), key.text, "")
+			add(name, key.text, "")
 		}
 		if differ.more > 0 || len(differ.keys) == 0 {
-			add(names(pair.after), "further fields", "")
+			add(name, "further fields", "")
 		}
 	}
 	return found
@@ -113,50 +117,6 @@ func readObject(o *objects.Object) map[string]any {
 		return nil
 	}
 	return documents[0]
-}
-
-type objectPair struct{ before, after *objects.Object }
-
-// pairObjects finds the objects of two lists that are the same: of the same kind, namespace and name, and of the same group if
-// that leaves a choice.
-func pairObjects(before, after []objects.Object) (pairs []objectPair, removed, added []*objects.Object) {
-	left, wanted := pointersTo(before), pointersTo(after)
-	for _, of := range []func(*objects.Object) objects.Identity{
-		(*objects.Object).Identity,
-		func(o *objects.Object) objects.Identity {
-			return objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-		},
-	} {
-		old := make(map[objects.Identity]*objects.Object, len(left))
-		for _, one := range left {
-			old[of(one)] = one
-		}
-		added = nil
-		for _, one := range wanted {
-			id := of(one)
-			if former := old[id]; former != nil {
-				delete(old, id)
-				pairs = append(pairs, objectPair{former, one})
-			} else {
-				added = append(added, one)
-			}
-		}
-		paired := make(map[*objects.Object]bool, len(pairs))
-		for _, pair := range pairs {
-			paired[pair.before] = true
-		}
-		left = slices.DeleteFunc(left, func(o *objects.Object) bool { return paired[o] })
-		wanted = added
-	}
-	return pairs, left, added
-}
-
-func pointersTo(all []objects.Object) []*objects.Object {
-	pointers := make([]*objects.Object, len(all))
-	for i := range all {
-		pointers[i] = &all[i]
-	}
-	return pointers
 }
 
 // namesOfObjects returns what objects of two lists are called in lines: by kind and name, and by namespace and group where others
@@ -191,28 +151,12 @@ func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
 // nameInList is what the name of an element of a list looks like, such as that of a container or of a variable.
 var nameInList = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
 
-// byElementName returns the elements of a list by their names, each as the segment of a path; nil where one has none, or one of
-// another.
-func byElementName(list []any) map[string]any {
-	elements := make(map[string]any, len(list))
-	for _, element := range list {
-		object, _ := element.(map[string]any)
-		name, _ := object["name"].(string)
-		if !nameInList.MatchString(name) {
-			return nil
-		}
-		elements[indexMark+name] = element
+// elementName is the name of an element as the segment of a path; "" where it has none.
+func elementName(element map[string]any) string {
+	if name, _ := element["name"].(string); nameInList.MatchString(name) {
+		return indexMark + name
 	}
-	if len(elements) < len(list) {
-		return nil
-	}
-	return elements
-}
-
-// named compares two lists by the names of their elements; false where they have none, or differ in their order alone.
-func (c *collector) named(before, after []any) bool {
-	one, other := byElementName(before), byElementName(after)
-	return one != nil && other != nil && len(one)+len(other) > 0 && c.finds(func() bool { c.values(one, other); return true })
+	return ""
 }
 
 // How many lines there may be about final objects: for equal causes of those that change, and of those that are added or removed;

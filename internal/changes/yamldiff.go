@@ -3,37 +3,40 @@ package changes
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 // document is one document of a YAML file, or all of another file.
 type document struct {
-	value                 any
-	kind, namespace, name string
+	value any
+	objects.Identity
 }
 
-// documents compares the documents of two versions of a file, each with the one of the same kind, namespace and name.
+// documents compares the documents of two versions of a file, each with the one of the same kind, namespace and name; else with that
+// of the same kind and name; else with the next one of the kind.
 func (c *collector) documents(old, wanted []document) {
-	partner := matchDocuments(old, wanted)
-	taken := make([]bool, len(wanted))
+	partner, added := matched(old, wanted,
+		func(d *document) objects.Identity { return d.Identity },
+		func(d *document) objects.Identity { return objects.Identity{Kind: d.Kind, Name: d.Name} },
+		func(d *document) objects.Identity { return objects.Identity{Kind: d.Kind} },
+	)
 	several := len(old) > 1 || len(wanted) > 1
 	for i, other := range partner {
 		if other < 0 {
-			c.kind, c.object = c.shownKind(&old[i], several), old[i].kind
+			c.kind, c.object = c.shownKind(&old[i], several), old[i].Kind
 			c.differs(isRemoved)
 			continue
 		}
-		taken[other] = true
-		c.kind, c.object = c.shownKind(&wanted[other], several), wanted[other].kind
+		c.kind, c.object = c.shownKind(&wanted[other], several), wanted[other].Kind
 		c.values(old[i].value, wanted[other].value)
 	}
-	for i := range wanted {
-		if !taken[i] {
-			c.kind, c.object = c.shownKind(&wanted[i], several), wanted[i].kind
-			c.differs(isNew)
-		}
+	for _, i := range added {
+		c.kind, c.object = c.shownKind(&wanted[i], several), wanted[i].Kind
+		c.differs(isNew)
 	}
 }
 
@@ -43,10 +46,10 @@ func (c *collector) shownKind(of *document, several bool) string {
 	switch {
 	case c.config || !several:
 		return ""
-	case of.kind == "":
+	case of.Kind == "":
 		return "object"
 	}
-	return of.kind
+	return of.Kind
 }
 
 // maxDocuments is how many documents a file may have, each of which takes some kilobytes to read.
@@ -83,13 +86,13 @@ func readYAML(text string) ([]document, bool) {
 		}
 		read := document{value: value}
 		if object, ok := value.(map[string]any); ok {
-			read.kind, _ = object["kind"].(string)
-			if version, _ := object["apiVersion"].(string); version == "" || !kindOfObject.MatchString(read.kind) {
-				read.kind = ""
+			read.Kind, _ = object["kind"].(string)
+			if version, _ := object["apiVersion"].(string); version == "" || !kindOfObject.MatchString(read.Kind) {
+				read.Kind = ""
 			}
 			metadata, _ := object["metadata"].(map[string]any)
-			read.namespace, _ = metadata["namespace"].(string)
-			read.name, _ = metadata["name"].(string)
+			read.Namespace, _ = metadata["namespace"].(string)
+			read.Name, _ = metadata["name"].(string)
 		}
 		documents = append(documents, read)
 	}
@@ -99,25 +102,29 @@ func readYAML(text string) ([]document, bool) {
 // kindOfObject is what the kind of a Kubernetes object looks like.
 var kindOfObject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
-// matchDocuments returns, for each document before, the index of the document after that it is compared with, or
-// -1: the one with the same kind, namespace and name; else with the same kind and name; else the next one of the kind.
-func matchDocuments(before, after []document) []int {
-	partner, taken := make([]int, len(before)), make([]bool, len(after))
-	for i := range partner {
-		partner[i] = -1
-	}
-	for _, same := range []func(a, b *document) bool{
-		func(a, b *document) bool { return a.kind == b.kind && a.namespace == b.namespace && a.name == b.name },
-		func(a, b *document) bool { return a.kind == b.kind && a.name == b.name },
-		func(a, b *document) bool { return a.kind == b.kind },
-	} {
+// matched returns, for each element before, the index of the one after that it is compared with, or -1, and the indices of those after
+// that are left. Elements are compared that have the same first key, then of the others those that have the same second key, and so
+// on, in their order.
+func matched[T any](before, after []T, keys ...func(*T) objects.Identity) (partner, added []int) {
+	partner, taken := slices.Repeat([]int{-1}, len(before)), make([]bool, len(after))
+	for _, key := range keys {
+		free := map[objects.Identity][]int{}
+		for j := range after {
+			if of := key(&after[j]); !taken[j] {
+				free[of] = append(free[of], j)
+			}
+		}
 		for i := range before {
-			for j := range after {
-				if partner[i] < 0 && !taken[j] && same(&before[i], &after[j]) {
-					partner[i], taken[j] = j, true
-				}
+			of := key(&before[i])
+			if left := free[of]; partner[i] < 0 && len(left) > 0 {
+				partner[i], taken[left[0]], free[of] = left[0], true, left[1:]
 			}
 		}
 	}
-	return partner
+	for j := range after {
+		if !taken[j] {
+			added = append(added, j)
+		}
+	}
+	return partner, added
 }
