@@ -215,8 +215,9 @@ func (e *explainer) derive(by derivation) *object {
 	if e.derived[by] == nil {
 		made := &object{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
-			all := &object{cause: cause{kind: byContainer, name: by.container, how: isNew}} // all of its keys differ
-			made.keys, made.shown = changedKeys(all, nil, e.after.Config), shownOf(all, nil, e.after.Config)
+			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all of its keys differ
+			made.addContents(nil, e.after.Config)
+			made.cause = by.object.cause
 		}
 		e.derived[by] = made
 	}

@@ -160,8 +160,7 @@ func compareVersions(before, after *Version) differences {
 			ofType, called, _ := strings.Cut(of.name, "/")
 			object.cause.name, object.shown = called, rolesOfType[ofType]
 		case byContainer:
-			object.keys = changedKeys(object, before.Config, after.Config)
-			object.shown = shownOf(object, before.Config, after.Config)
+			object.addContents(before.Config, after.Config)
 		case byPolicy:
 			object.shown = 0
 		case byWorkspace:
@@ -256,40 +255,32 @@ func containersOf(v *Version) []container {
 	return all
 }
 
-// changedKeys returns the top-level keys whose values or references the container can have changed; nil where its data is not
-// known as JSON.
-func changedKeys(container *object, before, after map[string]string) map[string]bool {
-	data, ok := changedIn(container, container.cause.name, digestOf, before, after)
-	references, referencesOK := changedIn(container, fleet.SecretsEntry(container.cause.name), secretsDigest, before, after)
-	if !ok || !referencesOK {
-		return nil
+// addContents sets, of a config container, the top-level keys whose values or references it can have changed, nil where its data is not
+// known as JSON, and the files that show that, apart from those with its values.
+func (o *object) addContents(before, after map[string]string) {
+	data, ok := o.changedIn(o.cause.name, digestOf, before, after)
+	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.name), secretsDigest, before, after)
+	if ok && referencesOK {
+		maps.Copy(data, references)
+		o.keys = data
 	}
-	maps.Copy(data, references)
-	return data
-}
-
-// shownOf returns the files that show what a container has changed, apart from those with its values.
-func shownOf(container *object, before, after map[string]string) (shown roles) {
-	references, ok := changedIn(container, fleet.SecretsEntry(container.cause.name), secretsDigest, before, after)
-	if !ok {
-		return configRole | secretRole | encryptedRole
+	hasEncrypted := references[encryptedFiles]
+	delete(references, encryptedFiles)
+	o.shown = configRole
+	if hasEncrypted || !referencesOK {
+		o.shown |= encryptedRole
 	}
-	if references[encryptedFiles] {
-		shown = encryptedRole
-		delete(references, encryptedFiles)
+	if len(references) > 0 || !referencesOK {
+		o.shown |= secretRole
 	}
-	if len(references) > 0 {
-		shown |= secretRole
-	}
-	return shown | configRole
 }
 
 // changedIn returns the keys of one entry of the configuration that the container can have changed; ok is false where the entry
 // is not known as JSON.
-func changedIn(container *object, entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
+func (o *object) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
 	old, ok := dataKeys(digest(before[entry]))
 	wanted, wantedOK := dataKeys(digest(after[entry]))
-	switch container.cause.how {
+	switch o.cause.how {
 	case isNew:
 		old, ok = nil, true
 	case isRemoved:
@@ -298,7 +289,7 @@ func changedIn(container *object, entry string, digest func(string) string, befo
 	if !ok || !wantedOK {
 		return nil, false
 	}
-	all := container.has("labels", "priority", "from_config_map")
+	all := o.has("labels", "priority", "from_config_map")
 	keys = map[string]bool{}
 	for _, key := range unionOfKeys(old, wanted) {
 		one, had := old[key]
