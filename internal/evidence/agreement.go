@@ -57,19 +57,15 @@ func agree(opinions []opinion) opinion {
 	return worst
 }
 
-// worse is the worse one of two opinions; of equally bad ones the one that is not of a root, else the first, with the later
-// time.
+// worse is the worse one of two opinions, as [verdict.Worst] has it. The zero value is none.
 func worse(a, b opinion) opinion {
 	if a.Verdict == "" {
 		return b
 	}
-	order := verdict.Compare(a.Verdict, b.Verdict)
-	since := verdict.Latest(a.Since, b.Since)
-	if order > 0 || order == 0 && a.OfRoot && !b.OfRoot {
+	status := verdict.Worst(a.Status, b.Status)
+	if status.Verdict != a.Verdict || status.OfRoot != a.OfRoot {
 		a = b
 	}
-	if order == 0 {
-		a.Since = since
-	}
+	a.Status = status
 	return a
 }

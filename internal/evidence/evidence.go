@@ -60,13 +60,15 @@ const MaxChecks = 50
 
 // Check is one measurement, with the expressions that judge its figures.
 type Check struct {
-	Name       string
-	Of         Of
-	Unit       string // after figures in texts, such as "%"
-	Pass, Fail string // CEL over value, samples and rest; Fail may be ""
+	Name string `json:"name"`
+	Of   Of     `json:"of"`
+	Unit string `json:"unit,omitempty"` // after figures in texts, such as "%"
+	// Pass and Fail are CEL over value, samples and rest; Fail may be "".
+	Pass string `json:"pass"`
+	Fail string `json:"fail,omitempty"`
 	// Message says why there are no figures at all; "" where there are.
-	Message string
-	Figures map[string]Figure
+	Message string            `json:"message,omitempty"`
+	Figures map[string]Figure `json:"-"`
 
 	judgement *judgement
 }

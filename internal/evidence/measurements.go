@@ -23,12 +23,7 @@ type measurementsDocument struct {
 }
 
 type checkDocument struct {
-	Name    string                    `json:"name"`
-	Of      Of                        `json:"of"`
-	Unit    string                    `json:"unit,omitempty"`
-	Pass    string                    `json:"pass"`
-	Fail    string                    `json:"fail,omitempty"`
-	Message string                    `json:"message,omitempty"`
+	Check
 	Figures map[string]figureDocument `json:"figures,omitempty"`
 }
 
@@ -46,10 +41,7 @@ func (m *Measurements) Marshal() []byte {
 	}
 	for i := range m.Checks {
 		check := &m.Checks[i]
-		of := checkDocument{
-			Name: check.Name, Of: check.Of, Unit: check.Unit, Pass: check.Pass, Fail: check.Fail, Message: check.Message,
-			Figures: make(map[string]figureDocument, len(check.Figures)),
-		}
+		of := checkDocument{*check, make(map[string]figureDocument, len(check.Figures))}
 		for subject, figure := range check.Figures {
 			if figure.Message != "" {
 				of.Figures[subject] = figureDocument{Message: figure.Message}
@@ -108,7 +100,8 @@ func parseMeasurements(text []byte) (*Measurements, error) {
 }
 
 func (d *checkDocument) parse() (Check, error) {
-	check := Check{Name: d.Name, Of: d.Of, Unit: d.Unit, Pass: d.Pass, Fail: d.Fail, Message: d.Message, Figures: make(map[string]Figure, len(d.Figures))}
+	check := d.Check
+	check.Figures = make(map[string]Figure, len(d.Figures))
 	switch {
 	case d.Name == "":
 		return check, errors.New("a check needs a name")
