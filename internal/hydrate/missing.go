@@ -24,7 +24,7 @@ const mostSuppliers = 3
 func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *schedule.Assignment) string {
 	for _, member := range slices.Backward(snapshot.members) {
 		one := &s.mergeIndex.containers[member]
-		if value, has := lookUp(one.data, pointer); has && value == nil {
+		if value, has := LookUp(one.data, pointer); has && value == nil {
 			return fmt.Sprintf(", but config container %q removes it", one.name)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *suppliers) holders(pointer string) []int {
 	}
 	var holders []int
 	for i := range s.mergeIndex.containers {
-		if value, has := lookUp(s.mergeIndex.containers[i].data, pointer); has && value != nil {
+		if value, has := LookUp(s.mergeIndex.containers[i].data, pointer); has && value != nil {
 			holders = append(holders, i)
 		}
 	}

@@ -40,13 +40,13 @@ func (s *Snapshot) has(pointer string) bool {
 			if pointer == "" || !nested {
 				return true
 			}
-			_, has := lookUp(field.value.clean, "/"+rest)
+			_, has := LookUp(field.value.clean, "/"+rest)
 			return has
 		}
 		return false
 	}
 	for _, member := range s.members {
-		if value, has := lookUp(s.mergeIndex.containers[member].data, pointer); has && value != nil {
+		if value, has := LookUp(s.mergeIndex.containers[member].data, pointer); has && value != nil {
 			return true
 		}
 	}

@@ -73,8 +73,8 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 	add := func(pointer, message string, missing bool) {
 		*found = append(*found, violation{prefix + pointer, message, missing})
 	}
-	parameter, known := lookUp(s.document, path)
-	at, _ := lookUp(value, pointer)
+	parameter, known := LookUp(s.document, path)
+	at, _ := LookUp(value, pointer)
 	switch {
 	case invalid.Message == "anyOf failed" || invalid.Message == "oneOf failed":
 		add(pointer, "fits none of the alternatives: "+s.alternatives(invalid, value), false)
@@ -105,7 +105,7 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 	default:
 		if exclusive, isFlag := parameter.(bool); isFlag && exclusive { // draft 4: a flag beside the bound
 			bound := strings.NewReplacer("exclusiveM", "m").Replace(keyword)
-			parameter, _ = lookUp(s.document, strings.TrimSuffix(path, keyword)+bound)
+			parameter, _ = LookUp(s.document, strings.TrimSuffix(path, keyword)+bound)
 		}
 		add(pointer, clause(keyword, parameter, at), false)
 	}
@@ -132,7 +132,7 @@ func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) st
 // additional returns the keys of an object that its schema, at the path, does not know.
 func (s *schema) additional(object any, path string) []string {
 	members, _ := object.(map[string]any)
-	enclosing, _ := lookUp(s.document, path)
+	enclosing, _ := LookUp(s.document, path)
 	declared, _ := enclosing.(map[string]any)
 	properties, _ := declared["properties"].(map[string]any)
 	patterns, _ := declared["patternProperties"].(map[string]any)
@@ -218,8 +218,8 @@ func plainPointer(pointer string) string {
 	return plain
 }
 
-// lookUp returns what a JSON pointer points at, and whether there is anything.
-func lookUp(value any, pointer string) (any, bool) {
+// LookUp returns what a JSON pointer points at, and whether there is anything.
+func LookUp(value any, pointer string) (any, bool) {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 		switch within := value.(type) {

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -80,31 +79,12 @@ func shownValue(pointer string, origin hydrate.Origin, values map[string]any) re
 	if values == nil {
 		return v
 	}
-	switch value := valueAt(values, pointer).(type) {
+	found, _ := hydrate.LookUp(values, pointer)
+	switch value := found.(type) {
 	case fleet.SecretReference:
 		v.Text = "secret " + value.Store + ": " + value.Key
 	default:
 		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value itself
 	}
 	return v
-}
-
-// valueAt looks a value up by its JSON pointer.
-func valueAt(values any, pointer string) any {
-	for _, step := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
-		switch of := values.(type) {
-		case map[string]any:
-			values = of[step]
-		case []any:
-			number, err := strconv.Atoi(step)
-			if err != nil || number < 0 || number >= len(of) {
-				return nil
-			}
-			values = of[number]
-		default:
-			return nil
-		}
-	}
-	return values
 }
