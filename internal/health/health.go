@@ -88,6 +88,14 @@ func (t *Tally) Join(other Tally) {
 	}
 }
 
+// Counts are how many were added with each verdict, in the order of verdict.All.
+func (t Tally) Counts() (counts [verdictCount]int) {
+	for i := range t.by {
+		counts[i] = int(t.by[i].count)
+	}
+	return counts
+}
+
 // Score is the mean of the points, from 0 to 100, rounded down. ok is false where nothing was added.
 func (t Tally) Score() (score int, ok bool) {
 	if t.count == 0 {

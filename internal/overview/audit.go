@@ -14,12 +14,7 @@ func (r *Result) Audit(in *Input) *audit.Report {
 	shown := &audit.Report{
 		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.Repository(r.Page.Repository),
 		Commit: wording.OrNil(r.Page.Commit),
-		Fleet: audit.Fleet{
-			ClusterTypes: len(in.Result.Fleet.ClusterTypes), Clusters: c.Clusters, Workspaces: c.Workspaces, Workloads: c.Workloads,
-			DeploymentTargets: c.DeploymentTargets, TargetPolicies: c.Policies, ConfigContainers: c.ConfigContainers,
-			Assignments: c.Assignments, Unscheduled: c.Unscheduled,
-		},
-		Deployed: audit.Deployed{UpToDate: c.UpToDate, New: c.New, Changed: c.Changed, Removed: c.Removed, Unknown: c.NotCompared},
+		Fleet:  c.Fleet, Deployed: c.Deployed,
 		Verdicts: audit.Verdicts{
 			Ready: c.Verdicts[verdict.Ready], Progressing: c.Verdicts[verdict.Progressing], Behind: c.Verdicts[verdict.Behind],
 			Failed: c.Verdicts[verdict.Failed], Unknown: c.Verdicts[verdict.Unknown], NotAsked: c.NotAsked,

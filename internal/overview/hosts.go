@@ -2,13 +2,11 @@ package overview
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func (m *builder) setClusters() {
@@ -43,11 +41,8 @@ func (m *builder) setHosts() {
 	}
 	for _, host := range m.Result.Hosts() {
 		h := report.Host{
-			Name: host.Name, Kind: report.ClusterType, Labels: host.Labels, Region: host.Labels[m.RegionLabel],
+			Name: host.Name, IsCluster: host.Cluster != nil, Labels: host.Labels, Region: host.Labels[m.RegionLabel],
 			Clusters: len(m.verdicts.followers[host.Name]), Health: score(m.out.Hosts[host.Name]),
-		}
-		if host.Cluster != nil {
-			h.Kind = report.SingleCluster
 		}
 		note(h.Region, h.Name)
 		for _, cluster := range m.verdicts.followers[h.Name] {
@@ -72,19 +67,5 @@ func score(tally health.Tally) *report.Score {
 	if !ok {
 		return nil
 	}
-	shown := &report.Score{Value: value}
-	for _, part := range tally.Parts() {
-		shown.Parts = append(shown.Parts, report.Part{
-			Name: string(part.Verdict), Value: part.Points, Weight: part.Percent, Detail: detail(part),
-		})
-	}
-	return shown
-}
-
-func detail(part health.Part) string {
-	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
-	if part.Verdict == verdict.Behind {
-		text += fmt.Sprintf("; earns less the longer it is behind, for %d hours", int(health.BehindFor.Hours()))
-	}
-	return text
+	return &report.Score{Value: value, Parts: tally.Parts()}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -56,21 +57,15 @@ type Result struct {
 	Counts Counts
 }
 
-// Counts are the numbers of a page.
+// Counts are the numbers of a page. They count the assignments of the fleet.
 type Counts struct {
-	Hosts, Clusters, Workspaces, Workloads, DeploymentTargets, Assignments int
-	// Policies and ConfigContainers are those of the fleet.
-	Policies, ConfigContainers int
-	// Verdicts count the assignments of the fleet by the worst verdict of their clusters; NotAsked are those without a verdict.
+	audit.Fleet
+	Deployed audit.Deployed
+	// Hosts are those with a folder.
+	Hosts int
+	// Verdicts count by the worst verdict of their clusters; NotAsked are those without a verdict.
 	Verdicts map[verdict.Verdict]int
 	NotAsked int
-	// UpToDate, New and Changed count the assignments by how they differ from the branch; Removed counts folders that
-	// the fleet does not want any more.
-	UpToDate, New, Changed, Removed int
-	// NotCompared are the assignments that could not be compared with the branch.
-	NotCompared int
-	// Unscheduled are deployment targets without a host.
-	Unscheduled int
 }
 
 // Build builds the page. The same input gives the same page.
@@ -199,7 +194,7 @@ func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool)
 	if !found.any {
 		return
 	}
-	a.Verdict, a.Since, a.Message, a.Clusters = worst.Verdict, worst.Since, worst.Message, found.counts
+	a.Verdict, a.Since, a.Message, a.Clusters = worst.Verdict, worst.Since, worst.Message, found.tally.Counts()
 	a.Running = found.runs
 	if !counts {
 		return
@@ -253,11 +248,10 @@ func (m *builder) setRules() {
 
 func (m *builder) count() {
 	page, f := m.out.Page, m.Result.Fleet
-	c := Counts{
-		Hosts: len(page.Hosts), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
-		Policies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers),
-		Verdicts: map[verdict.Verdict]int{}, Unscheduled: len(page.Unscheduled),
-	}
+	c := Counts{Hosts: len(page.Hosts), Verdicts: map[verdict.Verdict]int{}, Fleet: audit.Fleet{
+		ClusterTypes: len(f.ClusterTypes), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
+		TargetPolicies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Unscheduled: len(page.Unscheduled),
+	}}
 	workloads := map[string]bool{}
 	for i := range page.Targets {
 		workloads[page.Targets[i].Workload] = true
@@ -266,7 +260,7 @@ func (m *builder) count() {
 	for i := range page.Assignments {
 		a := &page.Assignments[i]
 		if a.State == report.Removed {
-			c.Removed++
+			c.Deployed.Removed++
 			continue
 		}
 		c.Assignments++
@@ -277,13 +271,13 @@ func (m *builder) count() {
 		}
 		switch a.State {
 		case report.UpToDate:
-			c.UpToDate++
+			c.Deployed.UpToDate++
 		case report.New:
-			c.New++
+			c.Deployed.New++
 		case report.Changed:
-			c.Changed++
+			c.Deployed.Changed++
 		default:
-			c.NotCompared++
+			c.Deployed.Unknown++
 		}
 	}
 	m.out.Counts = c

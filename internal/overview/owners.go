@@ -265,5 +265,5 @@ func (m *merged) count() {
 	}
 	delete(workspaces, "")
 	c.Hosts, c.Clusters, c.DeploymentTargets, c.Assignments = len(page.Hosts), len(page.Clusters), len(page.Targets), len(page.Assignments)
-	c.Workloads, c.Workspaces, c.NotCompared = len(workloads), len(workspaces), len(page.Assignments)
+	c.Workloads, c.Workspaces, c.Deployed.Unknown = len(workloads), len(workspaces), len(page.Assignments)
 }

@@ -54,10 +54,9 @@ func newVerdicts(in *Input) *verdicts {
 
 // assignmentVerdicts are the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
-	any    bool
-	runs   []report.Run
-	counts report.Counts
-	tally  health.Tally
+	any   bool
+	runs  []report.Run
+	tally health.Tally
 }
 
 // ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters
@@ -78,7 +77,6 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Sta
 		case order == 0 && (status.Verdict == verdict.Ready) == status.Since.After(worst.Since):
 			worst.Since = status.Since
 		}
-		found.add(status.Verdict)
 		found.addRun(s.Evidence.Runs(cluster, key.String()))
 		var one health.Tally
 		one.Add(status.Verdict, health.Age(status, s.Evidence.Time, cmp.Or(s.Evidence.Assignment(cluster, key.String()).Commit, s.Evidence.Clusters[cluster].Commit)))
@@ -131,21 +129,6 @@ func (s *verdicts) onCluster(cluster string, key rollout.Key) verdict.Status {
 	return verdict.Status{
 		Verdict: verdict.Behind, Since: verdict.Latest(s.Seen.Written.Records[key].Changed, s.Evidence.Time),
 		Message: "the branch has newer content than when the cluster was asked",
-	}
-}
-
-func (f *assignmentVerdicts) add(of verdict.Verdict) {
-	switch of {
-	case verdict.Ready:
-		f.counts.Ready++
-	case verdict.Progressing:
-		f.counts.Progressing++
-	case verdict.Behind:
-		f.counts.Behind++
-	case verdict.Failed:
-		f.counts.Failed++
-	default:
-		f.counts.Unknown++
 	}
 }
 

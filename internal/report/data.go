@@ -242,7 +242,7 @@ func (e *encoder) objects(p *Page) {
 	hosts, targets, clusters := columns{}, columns{}, columns{}
 	for _, h := range typesFirst(p.Hosts) {
 		hosts.add("name", e.text(h.Name))
-		hosts.add("cluster", oneIf(h.Kind == SingleCluster))
+		hosts.add("cluster", oneIf(h.IsCluster))
 		hosts.add("region", e.text(h.Region))
 		hosts.add("clusters", h.Clusters)
 		hosts.add("labels", e.set(labelTexts(h.Labels)))
@@ -281,7 +281,7 @@ func partTexts(score *Score) []string {
 	}
 	var parts []string
 	for _, part := range score.Parts {
-		parts = append(parts, part.Name+": "+strconv.Itoa(part.Weight)+" %, at "+strconv.Itoa(part.Value)+" points")
+		parts = append(parts, string(part.Verdict)+": "+strconv.Itoa(part.Percent)+" %, at "+strconv.Itoa(part.Points)+" points")
 	}
 	return parts
 }
@@ -293,7 +293,7 @@ func typesFirst(hosts []Host) []*Host {
 		ordered[i] = &hosts[i]
 	}
 	slices.SortStableFunc(ordered, func(a, b *Host) int {
-		return oneIf(a.Kind == SingleCluster) - oneIf(b.Kind == SingleCluster)
+		return oneIf(a.IsCluster) - oneIf(b.IsCluster)
 	})
 	return ordered
 }
@@ -332,8 +332,7 @@ func (e *encoder) assignments(p *Page) {
 		all.add("verdict", rank(a.Verdict))
 		all.add("since", e.time(a.Since))
 		all.add("message", e.text(a.Message))
-		c := a.Clusters
-		all.add("counts", e.counts.of([5]int{c.Failed, c.Behind, c.Progressing, c.Unknown, c.Ready}))
+		all.add("counts", e.counts.of(a.Clusters))
 		all.add("state", max(0, slices.Index(states, a.State)))
 		all.add("tree", e.trees.of(short(clean(a.Tree))))
 		if a.Deployed != a.Tree {

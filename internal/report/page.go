@@ -61,21 +61,13 @@ type Page struct {
 	Bounds health.Bounds
 }
 
-// Kind is what a host is.
-type Kind string
-
-// The kinds of hosts.
-const (
-	ClusterType   Kind = "cluster type"
-	SingleCluster Kind = "cluster"
-)
-
 // Host is where deployment targets land.
 type Host struct {
 	// Name is the host's folder: the name of a cluster type, or "clusters/<cluster>".
-	Name   string
-	Kind   Kind
-	Labels map[string]string
+	Name string
+	// IsCluster says that it is one cluster, and no cluster type.
+	IsCluster bool
+	Labels    map[string]string
 	// Region is what it is grouped by; "" for none.
 	Region string
 	// Clusters is the number of clusters that follow it: all of the cluster type, or 1.
@@ -117,8 +109,8 @@ type Assignment struct {
 	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
-	// Clusters counts the clusters that follow its host, by what they report of it.
-	Clusters Counts
+	// Clusters counts the clusters that follow its host, by what they report of it, in the order of verdict.All.
+	Clusters [5]int
 
 	State State
 	// Tree is the id of the wanted tree, Deployed that of the tree at the tip; "" for none.
@@ -147,9 +139,6 @@ type Run struct {
 
 // Name is the version, or else the revision, in short.
 func (r *Run) Name() string { return cmp.Or(r.Version, short(r.Revision)) }
-
-// Counts are numbers of clusters by verdict.
-type Counts struct{ Failed, Behind, Progressing, Unknown, Ready int }
 
 // Snapshot is the values of assignments. Checked says that there is a schema for them.
 type Snapshot struct {
@@ -236,17 +225,7 @@ type Score struct {
 	// Value is from 0 to 100: the mean of what the parts earn.
 	Value int
 	// Parts are what it is made of.
-	Parts []Part
-}
-
-// Part is one thing that a score is made of.
-type Part struct {
-	// Name is what is looked at. That of a verdict is shown with its sign.
-	Name string
-	// Value is what it earns, from 0 to 100, and Weight its share of the whole in percent.
-	Value, Weight int
-	// Detail says in words what they are made of, as in "18,400 of 20,000 assignments"; may be "".
-	Detail string
+	Parts []health.Part
 }
 
 // Region is the health of the hosts of one region.

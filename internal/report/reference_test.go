@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
@@ -139,13 +140,10 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 	if a.Host.Cluster != nil {
 		clusters = 1
 	}
-	assignment.Clusters.Ready = clusters
+	assignment.Clusters[4] = clusters
 	if assignment.Verdict != verdict.Ready {
-		assignment.Clusters.Ready--
-		*map[verdict.Verdict]*int{
-			verdict.Failed: &assignment.Clusters.Failed, verdict.Behind: &assignment.Clusters.Behind,
-			verdict.Progressing: &assignment.Clusters.Progressing, verdict.Unknown: &assignment.Clusters.Unknown,
-		}[assignment.Verdict] = 1
+		assignment.Clusters[4]--
+		assignment.Clusters[slices.Index(verdict.All, assignment.Verdict)] = 1
 	}
 	for n, left := g.random.IntN(3), clusters; left > 0; n, left = n+1, left-4 { // of a few, new versions are on their way
 		of := fmt.Sprint(len(a.Target.Name), ".", n)
@@ -191,15 +189,15 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 
 func (g *generator) score() *report.Score {
 	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
-	return &report.Score{Value: 100 - failed - behind/2, Parts: []report.Part{
-		{Name: "ready", Value: 100, Weight: 100 - failed - behind}, {Name: "behind", Value: 50, Weight: behind}, {Name: "failed", Value: 0, Weight: failed},
+	return &report.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
+		{Verdict: verdict.Ready, Points: 100, Percent: 100 - failed - behind}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
 	}}
 }
 
 func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
-	host := report.Host{Name: h.Name, Kind: report.ClusterType, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
+	host := report.Host{Name: h.Name, IsCluster: h.Cluster != nil, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
 	if h.Cluster != nil {
-		host.Kind, host.Clusters = report.SingleCluster, 1
+		host.Clusters = 1
 	}
 	g.page.Hosts = append(g.page.Hosts, host)
 	region := regions[host.Region]
@@ -220,12 +218,12 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Regions = append(p.Regions, *region)
 	}
 	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
-	p.Health = &report.Score{Value: 95, Parts: []report.Part{
-		{Name: "ready", Value: 100, Weight: 93, Detail: "112,316 of 121,440 assignments on clusters"},
-		{Name: "progressing", Value: 75, Weight: 3, Detail: "3,641 of 121,440"},
-		{Name: "behind", Value: 41, Weight: 2, Detail: "2,428 of 121,440; earns less the longer it is behind, for 24 hours"},
-		{Name: "unknown", Value: 25, Weight: 1, Detail: "1,821 of 121,440"},
-		{Name: "failed", Value: 0, Weight: 1, Detail: "1,234 of 121,440"},
+	p.Health = &report.Score{Value: 95, Parts: []health.Part{
+		{Verdict: verdict.Ready, Count: 112_316, Of: 121_440, Points: 100, Percent: 93},
+		{Verdict: verdict.Progressing, Count: 3641, Of: 121_440, Points: 75, Percent: 3},
+		{Verdict: verdict.Behind, Count: 2428, Of: 121_440, Points: 41, Percent: 2},
+		{Verdict: verdict.Unknown, Count: 1821, Of: 121_440, Points: 25, Percent: 1},
+		{Verdict: verdict.Failed, Count: 1234, Of: 121_440, Percent: 1},
 	}}
 	names := []string{"canary", "one region", "half", ""}
 	for i := range min(6, len(p.Targets)) {

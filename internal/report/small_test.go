@@ -5,6 +5,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -28,11 +29,11 @@ func smallPage() *report.Page {
 		Title: "platform", Environment: "prod", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Time: evidence,
 		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
 		Hosts: []report.Host{
-			{Name: "clusters/factory-7", Kind: report.SingleCluster, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
-				Value: 15, Parts: []report.Part{{Name: "unknown", Value: 25, Weight: 60}, {Name: "failed", Value: 0, Weight: 40}}}},
-			{Name: "large", Kind: report.ClusterType, Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &report.Score{
-				Value: 96, Parts: []report.Part{{Name: "ready", Value: 100, Weight: 92}, {Name: "behind", Value: 60, Weight: 8}}}},
-			{Name: "small", Kind: report.ClusterType, Clusters: 0},
+			{Name: "clusters/factory-7", IsCluster: true, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
+				Value: 15, Parts: []health.Part{{Verdict: verdict.Unknown, Points: 25, Percent: 60}, {Verdict: verdict.Failed, Percent: 40}}}},
+			{Name: "large", Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &report.Score{
+				Value: 96, Parts: []health.Part{{Verdict: verdict.Ready, Points: 100, Percent: 92}, {Verdict: verdict.Behind, Points: 60, Percent: 8}}}},
+			{Name: "small", Clusters: 0},
 		},
 		Links: report.Links{
 			Assignments: map[string]string{
@@ -49,7 +50,7 @@ func smallPage() *report.Page {
 		Assignments: []report.Assignment{
 			{
 				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: verdict.Ready,
-				Since: hour(30), Clusters: report.Counts{Ready: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
+				Since: hour(30), Clusters: [5]int{4: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
 				Running: []report.Run{
 					{Running: reconciler.Running{Version: "v2.4.0", Revision: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Clusters: 9},
@@ -59,7 +60,7 @@ func smallPage() *report.Page {
 			},
 			{
 				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: verdict.Failed,
-				Since: hour(2), Message: "Deployment web: progress deadline exceeded", Clusters: report.Counts{Failed: 1}, State: report.UpToDate,
+				Since: hour(2), Message: "Deployment web: progress deadline exceeded", Clusters: [5]int{1}, State: report.UpToDate,
 				Tree: "cccccccccccccccc", Deployed: "cccccccccccccccc", Commit: "fedcba0987654321", Changed: hour(3), Snapshot: hidden,
 			},
 			{Host: "gone", Target: "telemetry-agent", Verdict: "", State: report.Removed, Deployed: "dddddddddddddddd"},
@@ -95,9 +96,9 @@ func smallPage() *report.Page {
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
 			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},
 		},
-		Health: &report.Score{Value: 71, Parts: []report.Part{
-			{Name: "ready", Value: 100, Weight: 67, Detail: "8 of 12 assignments on clusters"}, {Name: "behind", Value: 44, Weight: 8, Detail: "1 of 12"},
-			{Name: "failed", Value: 0, Weight: 25, Detail: "3 of 12"},
+		Health: &report.Score{Value: 71, Parts: []health.Part{
+			{Verdict: verdict.Ready, Count: 8, Of: 12, Points: 100, Percent: 67}, {Verdict: verdict.Behind, Count: 1, Of: 12, Points: 44, Percent: 8},
+			{Verdict: verdict.Failed, Count: 3, Of: 12, Percent: 25},
 		}},
 		Regions: []report.Region{
 			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 15}}, {Name: "", Hosts: 1},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"reflect"
 	"slices"
@@ -36,11 +37,6 @@ type view struct {
 
 // Ago says how long before the evidence a time was.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
-
-// IsVerdict says that a text is the name of a verdict.
-func (v *view) IsVerdict(name string) bool {
-	return name != "" && slices.Contains(verdicts, verdict.Verdict(name))
-}
 
 // tile is a count of assignments by verdict.
 type tile struct {
@@ -164,12 +160,21 @@ func (v *view) Worst() []*Host {
 	return first(hosts, shownHosts)
 }
 
+// detail says in words what a part of a score is made of.
+func detail(part health.Part) string {
+	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
+	if part.Verdict == verdict.Behind {
+		text += fmt.Sprintf("; earns less the longer it is behind, for %d hours", int(health.BehindFor.Hours()))
+	}
+	return text
+}
+
 // NotReady are the clusters that are not ready.
 func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
 // functions are those that the template of the page calls.
 var functions = template.FuncMap{
-	"number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown,
+	"number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
