@@ -282,9 +282,14 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 	return reports, nil
 }
 
+// IsEmpty says that no report is collected.
+func (f *Feedback) IsEmpty() bool {
+	return f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0
+}
+
 // silent is why nothing is known of a cluster without a report.
 func (f *Feedback) silent() string {
-	if f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0 {
+	if f.IsEmpty() {
 		return "no report is collected: `feedback` is empty"
 	}
 	return "there is no report about this cluster"
@@ -313,21 +318,29 @@ func said(reports []observe.Said) map[string]observe.Report {
 // askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
 func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
 	find := from.finder(q.Clusters)
-	enough := func(heard []delivery.CommitStatuses) bool {
-		succeeded := map[string]map[string]bool{}
+	saidIn := func(heard []delivery.CommitStatuses) map[string]map[string][]observe.Said { // by cluster and host, the newest first
+		told := map[string]map[string][]observe.Said{}
 		for _, commit := range heard {
 			for _, status := range commit.Statuses {
-				if name, host, ok := find(status); ok && status.State == forge.Success {
-					if succeeded[name] == nil {
-						succeeded[name] = map[string]bool{}
+				if name, host, ok := find(status); ok {
+					if told[name] == nil {
+						told[name] = map[string][]observe.Said{}
 					}
-					succeeded[name][host] = true
+					told[name][host] = append(told[name][host], observe.Said{
+						Commit: commit.Commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description,
+					})
 				}
 			}
 		}
+		return told
+	}
+	enough := func(heard []delivery.CommitStatuses) bool {
 		count := 0
-		for _, hosts := range succeeded {
-			if hosts[""] || hosts[observe.ClusterTypeHost] && hosts[observe.ClusterHost] {
+		for _, hosts := range saidIn(heard) {
+			isReady := func(host string) bool {
+				return slices.ContainsFunc(hosts[host], func(one observe.Said) bool { return one.Verdict == verdict.Ready })
+			}
+			if isReady("") || isReady(observe.ClusterTypeHost) && isReady(observe.ClusterHost) {
 				count++
 			}
 		}
@@ -338,21 +351,8 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 		return nil, err
 	}
 	answer.Statuses = err
-	told := map[string]map[string][]observe.Said{}
-	for _, commit := range heard { // the newest first
-		for _, status := range commit.Statuses {
-			if name, host, ok := find(status); ok {
-				if told[name] == nil {
-					told[name] = map[string][]observe.Said{}
-				}
-				told[name][host] = append(told[name][host], observe.Said{
-					Commit: commit.Commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description,
-				})
-			}
-		}
-	}
 	found := map[string]observe.Report{}
-	for name, statuses := range told {
+	for name, statuses := range saidIn(heard) {
 		found[name] = observe.ReadStatuses(q.Clusters[name].Type, name, statuses)
 	}
 	return found, nil

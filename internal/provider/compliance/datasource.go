@@ -4,6 +4,8 @@ package compliance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -113,8 +115,8 @@ func definition() schema.Schema {
 func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeRollingOut(m.RollingOut, diagnostics)
-	from := decodeFeedback(m.Feedback, diagnostics)
-	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.isEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
+	from := decodeFeedback(m.Feedback, "", diagnostics)
+	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
 		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
 	}
 }
@@ -181,7 +183,7 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 	location, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	q.Owner = delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment, Location: location}
-	from := decodeFeedback(m.Feedback, diagnostics)
+	q.Feedback = decodeFeedback(m.Feedback, value.Environment, diagnostics)
 	goal = decodeWait(m.Wait, diagnostics)
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)
@@ -190,13 +192,13 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 		return q, goal // that of the model is among those of the schedule
 	}
 	q.Schedule, q.Clusters = result, clustersOf(parsed)
-	checkReports(from.reports, q.Clusters, result, diagnostics)
-	q.Feedback.Reports = from.reports
+	checkReports(q.Feedback.Reports, q.Clusters, result, diagnostics)
 	if !c.CanAsk() {
-		q.Offline, goal = "the credentials of the GitOps repository are not known yet", nil
-		return q, goal
+		q.Offline = "the credentials of the GitOps repository are not known yet"
+		q.Feedback = compliance.Feedback{Reports: q.Feedback.Reports}
+		return q, nil
 	}
-	from.ask(&q, c, diagnostics)
+	reach(&q, c, diagnostics)
 	if from := q.Feedback.Clusters; goal != nil && from != nil && (from.Unknown || len(from.Waiting) > 0) {
 		goal = nil // nothing is deployed yet, so there is nothing to wait for
 	}
@@ -219,33 +221,23 @@ func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
 	return clusters
 }
 
-// ask says in the question what to ask, and how.
-func (f *feedback) ask(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
+// reach says in the question how clusters are reached.
+func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	known := c.Clusters
-	f.options.UserAgent = connection.UserAgent(c.Release)
-	if f.clusters {
-		q.Feedback.Clusters = &compliance.Clusters{Reach: known.Known, Waiting: known.Waiting, Unknown: known.Unknown, Options: f.options}
+	if from := q.Feedback.Clusters; from != nil {
+		from.Reach, from.Waiting, from.Unknown, from.Options.UserAgent = known.Known, known.Waiting, known.Unknown, connection.UserAgent(c.Release)
 	}
-	if f.hub != "" {
-		reach, ok := known.Known[f.hub]
-		if !ok && !known.Unknown && !known.Waiting[f.hub] {
-			names := make([]string, 0, len(known.Known))
-			for name := range known.Known {
-				names = append(names, name)
-			}
-			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback",
-				tfvalue.Sentence(fmt.Sprintf("hub: the provider's clusters have no entry %q%s", f.hub, fleet.DidYouMean(f.hub, names))))
+	if hub := q.Feedback.Hub; hub != nil {
+		hub.Options.UserAgent = connection.UserAgent(c.Release)
+		if hub.Reach, hub.Known = known.Known[hub.Name]; !hub.Known && !known.Unknown && !known.Waiting[hub.Name] {
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
+				"hub: the provider's clusters have no entry %q%s", hub.Name, fleet.DidYouMean(hub.Name, slices.Sorted(maps.Keys(known.Known))))))
 		}
-		q.Feedback.Hub = &compliance.Hub{Name: f.hub, Reach: reach, Known: ok, Options: f.options}
 	}
-	if f.statuses == nil {
-		return
-	}
-	if err := c.Delivery.CheckStatuses(f.statuses.settings, q.Owner.Location); err != nil {
-		diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence("commit_statuses: "+err.Error()))
-	}
-	q.Feedback.Statuses = &compliance.Statuses{
-		Contexts: f.statuses.contexts(q.Owner.Environment), Limit: f.statuses.commits, Settings: f.statuses.settings,
+	if from := q.Feedback.Statuses; from != nil {
+		if err := c.Delivery.CheckStatuses(from.Settings, q.Owner.Location); err != nil {
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence("commit_statuses: "+err.Error()))
+		}
 	}
 }
 

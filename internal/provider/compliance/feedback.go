@@ -24,70 +24,55 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// feedback is the attribute feedback of flotilla_compliance.
-type feedback struct {
-	clusters bool
-	options  kube.Options
-	hub      string
-	reports  []observe.Said
-	statuses *statusFeedback
-}
-
-// statusFeedback is its attribute commit_statuses.
-type statusFeedback struct {
-	context  string
-	commits  int
-	settings delivery.Settings
-}
-
-func (f *feedback) isEmpty() bool {
-	return !f.clusters && f.hub == "" && f.statuses == nil && len(f.reports) == 0
-}
-
 // How many commits back commit statuses are read: the default, and the maximum.
 const (
 	defaultStatusCommits = 10
 	maxStatusCommits     = 1000
 )
 
-// decodeFeedback reads the attribute feedback, strictly.
-func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedback) {
+// decodeFeedback reads the attribute feedback of the fleet of an environment, strictly. How clusters are reached is not in it yet.
+func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.Diagnostics) (f compliance.Feedback) {
 	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.Object) {
-		if asking := o.BoolOrObject("clusters", &f.clusters); asking != nil {
-			f.clusters = true
-			f.options = connection.Asking(asking)
+		var options kube.Options
+		var all bool
+		asking := o.BoolOrObject("clusters", &all)
+		if asking != nil {
+			options = connection.Asking(asking)
 			asking.Finish()
 		}
-		f.hub = o.Text("hub")
+		if asking != nil || all {
+			f.Clusters = &compliance.Clusters{Options: options}
+		}
+		if hub := o.Text("hub"); hub != "" {
+			f.Hub = &compliance.Hub{Name: hub, Options: options}
+		}
 		if given, _ := o.Value("hub"); given == "" {
 			o.Report("hub", "must be the name of one of the provider's clusters")
 		}
-		var all bool
-		if statuses := o.BoolOrObject("commit_statuses", &all); statuses != nil {
-			f.statuses = decodeStatuses(statuses)
-		} else if all {
-			f.statuses = &statusFeedback{commits: defaultStatusCommits}
+		all = false
+		if statuses := o.BoolOrObject("commit_statuses", &all); statuses != nil || all {
+			f.Statuses = &compliance.Statuses{Contexts: observe.DefaultContexts(environment), Limit: defaultStatusCommits}
+			if statuses != nil {
+				decodeStatuses(statuses, f.Statuses)
+			}
 		}
 		for _, report := range o.List("reports") {
-			f.reports = append(f.reports, decodeReport(report))
+			f.Reports = append(f.Reports, decodeReport(report))
 		}
 	})
 	return f
 }
 
-func decodeStatuses(o *fleet.Object) *statusFeedback {
-	f := &statusFeedback{
-		context:  o.Text("context"),
-		commits:  o.Int("commits"),
-		settings: delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")},
-	}
-	if given, _ := o.Value("context"); given == f.context {
-		if _, err := observe.ParseContext(f.context); err != nil {
+func decodeStatuses(o *fleet.Object, into *compliance.Statuses) {
+	into.Limit, into.Settings = o.Int("commits"), delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")}
+	context := o.Text("context")
+	if given, _ := o.Value("context"); given == context {
+		var err error
+		if into.Contexts, err = observe.ParseContext(context); err != nil {
 			o.Report("context", "%s", err)
 		}
 	}
 	o.Finish()
-	return f
 }
 
 func decodeReport(o *fleet.Object) observe.Said {
@@ -109,15 +94,6 @@ func decodeReport(o *fleet.Object) observe.Said {
 	}
 	o.Finish()
 	return report
-}
-
-// contexts returns the contexts of commit statuses that are read.
-func (f *statusFeedback) contexts(environment string) observe.Contexts {
-	if f.context == "" {
-		return observe.DefaultContexts(environment)
-	}
-	contexts, _ := observe.ParseContext(f.context) // checked when it was decoded
-	return contexts
 }
 
 // checkReports finds reports about clusters that the fleet does not have, and about assignments that are not on the
