@@ -148,11 +148,8 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 
 // phrase is a part of a sentence that says what a rule is evaluated over.
 func (o Over) phrase() string {
-	switch o {
-	case OverFleet:
+	if o == OverFleet {
 		return "the fleet as a whole"
-	case OverDeploymentTargets:
-		return "deployment targets"
 	}
-	return string(o)
+	return nouns[o][1]
 }
