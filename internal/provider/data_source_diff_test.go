@@ -107,8 +107,8 @@ func TestDiffRefusesWhatMakesNoSense(t *testing.T) {
 		arguments map[string]any
 		want      string
 	}{
-		"a limit of nothing":        {map[string]any{"limit": 0}, "The limit must be from 1 to 16777216."},
-		"a limit beyond anything":   {map[string]any{"limit": 1 << 40}, "The limit must be from 1 to 16777216."},
+		"a limit of nothing":        {map[string]any{"limit": 0}, "It must be a whole number from 1 to 16777216, not"},
+		"a limit beyond anything":   {map[string]any{"limit": 1 << 40}, "It must be a whole number from 1 to 16777216, not"},
 		"a host that is not one":    {map[string]any{"cluster_type": "drne"}, `did you mean "drone"?`},
 		"a name that is not one":    {map[string]any{"name": "Dev!"}, `"Dev!"`},
 		"a location without branch": {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},

@@ -2,13 +2,13 @@
 package diff
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
@@ -76,13 +76,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	owner := delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment}
 	owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
-	limit := int64(defaultDiff)
-	if !m.Limit.IsNull() {
-		limit = m.Limit.ValueInt64()
-	}
-	if limit < 1 || limit > maxDiff {
-		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
-	}
+	limit := tfvalue.WholeWithin("limit", m.Limit, defaultDiff, 1, maxDiff, diagnostics)
 	result := c.Compute(value, diagnostics)
 	if result == nil || diagnostics.HasError() {
 		return
@@ -94,13 +88,13 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if diagnostics.HasError() {
 		return
 	}
-	m.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
+	m.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, limit))
 	finals, unknown, err := finals(ctx, c, owner, rendering, folders)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return
 	}
-	m.Objects = types.StringValue(changes.Unified(finals, owner.Location.Path, int(limit)) + unknown)
+	m.Objects = types.StringValue(changes.Unified(finals, owner.Location.Path, limit) + unknown)
 }
 
 // folders returns the folders that differ from what the assignment has, with their files.
@@ -112,11 +106,8 @@ func folders(
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil, nil
 	}
-	if label == "" {
-		label = owner.Name
-	}
 	intent := delivery.Desired{Owner: owner, Adopt: true, Renames: result.Fleet.Renames()}
-	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
+	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(label, owner.Name)}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := c.Delivery.Plan(ctx, intent)
