@@ -50,7 +50,7 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
 }
 
-func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {
+func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
 	credentials := c.options.Credentials.For(at.URL)
 	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
@@ -112,7 +112,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 }
 
 // propose opens or updates the owner's pull request, and merges it where that is wanted.
-func propose(ctx context.Context, host forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+func propose(ctx context.Context, host *forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func propose(ctx context.Context, host forge.GitHost, settings Settings, head st
 }
 
 // closeRequest closes the owner's open pull request, since nothing is left to propose.
-func closeRequest(ctx context.Context, host forge.GitHost, selector forge.Selector) error {
+func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector) error {
 	request, err := host.Current(ctx, selector, 0)
 	if err != nil || request == nil {
 		return err

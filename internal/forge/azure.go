@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf16"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
@@ -29,11 +27,7 @@ import (
 // It keeps what it learns in package variables, and a session that every answer
 // overwrites without a lock. It cannot be given an HTTP client, writes URLs in
 // lower case, and never retries.
-type azureAPI struct {
-	at       address
-	rest     rest
-	settling time.Duration
-}
+type azureAPI struct{ session }
 
 func azureKind() Kind {
 	return Kind{
@@ -43,10 +37,8 @@ func azureKind() Kind {
 		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
 		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
-		commits:    "commits", query: azureQuery,
-		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
-			return &azureAPI{at: at, rest: rest{client, credentials.forAzure}, settling: settling}, nil
-		},
+		commits:    "commits", pulls: "pullrequests", query: azureQuery,
+		connect: func(s session) (api, error) { return &azureAPI{s}, nil },
 		reason: func(body []byte) ([]string, string) {
 			var fields struct {
 				TypeKey string `json:"typeKey"`
@@ -120,25 +112,23 @@ type azureChange struct {
 }
 
 // list reads all pages, since the order of the list is not documented.
-func (a *azureAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
-	return func(yield func(*request, error) bool) {
-		all, err := a.active(ctx, base, head)
-		if err != nil {
-			yield(nil, err)
-			return
+func (a *azureAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
+	all, err := a.active(ctx, base, head)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
+	for _, pull := range all {
+		r := a.request(&pull)
+		// The mark is at the beginning, unless a person has moved it.
+		if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+			r, err = a.get(ctx, pull.ID)
 		}
-		slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
-		for _, pull := range all {
-			r := a.request(&pull)
-			// The mark is at the beginning, unless a person has moved it.
-			if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
-				r, err = a.get(ctx, pull.ID)
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
+		if err != nil || !take(r) {
+			return err
 		}
 	}
+	return nil
 }
 
 // active are the open requests from head into base, in any order.
@@ -154,7 +144,7 @@ func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePu
 		var listed struct {
 			Value []azurePull `json:"value"`
 		}
-		err := a.call(ctx, http.MethodGet, a.at.resource("pullrequests"), query, nil, &listed)
+		err := a.call(ctx, http.MethodGet, a.at.resource(a.at.kind.pulls), query, nil, &listed)
 		all = append(all, listed.Value...)
 		return len(listed.Value) < azurePage, err
 	})
@@ -211,7 +201,7 @@ func (i azureIdentity) name() string {
 func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull azurePull
 	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
-	if err := a.call(ctx, http.MethodPost, a.at.resource("pullrequests"), nil, change, &pull); err != nil {
+	if err := a.call(ctx, http.MethodPost, a.at.resource(a.at.kind.pulls), nil, change, &pull); err != nil {
 		return nil, err
 	}
 	return a.request(&pull), nil
@@ -363,10 +353,6 @@ func (a *azureAPI) hold(ctx context.Context, r *request) error {
 		return nil
 	}
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
-}
-
-func (a *azureAPI) pull(number int, segments ...string) *url.URL {
-	return a.at.resource(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }
 
 // call sends one request, with the version of the API.

@@ -29,7 +29,7 @@ const (
 	azConflict = "conflicts"
 )
 
-func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"path"
@@ -19,11 +18,7 @@ import (
 
 // bitbucketCloud is Bitbucket Cloud, through its REST API: developer.atlassian.com/cloud/bitbucket/rest.
 // Atlassian has no SDK for Go. A merge is not bound to a commit.
-type bitbucketCloud struct {
-	at       address
-	rest     rest
-	settling time.Duration
-}
+type bitbucketCloud struct{ session }
 
 func bitbucketKind() Kind {
 	return Kind{
@@ -34,10 +29,8 @@ func bitbucketKind() Kind {
 			reviewer: bitbucketReviewerPattern.MatchString, reviewers: "an Atlassian account ID or a UUID in braces",
 		},
 		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
-		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit",
-		connect: func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
-			return &bitbucketCloud{at: at, rest: rest{client, credentials.forBitbucket}, settling: settling}, nil
-		},
+		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit", pulls: "pullrequests",
+		connect: func(s session) (api, error) { return &bitbucketCloud{s}, nil },
 	}
 }
 
@@ -159,24 +152,19 @@ func bitbucketEach[T any](ctx context.Context, b *bitbucketCloud, to *url.URL, q
 }
 
 // list reads each request that it finds, since a list has no reviewers.
-func (b *bitbucketCloud) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+func (b *bitbucketCloud) list(ctx context.Context, base, head string, take func(*request) bool) error {
 	filter := `state = "OPEN" AND source.branch.name = ` + strconv.Quote(head)
 	if base != "" {
 		filter += " AND destination.branch.name = " + strconv.Quote(base)
 	}
 	query := url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}
-	return func(yield func(*request, error) bool) {
-		err := bitbucketEach(ctx, b, b.at.resource("pullrequests"), query, func(pull bitbucketPull) (bool, error) {
-			if !b.request(&pull).comes(head, base) {
-				return true, nil
-			}
-			r, err := b.get(ctx, pull.ID)
-			return err == nil && yield(r, nil), err
-		})
-		if err != nil {
-			yield(nil, err)
+	return bitbucketEach(ctx, b, b.at.resource(b.at.kind.pulls), query, func(pull bitbucketPull) (bool, error) {
+		if !b.request(&pull).comes(head, base) {
+			return true, nil
 		}
-	}
+		r, err := b.get(ctx, pull.ID)
+		return err == nil && take(r), err
+	})
 }
 
 func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) {
@@ -239,7 +227,7 @@ func (b *bitbucketCloud) open(ctx context.Context, base, head, title, body strin
 	branch := func(name string) any { return map[string]any{"branch": map[string]any{"name": name}} }
 	var pull bitbucketPull
 	change := bitbucketChange{Title: title, Description: body, Source: branch(head), Destination: branch(base)}
-	if err := b.rest.call(ctx, http.MethodPost, b.at.resource("pullrequests"), change, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.whole(ctx, &pull)
@@ -395,8 +383,4 @@ func bitbucketBuild(r Report) map[string]any {
 	return map[string]any{
 		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
 	}
-}
-
-func (b *bitbucketCloud) pull(number int, segments ...string) *url.URL {
-	return b.at.resource(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }

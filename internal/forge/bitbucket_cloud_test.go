@@ -34,7 +34,7 @@ func cloudList(base string) string {
 	return "GET " + cloud + "/pullrequests?" + url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}.Encode()
 }
 
-func onCloud(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
+func onCloud(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Bitbucket, "/owner/gitops.git", exchanges, options...)
 }

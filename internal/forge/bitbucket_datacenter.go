@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -20,10 +19,7 @@ import (
 // bitbucketDataCenter is Bitbucket Data Center, through its REST API: developer.atlassian.com/server/bitbucket/rest.
 // Atlassian has no SDK for Go. A merge is bound to the version of a request, which a push may leave as it is, and
 // auto-merge to the commit.
-type bitbucketDataCenter struct {
-	at   address
-	rest rest
-}
+type bitbucketDataCenter struct{ session }
 
 // dataCenterMaxBody is how many bytes the body of a request may have, without the mark: a description has up to 32,768
 // characters (BSERV-14135).
@@ -35,10 +31,8 @@ func bitbucketDataCenterKind() Kind {
 		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: isDataCenterReviewer, reviewers: "a username"},
 		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
 		statuses:   bitbucketStatuses,
-		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} }, commits: "commits",
-		connect: func(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
-			return &bitbucketDataCenter{at: at, rest: rest{client, credentials.forDataCenter}}, nil
-		},
+		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} }, commits: "commits", pulls: "pull-requests",
+		connect: func(s session) (api, error) { return &bitbucketDataCenter{s}, nil },
 	}
 }
 
@@ -195,14 +189,9 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 	})
 }
 
-func (b *bitbucketDataCenter) list(ctx context.Context, _, head string) iter.Seq2[*request, error] {
+func (b *bitbucketDataCenter) list(ctx context.Context, _, head string, take func(*request) bool) error {
 	query := url.Values{"direction": {"OUTGOING"}, "at": {dataCenterHeads + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
-	return func(yield func(*request, error) bool) {
-		err := dataCenterEach(ctx, b, b.at.resource("pull-requests"), query, func(pull dataCenterPull) bool { return yield(b.request(&pull), nil) })
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+	return dataCenterEach(ctx, b, b.at.resource(b.at.kind.pulls), query, func(pull dataCenterPull) bool { return take(b.request(&pull)) })
 }
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
@@ -243,7 +232,7 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull dataCenterPull
 	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
-	if err := b.rest.call(ctx, http.MethodPost, b.at.resource("pull-requests"), change, &pull); err != nil {
+	if err := b.rest.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.request(&pull), nil
@@ -405,8 +394,4 @@ func dataCenterHook(at address, r Report) Hook {
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
 		Fields:  bitbucketBuild(r),
 	}
-}
-
-func (b *bitbucketDataCenter) pull(number int, segments ...string) *url.URL {
-	return b.at.resource(append([]string{"pull-requests", strconv.Itoa(number)}, segments...)...)
 }

@@ -21,7 +21,7 @@ const (
 	centerURL   = "https://bitbucket.example.com/projects/PLAT/repos/gitops/pull-requests/7"
 )
 
-func onCenter(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
+func onCenter(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.BitbucketDataCenter, pathOf(forge.BitbucketDataCenter), exchanges, options...)
 }

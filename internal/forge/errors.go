@@ -68,7 +68,7 @@ func (f *failure) Unwrap() error { return f.kind }
 // describe returns err in the form in which this package returns errors: matching
 // one of the errors above, with the repository as its subject, and without the
 // credentials.
-func (h *gitHost) describe(err error) error {
+func (h *GitHost) describe(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -109,7 +109,7 @@ func quoted(text string) string {
 
 // scripted returns a host of a kind behind a script, whose requests must all
 // have come when the test ends.
-func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) forge.GitHost {
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
 	server := httptest.NewServer(s)
@@ -143,7 +143,7 @@ func pathOf(kind forge.Forge) string {
 }
 
 // hostAt returns a host that is sent only what the kind of host describes.
-func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) forge.GitHost {
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	if api := apiOf(t, kind); api != nil {
 		options = append(options, forge.WithHTTPTransport(described{t: t, api: api}))
@@ -173,7 +173,7 @@ func simply() forge.Wanted {
 }
 
 // free expects that dev's branch may be pushed to, or what an error says.
-func free(t *testing.T, host forge.GitHost, says string) {
+func free(t *testing.T, host *forge.GitHost, says string) {
 	t.Helper()
 	err := host.Free(t.Context(), dev)
 	if says != "" {
@@ -184,7 +184,7 @@ func free(t *testing.T, host forge.GitHost, says string) {
 }
 
 // wantEnsured opens or updates a request, which is number 7, or fails: with the request beside the error, or without.
-func wantEnsured(t *testing.T, host forge.GitHost, wanted forge.Wanted, kind error, says string, beside bool) {
+func wantEnsured(t *testing.T, host *forge.GitHost, wanted forge.Wanted, kind error, says string, beside bool) {
 	t.Helper()
 	got, err := host.Ensure(t.Context(), wanted)
 	if kind == nil {
@@ -200,7 +200,7 @@ func wantEnsured(t *testing.T, host forge.GitHost, wanted forge.Wanted, kind err
 }
 
 // wantMerged merges at the new head.
-func wantMerged(t *testing.T, host forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
+func wantMerged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, how)
 	if kind != nil {
@@ -213,7 +213,7 @@ func wantMerged(t *testing.T, host forge.GitHost, request *forge.PullRequest, ho
 }
 
 // wantArranged has the new head merged when its checks succeed, after which the request is in a state.
-func wantArranged(t *testing.T, host forge.GitHost, request *forge.PullRequest, state forge.State, kind error, says string) {
+func wantArranged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.State, kind error, says string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
 	if kind != nil {

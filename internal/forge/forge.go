@@ -17,7 +17,6 @@
 package forge
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -73,70 +72,6 @@ func (c Credentials) String() string { return "(credentials)" }
 
 // GoString does the same for %#v.
 func (c Credentials) GoString() string { return "forge.Credentials{}" }
-
-// GitHost reads and writes the pull requests and the commit statuses of one repository on a Git host. It is
-// safe for concurrent use, with one call at a time for each owner.
-//
-// Every call ends with its context. A call waits for a Git host that limits
-// requests, or has not noticed a push yet, no longer than WithPatience says.
-type GitHost interface {
-	// Current returns the owner's request from the head into the base: the open
-	// one, else that of the number, which the caller knows from Ensure; nil when there
-	// is none. The number 0 is that of no request.
-	Current(ctx context.Context, s Selector, number int) (*PullRequest, error)
-
-	// Free is ErrNotOwned while another open request than the owner's into the base
-	// comes from the head: a push to it would change that one.
-	Free(context.Context, Selector) error
-
-	// Ensure opens the owner's request, or brings the open one to what is
-	// wanted, in place. Labels and reviewers are added to those that people have
-	// set; a reviewer who has reviewed already is not asked again. What people
-	// have made a draft stays one. An open request of others between the same
-	// branches is ErrNotOwned.
-	//
-	// A request that was opened, but could not be given its labels or reviewers,
-	// is returned beside the error.
-	Ensure(context.Context, Wanted) (*PullRequest, error)
-
-	// Merge merges the request if its head is that commit, or has the Git host do
-	// so later (auto-merge), and returns it as it then is: merged, or open with
-	// auto-merge. A request that is merged already with that head is no error. Of
-	// the request its Number, Owner and Head are read.
-	//
-	// What auto-merge does when the head moves later depends on the Git host:
-	// GitLab and Bitbucket Data Center cancel it; GitHub cancels it when who pushed may not write to the
-	// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
-	// succeed. Bitbucket Cloud has no auto-merge.
-	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)
-
-	// Hold turns off auto-merge, if it is on.
-	Hold(ctx context.Context, request *PullRequest) error
-
-	// Close closes the request without merging it. One that is merged or closed
-	// already is no error. Of the request its Number, Owner and Head are read.
-	Close(ctx context.Context, request *PullRequest) error
-
-	// Check reports what is wrong with a request, but for its title and body, and
-	// with how it is to be merged; "" is not at all. It makes no request.
-	Check(wanted Wanted, how MergeMode) error
-
-	// MaxBody is how many bytes the body of a request may have, without the mark.
-	MaxBody() int
-
-	// Statuses returns the statuses of a commit, which is given by its full id: the
-	// latest of each key, or of each context where there are no keys, ordered by context.
-	Statuses(ctx context.Context, commit string) ([]Status, error)
-
-	// Status returns the status of a commit with a context, in the words in which it is wanted as far as it is what
-	// SetStatus makes of that; nil where there is none. Of what is wanted the Context is needed.
-	Status(ctx context.Context, commit string, wanted Status) (*Status, error)
-
-	// SetStatus sets the status of a commit with a context, unless it is set already. The Context, the State, the
-	// Description and the URL are read. What of the description is longer than the Git host takes is left out. That
-	// the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
-	SetStatus(ctx context.Context, commit string, wanted Status) error
-}
 
 // Selector names the pull request of one owner.
 type Selector struct {
@@ -238,7 +173,7 @@ const (
 )
 
 // NewGitHost returns the GitHost of a repository. It makes no request.
-func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
+func NewGitHost(repository Repository, given ...Option) (*GitHost, error) {
 	o := options{patience: defaultPatience, userAgent: defaultUserAgent}
 	for _, option := range given {
 		option(&o)
@@ -265,11 +200,11 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
 		app: repository.Credentials.App, repository: at.clone,
 	}}
-	h := &gitHost{
-		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience, bounds: at.kind.bounds, at: at,
+	h := &GitHost{url: repository.URL, secrets: secrets, checking: o.patience, session: session{
+		at: at, credentials: repository.Credentials, settling: min(o.patience, maxSettling),
 		rest: rest{client, func(r *http.Request) { at.kind.sign(repository.Credentials, r) }},
-	}
-	if h.api, err = at.kind.connect(at, repository.Credentials, client, h.settling); err != nil {
+	}}
+	if h.api, err = at.kind.connect(h.session); err != nil {
 		return nil, h.describe(err)
 	}
 	return h, nil

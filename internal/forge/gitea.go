@@ -4,30 +4,25 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"code.gitea.io/sdk/gitea"
 )
 
 // giteaAPI is Gitea or Forgejo. The SDK keeps the context in its client, so
 // each call makes one, which costs nothing.
-type giteaAPI struct {
-	at          address
-	credentials Credentials
-	client      *http.Client
-}
+type giteaAPI struct{ session }
 
 func giteaKind() Kind {
 	return Kind{
 		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"},
-		bounds: anyBounds, locate: locateGitea, connect: newGitea, hook: giteaHook, sign: Credentials.forGitea,
+		bounds: anyBounds, locate: locateGitea, hook: giteaHook, sign: Credentials.forGitea,
 		statuses:   statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"api", "v1", "repos", at.owner, at.name} }, commits: "git/commits",
+		connect: func(s session) (api, error) { return &giteaAPI{s}, nil },
 	}
 }
 
@@ -53,14 +48,10 @@ func locateGitea(clone, api *url.URL) (address, error) {
 	return address{api: root, owner: owner[last], name: name}, nil
 }
 
-func newGitea(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
-	return &giteaAPI{at: at, credentials: credentials, client: client}, nil
-}
-
 // sdk returns a client that does not ask for the server's version first: what is
 // used here is in every Gitea since 1.22 and every Forgejo since 7. Without that question there is no error.
 func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
-	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx)}
+	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.rest.client), gitea.SetContext(ctx)}
 	switch {
 	case g.credentials.Token != "":
 		options = append(options, gitea.SetToken(g.credentials.Token))
@@ -79,16 +70,7 @@ func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
 // Whoever may open a request can write more into it than is read of an answer. Ours
 // are never that long, so that from there on requests are listed one by one, and
 // those that are too long are passed over.
-func (g *giteaAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
-	return func(yield func(*request, error) bool) {
-		if err := g.read(ctx, base, head, func(r *request) bool { return yield(r, nil) }); err != nil {
-			yield(nil, err)
-		}
-	}
-}
-
-// read hands requests over, newest first, until take returns false.
-func (g *giteaAPI) read(ctx context.Context, base, head string, take func(*request) bool) error {
+func (g *giteaAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
 	sdk := g.sdk(ctx)
 	if base != "" && !strings.Contains(base, "/") {
 		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
@@ -361,7 +343,7 @@ func reviewerError(err error) error {
 func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	var combined gitea.CombinedStatus
 	at := with(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})
-	err = rest{g.client, g.credentials.forGitea}.call(ctx, http.MethodGet, at, nil, &combined)
+	err = g.rest.call(ctx, http.MethodGet, at, nil, &combined)
 	if answered(err, http.StatusNotFound) { // the repository, or the commit
 		err = cmp.Or(g.exists(g.sdk(ctx)), err)
 	}

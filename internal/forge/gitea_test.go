@@ -23,7 +23,7 @@ type project struct {
 	server *giteatest.Server
 	user   giteatest.User
 	url    string
-	host   forge.GitHost
+	host   *forge.GitHost
 }
 
 // newProject also makes the test parallel: the server has to be started by one
@@ -39,7 +39,7 @@ func newProject(t *testing.T, options ...forge.Option) *project {
 	return p
 }
 
-func (p *project) as(credentials forge.Credentials, options ...forge.Option) forge.GitHost {
+func (p *project) as(credentials forge.Credentials, options ...forge.Option) *forge.GitHost {
 	p.t.Helper()
 	host, err := forge.NewGitHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, options...)
 	if err != nil {

@@ -3,11 +3,9 @@ package forge
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/go-github/v89/github"
 
@@ -54,17 +52,17 @@ func githubRoot(clone, api *url.URL) *url.URL {
 	return below(root, "/api/v3")
 }
 
-func newGitHub(at address, credentials Credentials, client *http.Client, _ time.Duration) (api, error) {
-	root := at.api.String()
+func newGitHub(s session) (api, error) {
+	root := s.at.api.String()
 	options := []github.ClientOptionsFunc{
-		github.WithHTTPClient(client), github.WithURLs(&root, &root),
+		github.WithHTTPClient(s.rest.client), github.WithURLs(&root, &root),
 		github.WithDisableRateLimitCheck(), // the transport waits
 	}
-	if token := credentials.asToken(); token != "" {
+	if token := s.credentials.asToken(); token != "" {
 		options = append(options, github.WithAuthToken(token))
 	}
 	sdk, err := github.NewClient(options...)
-	return &githubAPI{at: at, client: sdk}, err
+	return &githubAPI{at: s.at, client: sdk}, err
 }
 
 // asBearer signs for GitHub and GitLab.
@@ -82,10 +80,10 @@ func (c Credentials) asToken() string {
 	return c.Password
 }
 
-func (g *githubAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+func (g *githubAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
 	return each(g.client.PullRequests.ListIter(ctx, g.at.owner, g.at.name, &github.PullRequestListOptions{
 		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc", ListOptions: github.ListOptions{Page: 1, PerPage: 100},
-	}), g.request)
+	}), g.request, take)
 }
 
 func (g *githubAPI) get(ctx context.Context, number int) (*request, error) {

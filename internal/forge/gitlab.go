@@ -2,7 +2,6 @@ package forge
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,22 +55,22 @@ func locateGitLab(clone, api *url.URL) (address, error) {
 
 // newGitLab sends the token as a bearer token, which GitLab accepts for personal,
 // project, group and OAuth tokens.
-func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error) {
+func newGitLab(s session) (api, error) {
 	var source gitlab.AuthSource = gitlab.Unauthenticated{}
-	if token := credentials.asToken(); token != "" {
+	if token := s.credentials.asToken(); token != "" {
 		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
 	}
 	sdk, err := gitlab.NewAuthSourceClient(source,
-		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client),
+		gitlab.WithBaseURL(s.at.api.String()), gitlab.WithHTTPClient(s.rest.client),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
-	return &gitlabAPI{project: at.owner + "/" + at.name, client: sdk, settling: min(settling, maxPipeline)}, err
+	return &gitlabAPI{project: s.at.owner + "/" + s.at.name, client: sdk, settling: min(s.settling, maxPipeline)}, err
 }
 
 type noLimiter struct{}
 
 func (noLimiter) Wait(context.Context) error { return nil }
 
-func (g *gitlabAPI) list(ctx context.Context, base, head string) iter.Seq2[*request, error] {
+func (g *gitlabAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
 	options := &gitlab.ListProjectMergeRequestsOptions{
 		SourceBranch: &head, State: gitlab.Ptr("all"), // one that is being merged is neither open nor closed
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
@@ -82,7 +81,7 @@ func (g *gitlabAPI) list(ctx context.Context, base, head string) iter.Seq2[*requ
 	}
 	return each(gitlab.Scan2(func(page gitlab.PaginationOptionFunc) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
 		return g.client.MergeRequests.ListProjectMergeRequests(g.project, options, page, gitlab.WithContext(ctx))
-	}), g.request)
+	}), g.request, take)
 }
 
 func (g *gitlabAPI) get(ctx context.Context, number int) (*request, error) {

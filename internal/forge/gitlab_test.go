@@ -19,7 +19,7 @@ const (
 	labURL  = "https://gitlab.example.com/group/sub/gitops/-/merge_requests/7"
 )
 
-func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
+func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }

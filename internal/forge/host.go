@@ -19,10 +19,10 @@ import (
 // api is what each kind of Git host implements. Its errors are the transport's, or
 // of a kind of errors.go; nothing in it knows owners.
 type api interface {
-	// list returns the open requests from head into base, both branches of this repository, newest first; with base ""
-	// those into any branch. Others may be among them. Those that are not open are found by number only: there may be
-	// thousands.
-	list(ctx context.Context, base, head string) iter.Seq2[*request, error]
+	// list hands over the open requests from head into base, both branches of this repository, newest first, until take
+	// returns false; with base "" those into any branch. Others may be among them. Those that are not open are found by
+	// number only: there may be thousands.
+	list(ctx context.Context, base, head string, take func(*request) bool) error
 	get(ctx context.Context, number int) (*request, error)
 	open(ctx context.Context, base, head, title, body string) (*request, error)
 	edit(ctx context.Context, r *request, title, body string) error
@@ -77,19 +77,29 @@ func (r *request) comes(head, base string) bool {
 	return !r.foreign && r.Head == head && (base == "" || r.Base == base)
 }
 
-type gitHost struct {
+// GitHost reads and writes the pull requests and the commit statuses of one repository on a Git host. It is
+// safe for concurrent use, with one call at a time for each owner.
+//
+// Every call ends with its context. A call waits for a Git host that limits
+// requests, or has not noticed a push yet, no longer than WithPatience says.
+type GitHost struct {
+	session
 	api      api
 	url      string
 	secrets  secret.Scrubber
-	settling time.Duration
-	checking time.Duration
-	bounds   bounds
-	at       address
-	rest     rest // what is the same of each kind, but for paths and credentials
+	checking time.Duration // how long a Git host may check whether a request can be merged
 }
 
-// MaxBody is as GitHost says.
-func (h *gitHost) MaxBody() int { return h.bounds.maxBody }
+// session is how one repository is reached.
+type session struct {
+	at          address
+	credentials Credentials
+	rest        rest
+	settling    time.Duration // how long a Git host may take to notice a push
+}
+
+// MaxBody is how many bytes the body of a request may have, without the mark.
+func (h *GitHost) MaxBody() int { return h.at.kind.bounds.maxBody }
 
 // maxSettling is how long a Git host may take to notice a push: seconds, when it has
 // much to do.
@@ -99,14 +109,17 @@ const maxSettling = 15 * time.Second
 // a Git host also answers "not found" for what a credential may not write.
 const maxUnknown = 3 * time.Second
 
-// Check is as GitHost says.
-func (h *gitHost) Check(w Wanted, how MergeMode) error {
+// Check reports what is wrong with a request, but for its title and body, and
+// with how it is to be merged; "" is not at all. It makes no request.
+func (h *GitHost) Check(w Wanted, how MergeMode) error {
 	w.Title, w.Body = "any", ""
-	return h.describe(cmp.Or(w.check(h.bounds), h.bounds.checkMode(how)))
+	return h.describe(cmp.Or(w.check(h.at.kind.bounds), h.at.kind.bounds.checkMode(how)))
 }
 
-// Current is as GitHost says.
-func (h *gitHost) Current(ctx context.Context, s Selector, number int) (*PullRequest, error) {
+// Current returns the owner's request from the head into the base: the open
+// one, else that of the number, which the caller knows from Ensure; nil when there
+// is none. The number 0 is that of no request.
+func (h *GitHost) Current(ctx context.Context, s Selector, number int) (*PullRequest, error) {
 	r, err := h.current(ctx, s, number)
 	if err != nil || r == nil {
 		return nil, h.describe(err)
@@ -114,7 +127,7 @@ func (h *gitHost) Current(ctx context.Context, s Selector, number int) (*PullReq
 	return r.shown(), nil
 }
 
-func (h *gitHost) current(ctx context.Context, s Selector, number int) (*request, error) {
+func (h *GitHost) current(ctx context.Context, s Selector, number int) (*request, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -129,8 +142,9 @@ func (h *gitHost) current(ctx context.Context, s Selector, number int) (*request
 	return r, err
 }
 
-// Free is as GitHost says.
-func (h *gitHost) Free(ctx context.Context, s Selector) error {
+// Free is ErrNotOwned while another open request than the owner's into the base
+// comes from the head: a push to it would change that one.
+func (h *GitHost) Free(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.describe(err)
 	}
@@ -142,35 +156,35 @@ func (h *gitHost) Free(ctx context.Context, s Selector) error {
 }
 
 // find returns the newest open request from head into base that match takes; nil when there is none.
-func (h *gitHost) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
-	for r, err := range h.api.list(ctx, base, head) {
-		if err != nil {
-			return nil, err
-		}
+func (h *GitHost) find(ctx context.Context, base, head string, match func(*request) bool) (found *request, err error) {
+	err = h.api.list(ctx, base, head, func(r *request) bool {
 		if r.State == Open && r.comes(head, base) && match(r) {
-			return r, nil
+			found = r
 		}
-	}
-	return nil, nil
+		return found == nil
+	})
+	return found, err
 }
 
-// each converts what a Git host lists.
-func each[T any](listed iter.Seq2[T, error], convert func(T) *request) iter.Seq2[*request, error] {
-	return func(yield func(*request, error) bool) {
-		for one, err := range listed {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(convert(one), nil) {
-				return
-			}
+// each hands over what an SDK lists, until take returns false.
+func each[T any](listed iter.Seq2[T, error], convert func(T) *request, take func(*request) bool) error {
+	for one, err := range listed {
+		if err != nil || !take(convert(one)) {
+			return err
 		}
 	}
+	return nil
 }
 
-// Ensure is as GitHost says.
-func (h *gitHost) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
+// Ensure opens the owner's request, or brings the open one to what is
+// wanted, in place. Labels and reviewers are added to those that people have
+// set; a reviewer who has reviewed already is not asked again. What people
+// have made a draft stays one. An open request of others between the same
+// branches is ErrNotOwned.
+//
+// A request that was opened, but could not be given its labels or reviewers,
+// is returned beside the error.
+func (h *GitHost) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	r, err := h.ensure(ctx, w)
 	if r == nil {
 		return nil, h.describe(err)
@@ -178,8 +192,8 @@ func (h *gitHost) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	return r.shown(), h.describe(err)
 }
 
-func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
-	if err := w.check(h.bounds); err != nil {
+func (h *GitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
+	if err := w.check(h.at.kind.bounds); err != nil {
 		return nil, err
 	}
 	r, err := h.opened(ctx, w.Selector)
@@ -222,7 +236,7 @@ func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
 
 // opened returns the open request between the branches; it is an ErrNotOwned when
 // that belongs to others. Git hosts allow only one.
-func (h *gitHost) opened(ctx context.Context, s Selector) (*request, error) {
+func (h *GitHost) opened(ctx context.Context, s Selector) (*request, error) {
 	r, err := h.find(ctx, s.Base, s.Head, func(*request) bool { return true })
 	if err != nil || r == nil || r.Owner == s.Owner {
 		return r, err
@@ -246,7 +260,7 @@ func (s Selector) notOwned(r *request) error {
 
 // open opens the request, and then reads it: the answer may be lost although the Git
 // host has opened it, and another process may have been faster.
-func (h *gitHost) open(ctx context.Context, w Wanted) (*request, error) {
+func (h *GitHost) open(ctx context.Context, w Wanted) (*request, error) {
 	for pause := newPause(min(h.settling, maxUnknown)); ; {
 		r, err := h.api.open(ctx, w.Base, w.Head, w.title(), w.body())
 		if err == nil {
@@ -268,8 +282,9 @@ func (h *gitHost) open(ctx context.Context, w Wanted) (*request, error) {
 	}
 }
 
-// Close is as GitHost says.
-func (h *gitHost) Close(ctx context.Context, p *PullRequest) error {
+// Close closes the request without merging it. One that is merged or closed
+// already is no error. Of the request its Number, Owner and Head are read.
+func (h *GitHost) Close(ctx context.Context, p *PullRequest) error {
 	r, err := h.owned(ctx, p)
 	if err != nil || r.State != Open {
 		return h.describe(err)
@@ -284,8 +299,8 @@ func (h *gitHost) Close(ctx context.Context, p *PullRequest) error {
 	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
 }
 
-// Hold is as GitHost says.
-func (h *gitHost) Hold(ctx context.Context, p *PullRequest) error {
+// Hold turns off auto-merge, if it is on.
+func (h *GitHost) Hold(ctx context.Context, p *PullRequest) error {
 	r, err := h.owned(ctx, p)
 	if err != nil || r.State != Open {
 		return h.describe(err)
@@ -301,7 +316,7 @@ func (h *gitHost) Hold(ctx context.Context, p *PullRequest) error {
 }
 
 // owned reads a request again, and makes sure that it is its owner's.
-func (h *gitHost) owned(ctx context.Context, p *PullRequest) (*request, error) {
+func (h *GitHost) owned(ctx context.Context, p *PullRequest) (*request, error) {
 	if err := checkOwner(p.Owner); err != nil {
 		return nil, failf(ErrNotOwned, "pull request #%d does not belong to an assignment: %w", p.Number, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -38,16 +37,16 @@ type Kind struct {
 	// locate reads the URLs of a repository and, unless it is nil, of the API.
 	locate func(clone, api *url.URL) (address, error)
 	// connect makes what calls the API.
-	connect func(at address, credentials Credentials, client *http.Client, settling time.Duration) (api, error)
+	connect func(session) (api, error)
 	// web is the https URL of a repository with this ssh URL; nil where only the scheme, the user and the port go.
 	web func(ssh *url.URL) string
 	// hook is how a status is set.
 	hook     func(at address, r Report) Hook
 	statuses statusRules
 	// repository is where the API has a repository, in segments below its root; commits is where it has commits below that,
-	// and query what every request needs.
-	repository     func(at address) []string
-	commits, query string
+	// pulls where it has pull requests, of kinds without an SDK, and query what every request needs.
+	repository            func(at address) []string
+	commits, pulls, query string
 	// sign adds the credentials, and headers that every request has.
 	sign func(Credentials, *http.Request)
 	// reason adds to the text of an answer other than success what only this kind of Git host writes there, and

@@ -7,8 +7,16 @@ import (
 	"net/http"
 )
 
-// Merge is as GitHost says.
-func (h *gitHost) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
+// Merge merges the request if its head is that commit, or has the Git host do
+// so later (auto-merge), and returns it as it then is: merged, or open with
+// auto-merge. A request that is merged already with that head is no error. Of
+// the request its Number, Owner and Head are read.
+//
+// What auto-merge does when the head moves later depends on the Git host:
+// GitLab and Bitbucket Data Center cancel it; GitHub cancels it when who pushed may not write to the
+// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
+// succeed. Bitbucket Cloud has no auto-merge.
+func (h *GitHost) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
 	r, err := h.merge(ctx, p, headCommit, how)
 	if err != nil {
 		return nil, h.describe(err)
@@ -16,7 +24,7 @@ func (h *gitHost) Merge(ctx context.Context, p *PullRequest, headCommit string, 
 	return r.shown(), nil
 }
 
-func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {
+func (h *GitHost) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {
 	do := h.api.merge
 	switch {
 	case how == WhenChecksSucceed:
@@ -26,7 +34,7 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 	case headCommit == "":
 		return nil, errors.New("a pull request is merged at a given commit only, and none is given")
 	}
-	if err := h.bounds.checkMode(how); err != nil {
+	if err := h.at.kind.bounds.checkMode(how); err != nil {
 		return nil, err
 	}
 	r, err := h.owned(ctx, p)
@@ -75,7 +83,7 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 
 // arranged reads a request whose auto-merge was turned on, which is turned off again when the head moved meanwhile: a
 // Git host may not bind it to a commit.
-func (h *gitHost) arranged(ctx context.Context, r *request, headCommit string) (*request, error) {
+func (h *GitHost) arranged(ctx context.Context, r *request, headCommit string) (*request, error) {
 	again, err := h.api.get(ctx, r.Number)
 	if err != nil || again.HeadCommit == headCommit {
 		return again, err
@@ -92,7 +100,7 @@ func (h *gitHost) arranged(ctx context.Context, r *request, headCommit string) (
 
 // merged waits until the Git host shows the request as merged: it may answer from a
 // replica. A Git host that does not bind a merge to a commit may have merged another head.
-func (h *gitHost) merged(ctx context.Context, r *request, headCommit string) (*request, error) {
+func (h *GitHost) merged(ctx context.Context, r *request, headCommit string) (*request, error) {
 	for pause := newPause(h.settling); ; {
 		again, err := h.api.get(ctx, r.Number)
 		if err != nil {
@@ -107,7 +115,7 @@ func (h *gitHost) merged(ctx context.Context, r *request, headCommit string) (*r
 	}
 }
 
-func (h *gitHost) headMoved(ctx context.Context, r *request, headCommit string) error {
+func (h *GitHost) headMoved(ctx context.Context, r *request, headCommit string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -118,7 +126,7 @@ func (h *gitHost) headMoved(ctx context.Context, r *request, headCommit string) 
 }
 
 // busy reports whether trying again may help.
-func (h *gitHost) busy(r *request, err error) bool {
+func (h *GitHost) busy(r *request, err error) bool {
 	return errors.Is(err, errBusy) || r.unsettled && answered(err, notMergeable...)
 }
 
@@ -130,7 +138,7 @@ var notMergeable = []int{
 	http.StatusUnprocessableEntity, http.StatusLocked,
 }
 
-func (h *gitHost) notMerged(r *request, err error) error {
+func (h *GitHost) notMerged(r *request, err error) error {
 	because := ""
 	if r.status != "" {
 		because = fmt.Sprintf(" (its status is %q)", r.status)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // rest calls an API for which there is no SDK.
@@ -49,6 +50,11 @@ func (c rest) send(ctx context.Context, method string, to *url.URL, body any) (*
 	}
 	c.sign(request)
 	return c.client.Do(request)
+}
+
+// pull is the URL of a pull request, or of something of it.
+func (s session) pull(number int, segments ...string) *url.URL {
+	return s.at.resource(append([]string{s.at.kind.pulls, strconv.Itoa(number)}, segments...)...)
 }
 
 // with is a URL with a query.

@@ -67,8 +67,9 @@ func CheckLink(link string, kind Forge) error {
 	return nil
 }
 
-// Status is as GitHost says.
-func (h *gitHost) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
+// Status returns the status of a commit with a context, in the words in which it is wanted as far as it is what
+// SetStatus makes of that; nil where there is none. Of what is wanted the Context is needed.
+func (h *GitHost) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
 	r := h.report(commit, wanted)
 	found, err := h.found(ctx, r)
 	switch {
@@ -86,8 +87,10 @@ func (h *gitHost) Status(ctx context.Context, commit string, wanted Status) (*St
 	return found, nil
 }
 
-// SetStatus is as GitHost says.
-func (h *gitHost) SetStatus(ctx context.Context, commit string, wanted Status) error {
+// SetStatus sets the status of a commit with a context, unless it is set already. The Context, the State, the
+// Description and the URL are read. What of the description is longer than the Git host takes is left out. That
+// the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
+func (h *GitHost) SetStatus(ctx context.Context, commit string, wanted Status) error {
 	if !commitPattern.MatchString(commit) {
 		return h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
 	}
@@ -109,7 +112,7 @@ func (h *gitHost) SetStatus(ctx context.Context, commit string, wanted Status) e
 }
 
 // report is a status as the Git host is to have it.
-func (h *gitHost) report(commit string, s Status) Report {
+func (h *GitHost) report(commit string, s Status) Report {
 	rules := h.at.kind.statuses
 	r := Report{
 		Commit: strings.ToLower(commit), Context: s.Context, Key: StatusKey(s.Context), State: s.State, word: rules.words[s.State],
@@ -130,13 +133,13 @@ func cutTo(text string, most int) string {
 }
 
 // is says whether a status that was found is what the report makes. Some Git hosts have one word for two states.
-func (h *gitHost) is(r Report, found Status) bool {
+func (h *GitHost) is(r Report, found Status) bool {
 	return found.State != "" && h.at.kind.statuses.words[found.State] == r.word &&
 		found.Description == wording.OneLine(r.Description) && found.URL == wording.Visible(r.Link)
 }
 
 // found is the status that a commit has in place of the report; nil where there is none.
-func (h *gitHost) found(ctx context.Context, r Report) (*Status, error) {
+func (h *GitHost) found(ctx context.Context, r Report) (*Status, error) {
 	if one, ok := h.api.(interface {
 		one(ctx context.Context, commit, key string) (*status, error)
 	}); ok {
@@ -159,7 +162,7 @@ func (h *gitHost) found(ctx context.Context, r Report) (*Status, error) {
 }
 
 // set sends a status, and where it may not follow the one that there is, what leads to it.
-func (h *gitHost) set(ctx context.Context, r Report) (err error) {
+func (h *GitHost) set(ctx context.Context, r Report) (err error) {
 	rules := h.at.kind.statuses
 	for _, r.word = range append([]string{r.word}, rules.instead[r.State]...) {
 		hook := h.at.kind.hook(h.at, r)
@@ -178,7 +181,7 @@ func (h *gitHost) set(ctx context.Context, r Report) (err error) {
 
 // whyNot finds out what the refusal of a status is about: Git hosts give the same answer where the commit, the
 // repository or a permission is missing.
-func (h *gitHost) whyNot(ctx context.Context, commit string, err error) error {
+func (h *GitHost) whyNot(ctx context.Context, commit string, err error) error {
 	if !answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError) {
 		return err
 	}
@@ -199,7 +202,7 @@ func (h *gitHost) whyNot(ctx context.Context, commit string, err error) error {
 }
 
 // send sends one request to a path below the root of the API, with its query, and drops the answer.
-func (h *gitHost) send(ctx context.Context, method, path string, body any) error {
+func (h *GitHost) send(ctx context.Context, method, path string, body any) error {
 	at, err := url.Parse(strings.TrimSuffix(h.at.api.String(), "/") + path)
 	if err != nil {
 		return err

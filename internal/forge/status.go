@@ -49,13 +49,14 @@ var commitPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
 // 20,000 of the others.
 const maxStatusPages = 200
 
-// Statuses is as GitHost says.
-func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
+// Statuses returns the statuses of a commit, which is given by its full id: the
+// latest of each key, or of each context where there are no keys, ordered by context.
+func (h *GitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
 	statuses, err := h.statuses(ctx, commit)
 	return statuses, h.describe(err)
 }
 
-func (h *gitHost) statuses(ctx context.Context, commit string) ([]Status, error) {
+func (h *GitHost) statuses(ctx context.Context, commit string) ([]Status, error) {
 	if !commitPattern.MatchString(commit) {
 		return nil, fmt.Errorf("%q is not the full id of a commit", commit)
 	}
@@ -84,7 +85,7 @@ func (h *gitHost) statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
 // shown is a status as it leaves the package: what the Git host says does nothing to a terminal.
-func (h *gitHost) shown(s Status) Status {
+func (h *GitHost) shown(s Status) Status {
 	s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), wording.Visible(h.secrets.Scrub(s.URL))
 	s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
 	return s

@@ -327,7 +327,7 @@ func TestALimitThatOutlastsTheDeadlineIsReportedAtOnce(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 		t.Run(name, func(t *testing.T) {
-			forEachForge(t, handler, func(t *testing.T, host forge.GitHost) {
+			forEachForge(t, handler, func(t *testing.T, host *forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 				defer cancel()
 				_, err := host.Statuses(ctx, newHead)

@@ -29,7 +29,7 @@ var allForges = func() (all []forge.Forge) {
 }()
 
 // forEachForge runs a test with a server for each kind of host.
-func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host forge.GitHost), options ...forge.Option) {
+func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.Option) {
 	t.Helper()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
@@ -62,7 +62,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
 
 // every calls each method that asks the host, and hands its error over.
-func every(ctx context.Context, host forge.GitHost, check func(name string, err error)) {
+func every(ctx context.Context, host *forge.GitHost, check func(name string, err error)) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	_, err := host.Current(ctx, dev, 0)
 	check("Current", err)
@@ -131,7 +131,7 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			forEachForge(t, test.handler, func(t *testing.T, host forge.GitHost) {
+			forEachForge(t, test.handler, func(t *testing.T, host *forge.GitHost) {
 				every(t.Context(), host, func(name string, err error) {
 					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") || !strings.Contains(err.Error(), "\": ") {
 						t.Errorf("%s: err = %v", name, err)
@@ -182,7 +182,7 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			forEachForge(t, handler, func(t *testing.T, host forge.GitHost) {
+			forEachForge(t, handler, func(t *testing.T, host *forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
 				_, err := host.Current(ctx, dev, 0)
@@ -212,7 +212,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
 	}
 	for name, test := range map[string]struct {
-		on    func(*testing.T, []exchange, ...forge.Option) forge.GitHost
+		on    func(*testing.T, []exchange, ...forge.Option) *forge.GitHost
 		both  []exchange
 		limit exchange
 	}{
@@ -305,7 +305,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), status)
-		}, func(t *testing.T, host forge.GitHost) {
+		}, func(t *testing.T, host *forge.GitHost) {
 			every(t.Context(), host, func(_ string, err error) { wantError(t, err, forge.ErrUnreachable, elsewhere.URL) })
 		})
 	}
@@ -316,7 +316,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 			w.Header().Set("X-Next-Page", "2")
 		}
 		nothing(w, r)
-	}, func(t *testing.T, host forge.GitHost) {
+	}, func(t *testing.T, host *forge.GitHost) {
 		selector := dev
 		selector.Base = "env/dev"
 		if _, err := host.Current(t.Context(), selector, 0); err != nil {
