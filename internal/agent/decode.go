@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
 // maxDuration is the longest interval and timeout.
@@ -47,7 +48,7 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	}
 	if feedback := o.Object("feedback"); feedback != nil {
 		s.Feedback = &Reporting{
-			Forge: feedback.Text("forge"), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
+			Forge: forge.Forge(feedback.Text("forge")), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
 			Token: feedback.Text("token"), App: decodeApp(feedback), Secret: feedback.Text("secret"),
 		}
 		feedback.Finish()

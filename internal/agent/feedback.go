@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -27,21 +26,21 @@ func (r *renderer) checkFeedback() {
 		r.problem(at, "%s", reason)
 		return
 	}
-	f.URL = forge.WebURL(forge.Forge(f.Forge), cmp.Or(f.URL, r.settings.Repository.URL))
+	f.URL = forge.WebURL(f.Forge, cmp.Or(f.URL, r.settings.Repository.URL))
 	parsed, err := url.Parse(f.URL)
 	if err != nil || !isWebURL(f.URL) || parsed.RawQuery != "" || parsed.Fragment != "" {
 		r.problem(at+".url", "must be the https:// URL of the repository at the Git host")
 		return
 	}
 	if f.Forge == "" {
-		f.Forge = string(forge.KindOf(parsed.Hostname()))
+		f.Forge = forge.KindOf(parsed.Hostname())
 	}
-	kinds := forge.Names()
-	switch known := slices.Contains(kinds, f.Forge); {
+	kinds, kind := forge.Names(), f.Forge.Kind()
+	switch {
 	case f.Forge == "":
 		r.problem(at+".forge", "must be one of %s: it does not follow from the name of the Git host, %q", strings.Join(kinds, ", "), parsed.Hostname())
-	case !known:
-		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(kinds, ", "), f.Forge, fleet.DidYouMean(f.Forge, kinds))
+	case kind.Forge == "":
+		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(kinds, ", "), f.Forge, fleet.DidYouMean(string(f.Forge), kinds))
 	case f.APIURL != "" && !isWebURL(f.APIURL):
 		r.problem(at+".api_url", "must be an https:// URL")
 	default:
@@ -53,10 +52,10 @@ func (r *renderer) checkFeedback() {
 	switch {
 	case count(f.Token != "", f.App != nil, f.Secret != "") != 1:
 		r.problem(at, "must have one of token, github_app and secret: who may set commit statuses")
-	case f.App != nil && !forge.Forge(f.Forge).Kind().GitHubApps:
+	case f.App != nil && !kind.GitHubApps:
 		r.problem(at+".github_app", "is for GitHub")
-	case f.Token != "" && !strings.Contains(f.Token, ":") && r.settings.of().Agent.FluxFeedback && forge.Forge(f.Forge).Kind().FluxLogin:
-		r.problem(at+".token", "must be username:token for Flux and %s, where the username of an API token is its user's address of mail", forge.Forge(f.Forge).Kind().Title)
+	case f.Token != "" && !strings.Contains(f.Token, ":") && r.settings.of().Agent.FluxFeedback && kind.FluxLogin:
+		r.problem(at+".token", "must be username:token for Flux and %s, where the username of an API token is its user's address of mail", kind.Title)
 	case f.Secret != "" && fleet.CheckSubdomainName(f.Secret) != "":
 		r.problem(at+".secret", "%q %s", f.Secret, fleet.CheckSubdomainName(f.Secret))
 	}

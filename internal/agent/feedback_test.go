@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
@@ -60,7 +61,7 @@ func told(t *testing.T, settings agent.Settings, application string) (service ma
 }
 
 func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
-	for forge, want := range map[string]struct{ repository, api, path, context, success, failure string }{
+	for kind, want := range map[forge.Forge]struct{ repository, api, path, context, success, failure string }{
 		"github":  {"https://github.com/platform/gitops", "https://api.github.com", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
 		"gitlab":  {"https://git.example.com/a/b/gitops.git", "https://git.example.com/api/v4", "/projects/a%2Fb%2Fgitops/statuses/c0ffee", "name", "success", "failed"},
 		"gitea":   {"git@git.example.com:platform/gitops.git", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
@@ -87,34 +88,34 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 		if !strings.HasPrefix(want.repository, "https:") {
 			settings.Credentials.SSHPrivateKey = privateKey
 		}
-		settings.Feedback = &agent.Reporting{Forge: forge, Token: "secret"}
+		settings.Feedback = &agent.Reporting{Forge: kind, Token: "secret"}
 		for application, context := range map[string]string{
 			"flotilla-cluster": "flotilla/store-17/cluster", "flotilla-cluster-type": "flotilla/store-17/cluster-type",
 		} {
 			service, sent := told(t, settings, application)
 			if service["url"] != want.api {
-				t.Errorf("%s: the API is %v, want %s", forge, service["url"], want.api)
+				t.Errorf("%s: the API is %v, want %s", kind, service["url"], want.api)
 			}
 			if got := sent["succeeded"][0]; got != want.path {
-				t.Errorf("%s: the path is %s, want %s", forge, got, want.path)
+				t.Errorf("%s: the path is %s, want %s", kind, got, want.path)
 			}
 			for name, state := range map[string]string{"succeeded": want.success, "degraded": want.failure, "failed": want.failure} {
 				var body map[string]any
 				if err := json.Unmarshal([]byte(sent[name][1]), &body); err != nil {
-					t.Fatalf("%s: %v: %s", forge, err, sent[name][1])
+					t.Fatalf("%s: %v: %s", kind, err, sent[name][1])
 				}
 				got, _ := body[want.context].(string)
 				if inner, isObject := body["context"].(map[string]any); isObject {
 					got, _ = inner["name"].(string)
 				}
 				if body["state"] != state || got != context {
-					t.Errorf("%s, %s: %v", forge, name, body)
+					t.Errorf("%s, %s: %v", kind, name, body)
 				}
 				if hash := sha1.Sum([]byte(context)); want.success == "SUCCESSFUL" && (body["key"] != hex.EncodeToString(hash[:]) || body["url"] == "") {
-					t.Errorf("%s, %s: %v", forge, name, body)
+					t.Errorf("%s, %s: %v", kind, name, body)
 				}
 				if name == "failed" && !strings.Contains(sent[name][0], "deadbeef") {
-					t.Errorf("%s: what failed is told of %s", forge, sent[name][0])
+					t.Errorf("%s: what failed is told of %s", kind, sent[name][0])
 				}
 			}
 			cluster, _, ok := observe.DefaultContexts("dev").Cluster(context, func(name string) bool { return name == "store-17" })
@@ -186,12 +187,12 @@ func TestAgentsReadBitbucketCloudAsItWantsThem(t *testing.T) {
 
 // Flux' type for Bitbucket Cloud takes username:token, and its statuses have a hash of the context as their key.
 func TestFluxTellsBitbucket(t *testing.T) {
-	for forge, want := range map[string]struct{ provider, address, token string }{
+	for kind, want := range map[forge.Forge]struct{ provider, address, token string }{
 		"bitbucket":            {"bitbucket", "https://bitbucket.org/platform/gitops", "me@example.com:secret"},
 		"bitbucket_datacenter": {"bitbucketserver", "https://git.example.com/bitbucket/scm/plat/gitops", "secret"},
 	} {
 		settings := small("flux")
-		settings.Feedback = &agent.Reporting{Forge: forge, Token: want.token, URL: want.address + ".git"}
+		settings.Feedback = &agent.Reporting{Forge: kind, Token: want.token, URL: want.address + ".git"}
 		for _, object := range rendered(t, settings) {
 			spec, _ := object.Object["spec"].(map[string]any)
 			data, _ := object.Object["stringData"].(map[string]any)

@@ -197,7 +197,7 @@ func everySetting() map[string]agent.Settings {
 		if reconciler == "flux" || reconciler == "argocd" {
 			for _, kind := range forge.Names() {
 				add("feedback to "+kind, func(s *agent.Settings) {
-					s.Feedback = &agent.Reporting{Forge: kind, Token: "secret"}
+					s.Feedback = &agent.Reporting{Forge: forge.Forge(kind), Token: "secret"}
 					switch forge.Forge(kind) {
 					case forge.Azure:
 						s.Feedback.URL = "https://dev.azure.com/contoso/platform/_git/gitops"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -71,8 +72,8 @@ type Text struct {
 
 // Reporting says how an agent sets commit statuses at a Git host.
 type Reporting struct {
-	// Forge is the kind of the Git host, one of forge.Names; "" where it follows from the URL.
-	Forge string
+	// Forge is the kind of the Git host; "" where it follows from the URL.
+	Forge forge.Forge
 	// Context is the context of the statuses, with placeholders for cluster and folder, as flotilla_compliance reads
 	// them: "flotilla/{cluster}/{host}".
 	Context string

@@ -11,7 +11,7 @@ import (
 // hook is how a status is set at the Git host.
 func (f *Reporting) hook(report forge.Report) (forge.Hook, error) {
 	report.Page = f.URL
-	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: forge.Forge(f.Forge)}, report)
+	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
 }
 
 // webhookService is the notification service for the Git host's API, with its URL and credentials.

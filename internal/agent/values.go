@@ -115,7 +115,7 @@ func (r *renderer) addFeedback(values map[string]any) {
 	ofType, own := replace("cluster-type"), replace("cluster")
 	maps.Copy(values, map[string]any{
 		"feedback.url": f.URL, "feedback.secret": f.Secret, "feedback.cluster_type_context": ofType, "feedback.cluster_context": own,
-		"feedback.provider": forge.Forge(f.Forge).Kind().Flux, "feedback.subscription": "", "feedback.webhook": "",
+		"feedback.provider": f.Forge.Kind().Flux, "feedback.subscription": "", "feedback.webhook": "",
 		"credentials.feedback_token": f.Token, "credentials.feedback_app_id": app.ID, "credentials.feedback_app_installation_id": app.InstallationID,
 		"credentials.feedback_app_private_key": app.PrivateKey, "credentials.feedback_app_url": app.URL,
 	})
