@@ -224,13 +224,7 @@ func (e *evaluation) status(is verdict.Verdict, since time.Time, message string)
 }
 
 // nameList names some objects.
-func nameList(names []reconciler.ObjectName) string {
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = name.String()
-	}
-	return wording.List(texts, 3)
-}
+func nameList(names []reconciler.ObjectName) string { return wording.List(texts(names), 3) }
 
 // short is the short form of a commit's id.
 func short(commit string) string { return commit[:min(7, len(commit))] }
