@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -95,19 +93,19 @@ func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map
 	if !from.Known {
 		return all(fmt.Sprintf("the connection to the hub %q is not known yet", from.Name))
 	}
-	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
-		func(ctx context.Context, _ string, client *kube.Client) (reconciler.Answer, error) {
-			return list(ctx, client, reconciler.Hub().Listed())
-		})
-	answered := answers[from.Name]
-	if answered.Err != nil {
-		return all(fmt.Sprintf("the hub %q: %s", from.Name, answered.Err))
+	var listed reconciler.Answer
+	err := kube.AskOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.Client) (err error) {
+		listed, err = list(ctx, client, reconciler.Hub().Listed())
+		return err
+	})
+	if err != nil {
+		return all(fmt.Sprintf("the hub %q: %s", from.Name, err))
 	}
 	types := make(map[string]string, len(clusters))
 	for name, cluster := range clusters {
 		types[name] = cluster.Type
 	}
-	return observe.ReadHub(at, types, answered.Value)
+	return observe.ReadHub(at, types, listed)
 }
 
 // list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
@@ -119,7 +117,7 @@ func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (re
 	for i, kind := range kinds {
 		asked[i] = kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
 	}
-	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Trim: trim}) {
+	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Skip: skipped}) {
 		kind, err := kinds[i], found.Err
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden:
@@ -138,10 +136,5 @@ func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (re
 	return listed, nil
 }
 
-// trim removes what is long and says nothing about the status of an object.
-func trim(object *unstructured.Unstructured) {
-	unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
-	unstructured.RemoveNestedField(object.Object, "spec", "values")
-	unstructured.RemoveNestedField(object.Object, "spec", "resources")
-	unstructured.RemoveNestedField(object.Object, "status", "inventory")
-}
+// skipped is what is long and says nothing about the status of an object.
+var skipped = map[string][]string{"metadata": {"annotations"}, "spec": {"values", "resources"}, "status": {"inventory"}}

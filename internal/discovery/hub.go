@@ -54,7 +54,7 @@ func (h *Hub) sources() (sources []facts.Source) {
 // ask reads which clusters the hub has. A kind that it does not serve has none. Of a Secret nothing is kept but what
 // facts.OfSecret reads.
 func (h *Hub) ask(ctx context.Context, options kube.Options) (found []facts.Registration, unusable []string, err error) {
-	answer := kube.Ask(ctx, map[string]kube.Cluster{h.Name: h.Reach}, options, func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
+	err = kube.AskOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.Client) error {
 		for _, kind := range h.kinds() {
 			var registered []facts.Registration
 			var nameless []string
@@ -69,15 +69,15 @@ func (h *Hub) ask(ctx context.Context, options kube.Options) (found []facts.Regi
 				}
 			}
 			if _, err := client.List(ctx, kind.kind, kind.options); err != nil {
-				return struct{}{}, err
+				return err
 			}
 			found, unusable = append(found, registered...), append(unusable, nameless...)
 		}
-		return struct{}{}, nil
-	})[h.Name]
+		return nil
+	})
 	switch {
-	case answer.Err != nil:
-		return nil, nil, fmt.Errorf("the hub %q: %w", h.Name, answer.Err)
+	case err != nil:
+		return nil, nil, fmt.Errorf("the hub %q: %w", h.Name, err)
 	case len(found) > maxRegistered:
 		return nil, nil, fmt.Errorf("the hub %q has more than %d clusters", h.Name, maxRegistered)
 	}

@@ -72,6 +72,11 @@ func Ask[T any](ctx context.Context, clusters map[string]Cluster, options Option
 	return found
 }
 
+// AskOne is Ask of one cluster. An error is an *Error.
+func AskOne(ctx context.Context, cluster Cluster, options Options, ask func(context.Context, *Client) error) error {
+	return askOne(ctx, cluster, options.withDefaults(), newCommands(), ask)
+}
+
 // askOne asks one cluster within its deadline.
 func askOne(whole context.Context, cluster Cluster, options Options, running *commands, ask func(context.Context, *Client) error) error {
 	var printed []string

@@ -204,9 +204,7 @@ func BenchmarkAsk(b *testing.B) {
 				answers := kube.Ask(b.Context(), clusters, kube.Options{Deadline: 8 * time.Second}, func(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
 					var revisions []string
 					var err error
-					options := kube.ListOptions{Trim: func(object *unstructured.Unstructured) {
-						unstructured.RemoveNestedField(object.Object, "spec")
-					}}
+					options := kube.ListOptions{Skip: map[string][]string{"": {"spec"}}}
 					for _, list := range client.ListEach(ctx, kinds, options) {
 						err = list.Err
 						for _, item := range list.Items {

@@ -18,7 +18,7 @@ const (
 	pageSize = 500
 	// maxObjects bounds what is listed of one kind on one cluster.
 	maxObjects = 200_000
-	// maxKept bounds about how many bytes the objects of one list take in memory, after they were trimmed.
+	// maxKept bounds about how many bytes the objects of one list take in memory.
 	maxKept = 448 << 20
 	// maxPages bounds of how many pages a list is. A server may give fewer objects than it is asked for.
 	maxPages = 10 * maxObjects / pageSize
@@ -53,11 +53,9 @@ type ListOptions struct {
 	Namespace     string // empty: all
 	LabelSelector string
 	FieldSelector string
-	// Skip are fields of objects that are not read, by the field that they are in: {"status": {"images"}}. It takes less
-	// than Trim. The managed fields are never read.
+	// Skip are fields of objects that are not read, by the field that they are in: {"status": {"images"}}; "" is the object
+	// itself. The managed fields are never read.
 	Skip map[string][]string
-	// Trim removes what is not needed of an object as soon as it was read, to use less memory.
-	Trim func(*unstructured.Unstructured)
 	// Fold, where it is given, is called whenever the list is begun, which may be several times. What it returns takes
 	// each object, in place of the list, which then has no items.
 	Fold func() (take func(*unstructured.Unstructured))
@@ -176,9 +174,6 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 			take(object)
 			object.Object = map[string]any{} // a page keeps its objects until it is read
 			return nil
-		}
-		if options.Trim != nil {
-			options.Trim(object)
 		}
 		kept += weight(object.Object)
 		if items = append(items, object); len(items) > maxObjects || kept > maxKept {

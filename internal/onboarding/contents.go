@@ -66,7 +66,7 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 	if len(served) == 0 {
 		return nil, nil
 	}
-	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Trim: onlyNames})
+	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Skip: notNames})
 	return namesOf(list.Items), err
 }
 
@@ -78,7 +78,7 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 		if !kind.Namespaced || isTransient(kind) {
 			continue
 		}
-		list, err := r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
+		list, err := r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Skip: notNames})
 		if err != nil {
 			return nil, err
 		}
@@ -132,13 +132,8 @@ func isTransient(kind kube.Resource) bool {
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
 }
 
-func onlyNames(object *unstructured.Unstructured) {
-	for key := range object.Object {
-		if key != "apiVersion" && key != "kind" && key != "metadata" {
-			delete(object.Object, key)
-		}
-	}
-}
+// notNames is what is long of objects of which only the metadata is needed.
+var notNames = map[string][]string{"": {"spec", "status", "data", "stringData", "binaryData", "rules"}}
 
 func namesOf(items []*unstructured.Unstructured) []string {
 	names := make([]string, len(items))

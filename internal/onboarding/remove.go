@@ -258,7 +258,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
-		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Trim: withoutData,
+		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Skip: map[string][]string{"": {"data"}},
 	})
 	if err != nil {
 		return nil, err
@@ -271,8 +271,6 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		})
 	}), nil
 }
-
-func withoutData(object *unstructured.Unstructured) { delete(object.Object, "data") }
 
 // prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
 // on all of them, and on the objects that their controllers generate. It returns what they have applied and what is to

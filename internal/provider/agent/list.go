@@ -175,7 +175,7 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 	}
 	after := &agentPrivate{}
 	recognized := false
-	err := o.connectTo(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
 		found, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
 		at := slices.IndexFunc(found, func(s agent.Settings) bool { return s.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) })
 		if err != nil || at < 0 {

@@ -123,12 +123,6 @@ const (
 	forgetCluster   = "forget"
 )
 
-// settings decodes the settings of the agent. known is false while some of them are not known yet. clusters are those of
-// the provider, from which a hub gets how it reaches the cluster; nil before they are known.
-func (m *agentModel) settings(clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
-	return m.settingsWith(m.secrets(diagnostics), clusters, diagnostics)
-}
-
 // secrets are the parts of credentials_wo: for the repository, and by the attribute that they belong to.
 func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	switch given := tfvalue.Plain(m.Secrets).(type) {
@@ -151,7 +145,9 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	return nil
 }
 
-func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+// settings decodes the settings of the agent, with the parts of credentials_wo. known is false while some of them are not known
+// yet. clusters are those of the provider, from which a hub gets how it reaches the cluster; nil before they are known.
+func (m *agentModel) settings(secrets map[string]any, clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
 	value := map[string]any{
 		"credentials":  secrets["credentials"],
 		"feedback":     m.join("feedback", m.Feedback, secrets, diagnostics),
@@ -258,34 +254,23 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
 	}
 }
 
-// renderer renders objects from settings.
-type renderer func(agent.Settings) ([]agent.Object, []agent.Problem)
-
-// renderAgent renders the objects of settings, and reports the problems.
-func renderAgent(render renderer, settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
-	objects, problems := render(settings)
-	addAgentProblems(diagnostics, problems)
-	return objects
-}
-
 // shapeOf lists the credentials that are given, by their paths.
 func shapeOf(secrets map[string]any) []string {
 	var shape []string
-	var walk func(at string, value any)
-	walk = func(at string, value any) {
-		object, isObject := value.(map[string]any)
-		if !isObject {
-			if value != nil {
-				shape = append(shape, at)
-			}
-			return
-		}
-		for _, key := range slices.Sorted(maps.Keys(object)) {
-			walk(strings.TrimPrefix(at+"."+key, "."), object[key])
+	walk(nil, secrets, func(at []string, _ any) { shape = append(shape, strings.Join(at, ".")) })
+	return shape
+}
+
+// walk calls do for each value that is given and no object, with its path, in the order of keys.
+func walk(at []string, object map[string]any, do func(at []string, value any)) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		below := append(slices.Clone(at), key)
+		if inner, isObject := object[key].(map[string]any); isObject {
+			walk(below, inner, do)
+		} else if object[key] != nil {
+			do(below, object[key])
 		}
 	}
-	walk("", secrets)
-	return shape
 }
 
 // placeholders are values in place of credentials. The same objects are rendered with them, but without secrets.
@@ -342,23 +327,17 @@ func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
 	return append(hidden, held...)
 }
 
+// notSecret are the attributes of credentials that may be shown.
+var notSecret = []string{"username", "id", "installation_id", "url", "ssh_known_hosts", "ca_certificates"}
+
 // credentialsIn are the texts of credentials that are secret.
 func credentialsIn(secrets map[string]any) []string {
 	var hidden []string
-	var walk func(key string, value any)
-	walk = func(key string, value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for inner, element := range value {
-				walk(inner, element)
-			}
-		case string:
-			if key != "username" && key != "id" && key != "installation_id" && key != "url" && key != "ssh_known_hosts" && key != "ca_certificates" {
-				hidden = append(hidden, value, strings.TrimSpace(value))
-			}
+	walk(nil, secrets, func(at []string, value any) {
+		if text, isText := value.(string); isText && !slices.Contains(notSecret, at[len(at)-1]) {
+			hidden = append(hidden, text, strings.TrimSpace(text))
 		}
-	}
-	walk("", secrets)
+	})
 	slices.Sort(hidden)
 	return slices.Compact(hidden)
 }

@@ -43,12 +43,15 @@ func (o *operation) clusters() *connection.Clusters {
 	return &o.connection.Clusters
 }
 
-// render renders objects. It parses equal manifests only once.
-func (o *operation) render(settings agent.Settings) ([]agent.Object, []agent.Problem) {
-	if o.connection == nil {
-		return agent.Render(settings)
+// render renders the objects of settings, and reports the problems. It parses equal manifests only once.
+func (o *operation) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+	render := agent.Render
+	if o.connection != nil {
+		render = o.connection.Agents.Render
 	}
-	return o.connection.Agents.Render(settings)
+	objects, problems := render(settings)
+	addAgentProblems(diagnostics, problems)
+	return objects
 }
 
 // target is the cluster that has the objects, or is to have them: the cluster itself, or its hub. It also returns the
@@ -93,20 +96,20 @@ func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPr
 		o.addMissing()
 	}
 	secrets := m.secrets(o.diagnostics)
-	given, known := m.settingsWith(secrets, o.clusters(), o.diagnostics)
+	given, known := m.settings(secrets, o.clusters(), o.diagnostics)
 	if o.diagnostics.HasError() {
 		return
 	}
 	if !known {
 		// The computed attributes do not depend on whether a credential is known yet.
 		shape := placeholders(shapeOf(secrets))
-		if given, known = m.settingsWith(shape, o.clusters(), o.diagnostics); !known {
+		if given, known = m.settings(shape, o.clusters(), o.diagnostics); !known {
 			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
 			return
 		}
 		secrets = shape
 	}
-	tried := renderAgent(o.render, given, o.diagnostics)
+	tried := o.render(given, o.diagnostics)
 	o.checkTwice(tried)
 	if o.diagnostics.HasError() {
 		return
@@ -165,12 +168,11 @@ func (o *operation) checkTwice(objects []agent.Object) {
 // rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
 func (o *operation) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.Object {
 	var ignored diag.Diagnostics
-	settings, known := m.settingsWith(placeholders(shape), clusters, &ignored)
+	settings, known := m.settings(placeholders(shape), clusters, &ignored)
 	if !known || ignored.HasError() {
 		return nil
 	}
-	objects, _ := o.render(settings)
-	return objects
+	return o.render(settings, &ignored)
 }
 
 // objectsValue is the attribute objects.
@@ -189,8 +191,8 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 // try tries the objects on the cluster by a dry run, and reports what would be refused. It sets no attribute.
 func (o *operation) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
 	var failures onboarding.Failures
-	err := o.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) error {
-		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Force: o.model.Force.ValueBool()})
+	err := o.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) error {
+		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{Force: o.model.Force.ValueBool()})
 		failures = onboarding.FindFailures(objects, look)
 		return err
 	})
@@ -263,23 +265,16 @@ func (o *operation) addError(err error) {
 }
 
 // connect connects to the target, and removes the hidden texts from all errors.
-func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, cluster onboarding.Cluster) error) error {
-	return o.connectTo(ctx, deadline, hidden, func(ctx context.Context, client *kube.Client) error { return do(ctx, client) })
-}
-
-// connectTo is connect for what lists objects of several kinds.
-func (o *operation) connectTo(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, client *kube.Client) error) error {
+func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, client *kube.Client) error) error {
 	var inner error
-	name := o.targetName()
 	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(o.connection.Release)}
-	answer := kube.Ask(ctx, map[string]kube.Cluster{name: o.connection.Clusters.Known[name]}, options,
-		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
-			client.Hide(hidden...)
-			inner = do(ctx, client)
-			return struct{}{}, nil
-		})[name]
-	if answer.Err != nil {
-		return onboarding.NewFailure(answer.Err)
+	err := kube.AskOne(ctx, o.connection.Clusters.Known[o.targetName()], options, func(ctx context.Context, client *kube.Client) error {
+		client.Hide(hidden...)
+		inner = do(ctx, client)
+		return nil
+	})
+	if err != nil {
+		return onboarding.NewFailure(err)
 	}
 	return inner
 }
@@ -296,7 +291,7 @@ func remaining(ctx context.Context) time.Duration {
 func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := o.model
 	secrets := m.secrets(o.diagnostics)
-	settings, known := m.settingsWith(secrets, o.clusters(), o.diagnostics)
+	settings, known := m.settings(secrets, o.clusters(), o.diagnostics)
 	waits, missing := o.access()
 	switch {
 	case missing:
@@ -310,7 +305,7 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 	if o.diagnostics.HasError() {
 		return nil
 	}
-	objects := renderAgent(o.render, settings, o.diagnostics)
+	objects := o.render(settings, o.diagnostics)
 	if o.diagnostics.HasError() {
 		return nil
 	}
@@ -322,8 +317,8 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 		order.Following = o.following(settings)
 	}
 	var done onboarding.Result
-	err := o.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) (err error) {
-		done, err = onboarding.Apply(ctx, cluster, order)
+	err := o.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) (err error) {
+		done, err = onboarding.Apply(ctx, client, order)
 		return err
 	})
 	if err != nil {
@@ -404,8 +399,8 @@ func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPri
 		return &after
 	}
 	var drift onboarding.Drift
-	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, cluster onboarding.Cluster) error {
-		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{
+	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{
 			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
 		})
 		drift = onboarding.FindDrift(objects, look)

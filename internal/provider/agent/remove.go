@@ -37,8 +37,8 @@ func (o *operation) remove(ctx context.Context, before *agentPrivate) {
 	}
 	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UID: before.UID, Delete: m.OnDestroy.ValueString() == "delete"}
 	var notes []string
-	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, cluster onboarding.Cluster) (err error) {
-		notes, err = onboarding.Remove(ctx, cluster, removal)
+	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
+		notes, err = onboarding.Remove(ctx, client, removal)
 		return err
 	})
 	o.warnOf(notes)

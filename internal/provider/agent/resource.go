@@ -141,8 +141,8 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
 	m.checkHub(diagnostics)
-	if settings, known := m.settings(nil, diagnostics); known && !diagnostics.HasError() {
-		renderAgent(agent.Render, settings, diagnostics)
+	if settings, known := m.settings(m.secrets(diagnostics), nil, diagnostics); known && !diagnostics.HasError() {
+		(&operation{}).render(settings, diagnostics)
 	}
 }
 

@@ -152,12 +152,13 @@ func (m *model) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 	return wanted
 }
 
-func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequest) (kube.Token, error) {
-	answer := kube.Ask(ctx, map[string]kube.Cluster{name: s.connection.Clusters.Known[name]}, kube.Options{UserAgent: connection.UserAgent(s.connection.Release)},
-		func(ctx context.Context, _ string, client *kube.Client) (kube.Token, error) {
-			return client.RequestToken(ctx, wanted)
-		})[name]
-	return answer.Value, answer.Err
+func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequest) (token kube.Token, err error) {
+	options := kube.Options{UserAgent: connection.UserAgent(s.connection.Release)}
+	err = kube.AskOne(ctx, s.connection.Clusters.Known[name], options, func(ctx context.Context, client *kube.Client) (err error) {
+		token, err = client.RequestToken(ctx, wanted)
+		return err
+	})
+	return token, err
 }
 
 // addError reports why a cluster gives no token.
