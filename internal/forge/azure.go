@@ -359,7 +359,7 @@ func (a *azureAPI) hold(ctx context.Context, r *request) error {
 func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
 	all := url.Values{"api-version": {azureVersion}}
 	maps.Copy(all, query)
-	return a.rest.call(ctx, method, with(to, all), body, into)
+	return a.session.call(ctx, method, with(to, all), body, into)
 }
 
 // forAzure sends a personal access token as a password with any username, and a

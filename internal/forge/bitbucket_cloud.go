@@ -134,7 +134,7 @@ func bitbucketEach[T any](ctx context.Context, b *bitbucketCloud, to *url.URL, q
 			Values []T    `json:"values"`
 			Next   string `json:"next"`
 		}
-		if err := b.rest.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
+		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -169,7 +169,7 @@ func (b *bitbucketCloud) list(ctx context.Context, base, head string, take func(
 
 func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) {
 	var pull bitbucketPull
-	if err := b.rest.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
+	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
 		return nil, err
 	}
 	return b.whole(ctx, &pull)
@@ -188,7 +188,7 @@ func (b *bitbucketCloud) whole(ctx context.Context, pull *bitbucketPull) (*reque
 		var found struct {
 			Hash string `json:"hash"`
 		}
-		switch err := b.rest.call(ctx, http.MethodGet, b.at.resource("commit", *commit), nil, &found); {
+		switch err := b.call(ctx, http.MethodGet, b.at.resource("commit", *commit), nil, &found); {
 		case err == nil:
 			*commit = found.Hash
 		case !answered(err, http.StatusNotFound):
@@ -227,7 +227,7 @@ func (b *bitbucketCloud) open(ctx context.Context, base, head, title, body strin
 	branch := func(name string) any { return map[string]any{"branch": map[string]any{"name": name}} }
 	var pull bitbucketPull
 	change := bitbucketChange{Title: title, Description: body, Source: branch(head), Destination: branch(base)}
-	if err := b.rest.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
+	if err := b.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.whole(ctx, &pull)
@@ -238,7 +238,7 @@ func (b *bitbucketCloud) edit(ctx context.Context, r *request, title, body strin
 	for _, id := range r.reviewers {
 		change.Reviewers = append(change.Reviewers, bitbucketUser{id})
 	}
-	if err := b.rest.call(ctx, http.MethodPut, b.pull(r.Number), change, nil); err != nil {
+	if err := b.call(ctx, http.MethodPut, b.pull(r.Number), change, nil); err != nil {
 		return err
 	}
 	r.title, r.body = title, body
@@ -246,7 +246,7 @@ func (b *bitbucketCloud) edit(ctx context.Context, r *request, title, body strin
 }
 
 func (b *bitbucketCloud) close(ctx context.Context, r *request) error {
-	return b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), nil, nil)
+	return b.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), nil, nil)
 }
 
 // label is never called: there are no labels.
@@ -260,7 +260,7 @@ func (b *bitbucketCloud) know(ctx context.Context, reviewer string) error {
 }
 
 func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUser, err error) {
-	err = b.rest.call(ctx, http.MethodGet, joined(b.at.api, "users", id), nil, &user)
+	err = b.call(ctx, http.MethodGet, joined(b.at.api, "users", id), nil, &user)
 	if answered(err, http.StatusNotFound) {
 		err = failf(ErrReviewer, "reviewer %q does not exist", id)
 	}
@@ -288,7 +288,7 @@ var bitbucketMerges = []string{"merge_commit", "rebase_merge", "rebase_fast_forw
 
 func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error {
 	var pull bitbucketPull
-	if err := b.rest.call(ctx, http.MethodGet, b.pull(r.Number), nil, &pull); err != nil {
+	if err := b.call(ctx, http.MethodGet, b.pull(r.Number), nil, &pull); err != nil {
 		return err
 	}
 	how := map[string]any{"close_source_branch": false}
@@ -298,7 +298,7 @@ func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error 
 			break
 		}
 	}
-	response, err := b.rest.send(ctx, http.MethodPost, b.pull(r.Number, "merge"), how)
+	response, err := b.exchange(ctx, http.MethodPost, b.pull(r.Number, "merge"), how)
 	if err == nil {
 		_ = response.Body.Close()
 		if task := response.Header.Get("Location"); response.StatusCode == http.StatusAccepted && task != "" {
@@ -320,7 +320,7 @@ func (b *bitbucketCloud) await(ctx context.Context, number int, task string) err
 		var merge struct {
 			Status string `json:"task_status"`
 		}
-		if err := b.rest.call(ctx, http.MethodGet, b.pull(number, "merge", "task-status", task), nil, &merge); err != nil {
+		if err := b.call(ctx, http.MethodGet, b.pull(number, "merge", "task-status", task), nil, &merge); err != nil {
 			return err
 		}
 		if merge.Status != "PENDING" || !pause.wait(ctx) {

@@ -176,7 +176,7 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 	return pages(func(int) (bool, error) {
 		query.Set("start", strconv.Itoa(next))
 		var page dataCenterPaged[T]
-		if err := b.rest.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
+		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -196,7 +196,7 @@ func (b *bitbucketDataCenter) list(ctx context.Context, _, head string, take fun
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
 	var pull dataCenterPull
-	if err := b.rest.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
+	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
 		return nil, err
 	}
 	return b.request(&pull), nil
@@ -232,7 +232,7 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull dataCenterPull
 	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
-	if err := b.rest.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
+	if err := b.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
 		return nil, err
 	}
 	return b.request(&pull), nil
@@ -267,13 +267,13 @@ func (b *bitbucketDataCenter) edit(ctx context.Context, r *request, title, body 
 		for _, name := range r.reviewers {
 			change.Reviewers = append(change.Reviewers, dataCenterReviewer{dataCenterUser{name}})
 		}
-		return b.rest.call(ctx, http.MethodPut, b.pull(r.Number), change, nil)
+		return b.call(ctx, http.MethodPut, b.pull(r.Number), change, nil)
 	})
 }
 
 func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
 	return b.versioned(ctx, r, func() error {
-		return b.rest.call(ctx, http.MethodPost, with(b.pull(r.Number, "decline"), url.Values{"version": {r.id}}), nil, nil)
+		return b.call(ctx, http.MethodPost, with(b.pull(r.Number, "decline"), url.Values{"version": {r.id}}), nil, nil)
 	})
 }
 
@@ -299,7 +299,7 @@ func (b *bitbucketDataCenter) know(ctx context.Context, reviewer string) error {
 func (b *bitbucketDataCenter) ask(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
-		err := b.rest.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
+		err := b.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
 		if answered(err, http.StatusConflict) {
 			return failf(ErrReviewer, "%w", err)
 		}
@@ -316,7 +316,7 @@ func (b *bitbucketDataCenter) merge(ctx context.Context, r *request, _ string) e
 }
 
 func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[string]any) error {
-	err := b.rest.call(ctx, http.MethodPost, with(b.pull(r.Number, "merge"), url.Values{"version": {r.id}}), how, nil)
+	err := b.call(ctx, http.MethodPost, with(b.pull(r.Number, "merge"), url.Values{"version": {r.id}}), how, nil)
 	if outOfDate(err) {
 		return failf(errBusy, "%w", err)
 	}
@@ -329,7 +329,7 @@ func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommi
 	var arranged struct {
 		Commit string `json:"fromHash"`
 	}
-	err := b.rest.call(ctx, http.MethodGet, b.pull(r.Number, "auto-merge"), nil, &arranged)
+	err := b.call(ctx, http.MethodGet, b.pull(r.Number, "auto-merge"), nil, &arranged)
 	switch {
 	case err == nil && arranged.Commit == headCommit:
 		return nil
@@ -344,7 +344,7 @@ func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommi
 }
 
 func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
-	err := b.rest.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
+	err := b.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
 	if answered(err, http.StatusNotFound) {
 		return nil
 	}
@@ -363,7 +363,7 @@ func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int
 // one reads the build with a key, which may be none of the newest hundred; nil where there is none.
 func (b *bitbucketDataCenter) one(ctx context.Context, commit, key string) (*status, error) {
 	var build dataCenterBuild
-	err := b.rest.call(ctx, http.MethodGet, with(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)
+	err := b.call(ctx, http.MethodGet, with(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)
 	if answered(err, http.StatusNotFound) {
 		return nil, nil
 	}

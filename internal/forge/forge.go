@@ -198,12 +198,9 @@ func NewGitHost(repository Repository, given ...Option) (*GitHost, error) {
 	}
 	client := &http.Client{Transport: &transport{
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
-		app: repository.Credentials.App, repository: at.clone,
+		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: repository.Credentials.App, repository: at.clone,
 	}}
-	h := &GitHost{url: repository.URL, secrets: secrets, checking: o.patience, session: session{
-		at: at, credentials: repository.Credentials, settling: min(o.patience, maxSettling),
-		rest: rest{client, func(r *http.Request) { at.kind.sign(repository.Credentials, r) }},
-	}}
+	h := &GitHost{url: repository.URL, secrets: secrets, checking: o.patience, session: session{at, client, min(o.patience, maxSettling)}}
 	if h.api, err = at.kind.connect(h.session); err != nil {
 		return nil, h.describe(err)
 	}

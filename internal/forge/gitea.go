@@ -51,14 +51,7 @@ func locateGitea(clone, api *url.URL) (address, error) {
 // sdk returns a client that does not ask for the server's version first: what is
 // used here is in every Gitea since 1.22 and every Forgejo since 7. Without that question there is no error.
 func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
-	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.rest.client), gitea.SetContext(ctx)}
-	switch {
-	case g.credentials.Token != "":
-		options = append(options, gitea.SetToken(g.credentials.Token))
-	case g.credentials.Username != "":
-		options = append(options, gitea.SetBasicAuth(g.credentials.Username, g.credentials.Password))
-	}
-	sdk, _ := gitea.NewClient(g.at.api.String(), options...)
+	sdk, _ := gitea.NewClient(g.at.api.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx))
 	return sdk
 }
 
@@ -343,7 +336,7 @@ func reviewerError(err error) error {
 func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	var combined gitea.CombinedStatus
 	at := with(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})
-	err = g.rest.call(ctx, http.MethodGet, at, nil, &combined)
+	err = g.call(ctx, http.MethodGet, at, nil, &combined)
 	if answered(err, http.StatusNotFound) { // the repository, or the commit
 		err = cmp.Or(g.exists(g.sdk(ctx)), err)
 	}

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -54,18 +55,12 @@ func githubRoot(clone, api *url.URL) *url.URL {
 
 func newGitHub(s session) (api, error) {
 	root := s.at.api.String()
-	options := []github.ClientOptionsFunc{
-		github.WithHTTPClient(s.rest.client), github.WithURLs(&root, &root),
-		github.WithDisableRateLimitCheck(), // the transport waits
-	}
-	if token := s.credentials.asToken(); token != "" {
-		options = append(options, github.WithAuthToken(token))
-	}
-	sdk, err := github.NewClient(options...)
+	sdk, err := github.NewClient(github.WithHTTPClient(s.client), github.WithURLs(&root, &root),
+		github.WithDisableRateLimitCheck()) // the transport waits
 	return &githubAPI{at: s.at, client: sdk}, err
 }
 
-// asBearer signs for GitHub and GitLab.
+// asBearer signs for GitHub, and for GitLab, which accepts personal, project, group and OAuth tokens so.
 func (c Credentials) asBearer(request *http.Request) {
 	if token := c.asToken(); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -73,12 +68,7 @@ func (c Credentials) asBearer(request *http.Request) {
 }
 
 // asToken is for Git hosts that accept only tokens.
-func (c Credentials) asToken() string {
-	if c.Token != "" {
-		return c.Token
-	}
-	return c.Password
-}
+func (c Credentials) asToken() string { return cmp.Or(c.Token, c.Password) }
 
 func (g *githubAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
 	return each(g.client.PullRequests.ListIter(ctx, g.at.owner, g.at.name, &github.PullRequestListOptions{

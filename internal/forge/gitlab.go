@@ -10,7 +10,6 @@ import (
 	"time"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
-	"golang.org/x/oauth2"
 )
 
 // gitlabAPI is GitLab, whose merge requests are called pull requests here.
@@ -53,15 +52,9 @@ func locateGitLab(clone, api *url.URL) (address, error) {
 	return address{api: root, owner: strings.Join(owner, "/"), name: name}, err
 }
 
-// newGitLab sends the token as a bearer token, which GitLab accepts for personal,
-// project, group and OAuth tokens.
 func newGitLab(s session) (api, error) {
-	var source gitlab.AuthSource = gitlab.Unauthenticated{}
-	if token := s.credentials.asToken(); token != "" {
-		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
-	}
-	sdk, err := gitlab.NewAuthSourceClient(source,
-		gitlab.WithBaseURL(s.at.api.String()), gitlab.WithHTTPClient(s.rest.client),
+	sdk, err := gitlab.NewAuthSourceClient(gitlab.Unauthenticated{},
+		gitlab.WithBaseURL(s.at.api.String()), gitlab.WithHTTPClient(s.client),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
 	return &gitlabAPI{project: s.at.owner + "/" + s.at.name, client: sdk, settling: min(s.settling, maxPipeline)}, err
 }

@@ -92,10 +92,9 @@ type GitHost struct {
 
 // session is how one repository is reached.
 type session struct {
-	at          address
-	credentials Credentials
-	rest        rest
-	settling    time.Duration // how long a Git host may take to notice a push
+	at       address
+	client   *http.Client  // which signs
+	settling time.Duration // how long a Git host may take to notice a push
 }
 
 // MaxBody is how many bytes the body of a request may have, without the mark.

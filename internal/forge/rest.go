@@ -10,15 +10,9 @@ import (
 	"strconv"
 )
 
-// rest calls an API for which there is no SDK.
-type rest struct {
-	client *http.Client
-	sign   func(*http.Request) // adds the credentials, and headers that every request has
-}
-
-// call sends one request, with a body unless that is nil, and reads the answer into a value unless that is nil.
-func (c rest) call(ctx context.Context, method string, to *url.URL, body, into any) error {
-	response, err := c.send(ctx, method, to, body)
+// call sends one request without an SDK, with a body unless that is nil, and reads the answer into a value unless that is nil.
+func (s session) call(ctx context.Context, method string, to *url.URL, body, into any) error {
+	response, err := s.exchange(ctx, method, to, body)
 	if err != nil {
 		return err
 	}
@@ -30,8 +24,8 @@ func (c rest) call(ctx context.Context, method string, to *url.URL, body, into a
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// send sends one request, with a body unless that is nil. Whoever calls it closes the body of the answer.
-func (c rest) send(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
+// exchange sends one request, with a body unless that is nil. Whoever calls it closes the body of the answer.
+func (s session) exchange(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -48,8 +42,7 @@ func (c rest) send(ctx context.Context, method string, to *url.URL, body any) (*
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	c.sign(request)
-	return c.client.Do(request)
+	return s.client.Do(request)
 }
 
 // pull is the URL of a pull request, or of something of it.

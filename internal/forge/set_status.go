@@ -207,5 +207,5 @@ func (h *GitHost) send(ctx context.Context, method, path string, body any) error
 	if err != nil {
 		return err
 	}
-	return h.rest.call(ctx, method, at, body, nil)
+	return h.call(ctx, method, at, body, nil)
 }

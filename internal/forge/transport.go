@@ -46,8 +46,9 @@ type transport struct {
 	userAgent string
 	reason    func(body []byte) (more []string, kindWord string) // as Kind has it
 
-	app        *GitHubApp // nil: the requests are signed already
-	repository *url.URL   // that app gets a token for
+	sign       func(*http.Request) // as Kind has it; nil where requests are signed already
+	app        *GitHubApp          // gets a token to sign with; nil for none
+	repository *url.URL            // that app gets a token for
 }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -92,10 +93,9 @@ func (t *transport) asApp(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+token)
 	signed := *t
 	signed.app, signed.secrets = nil, append(secret.NewScrubber([]string{token}), t.secrets...)
+	signed.sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 	return signed.RoundTrip(request)
 }
 
@@ -134,6 +134,9 @@ func (t *transport) again(request *http.Request, err error, try int) (time.Durat
 func (t *transport) once(request *http.Request, body []byte) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", t.userAgent)
+	if t.sign != nil {
+		t.sign(request)
+	}
 	request.Body = http.NoBody
 	if body != nil {
 		request.Body = io.NopCloser(bytes.NewReader(body))
