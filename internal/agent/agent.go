@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Object is one object that has to be on the cluster or on its hub.
@@ -74,10 +75,7 @@ func (o *Object) ID() ID {
 
 // String is the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
 func (i ID) String() string {
-	name := i.Kind + " " + i.Name
-	if i.Namespace != "" {
-		name = i.Kind + " " + i.Namespace + "/" + i.Name
-	}
+	name := reconciler.ObjectName{Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
 	if i.OnHub {
 		name += " on the hub"
 	}

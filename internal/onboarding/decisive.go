@@ -1,7 +1,6 @@
 package onboarding
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,10 +17,10 @@ func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconc
 	}
 	var added []reconciler.Field
 	for _, field := range reconciler.DecisiveFields(object.GroupVersionKind().Group, object.GetKind()) {
-		if _, wanted := valueAt(object.Object, field.Steps()); wanted {
+		if _, wanted, _ := unstructured.NestedFieldNoCopy(object.Object, field.Steps()...); wanted {
 			continue
 		}
-		if value, found := valueAt(live.Object, field.Steps()); found && field.Matters(value) {
+		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, field.Steps()...); found && field.Matters(value) {
 			added = append(added, field)
 		}
 	}
@@ -35,7 +34,7 @@ func withoutFields(fields []reconciler.Field) map[string]any {
 	}
 	patch := map[string]any{}
 	for _, field := range fields {
-		setAt(patch, field.Steps(), nil)
+		_ = unstructured.SetNestedField(patch, nil, field.Steps()...) // the patch has nothing but objects
 	}
 	return patch
 }
@@ -50,8 +49,8 @@ func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) 
 	own.Unstructured = object.DeepCopy()
 	owned := ownedFields(live)
 	for _, steps := range object.FromCredentials {
-		if value, found := valueAt(live.Object, steps); found && hasField(owned, steps) {
-			setAt(own.Object, steps, value)
+		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, steps...); found && hasField(owned, steps) {
+			_ = unstructured.SetNestedField(own.Object, value, steps...) // which has the field
 		}
 	}
 	return &own
@@ -79,29 +78,4 @@ func hasField(fields map[string]any, steps []string) bool {
 		fields = below
 	}
 	return true
-}
-
-// valueAt is the value at a path.
-func valueAt(object map[string]any, steps []string) (value any, found bool) {
-	value = object
-	for _, step := range steps {
-		fields, _ := value.(map[string]any)
-		if value, found = fields[step]; !found {
-			return nil, false
-		}
-	}
-	return value, true
-}
-
-// setAt sets the value at a path.
-func setAt(object map[string]any, steps []string, value any) {
-	for _, step := range steps[:len(steps)-1] {
-		below, ok := object[step].(map[string]any)
-		if below = maps.Clone(below); !ok {
-			below = map[string]any{}
-		}
-		object[step] = below
-		object = below
-	}
-	object[steps[len(steps)-1]] = value
 }

@@ -277,17 +277,8 @@ func walk(at []string, object map[string]any, do func(at []string, value any)) {
 func placeholders(shape []string) map[string]any {
 	all := map[string]any{}
 	for _, at := range shape {
-		object := all
 		keys := strings.Split(at, ".")
-		for _, key := range keys[:len(keys)-1] {
-			inner, ok := object[key].(map[string]any)
-			if !ok {
-				inner = map[string]any{}
-				object[key] = inner
-			}
-			object = inner
-		}
-		object[keys[len(keys)-1]] = standIn(keys[len(keys)-1])
+		_ = unstructured.SetNestedField(all, standIn(keys[len(keys)-1]), keys...) // a credential has no others below it
 	}
 	return all
 }
