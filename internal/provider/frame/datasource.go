@@ -76,7 +76,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 	if _, bounded := req.Config.Schema.GetAttributes()["timeouts"]; bounded {
 		var given types.Dynamic
 		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &given)...)
-		deadlines := timeouts.DecodeRead(given, &resp.Diagnostics)
+		deadlines := timeouts.Decode(timeouts.ReadTable, given, &resp.Diagnostics)
 		if given.IsNull() && d.is.Longer != nil {
 			deadlines[timeouts.Read] += d.is.Longer(model)
 		}

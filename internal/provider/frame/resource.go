@@ -216,5 +216,5 @@ func (r *servedResource[M]) timeouts(ctx context.Context, of data, diagnostics *
 	}
 	var given types.Dynamic
 	diagnostics.Append(of.GetAttribute(ctx, path.Root("timeouts"), &given)...)
-	return timeouts.Decode(given, diagnostics)
+	return timeouts.Decode(timeouts.Table, given, diagnostics)
 }

@@ -58,22 +58,13 @@ func row(operation, meaning string) fleet.Attribute {
 	return fleet.Attribute{Name: operation, Type: fleet.DurationType, Default: short(Default[operation]), Meaning: meaning}
 }
 
-// Decode reads the attribute timeouts, strictly.
-func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
-	return decodeTimeoutsOf(Table, value, diagnostics)
-}
-
-// DecodeRead is decodeTimeouts for a data source.
-func DecodeRead(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
-	return decodeTimeoutsOf(ReadTable, value, diagnostics)
-}
-
 // ReadAttribute is the attribute timeouts of a data source that asks a repository.
 func ReadAttribute() datasource.Attribute {
 	return schemas.OptionalDynamic(schemas.Setting("How long reading may take, connecting included.", fleet.ObjectType, ReadTable))
 }
 
-func decodeTimeoutsOf(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
+// Decode reads the attribute timeouts by one of the tables, strictly.
+func Decode(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
 	tfvalue.ReadStrictly("timeouts", table, value, diagnostics, func(o *fleet.Object) {
 		for _, operation := range table.Keys() {
