@@ -12,8 +12,6 @@ type groups struct {
 	all  []series
 	join func(a, b int64) int64
 	at   map[values]int
-	// shown are the texts as labels have them.
-	shown map[string]string
 }
 
 // values are those of all labels of a metric; those that it does not have are empty.
@@ -24,19 +22,14 @@ func least(a, b int64) int64 { return min(a, b) }
 
 // newGroups returns groups whose values are joined by a function.
 func newGroups(join func(a, b int64) int64) *groups {
-	return &groups{join: join, at: map[values]int{}, shown: map[string]string{}}
+	return &groups{join: join, at: map[values]int{}}
 }
 
 // add adds a value. Labels are one line, of 300 bytes at most, so that what a cluster says can make no text of another form.
 func (g *groups) add(value int64, labels ...string) {
 	var key values
 	for i, label := range labels {
-		shown, ok := g.shown[label]
-		if !ok {
-			shown = wording.OneLine(label)
-			g.shown[label] = shown
-		}
-		key[i] = shown
+		key[i] = wording.OneLine(label)
 	}
 	if at, ok := g.at[key]; ok {
 		g.all[at].value = g.join(g.all[at].value, value)
