@@ -118,8 +118,7 @@ func ComparisonMarkdown(result *comparison.Result, limit int) string {
 		m.add("**"+counted(c.Different, "deployment target")+" "+isAre(c.Different)+" different**, "+number(c.OnlyLeft)+" only in "+left+", "+
 			number(c.OnlyRight)+" only in "+right+", "+number(c.Same)+" the same.", "")
 	}
-	m.row([]string{"", left, right})
-	m.add("|---|---|---|")
+	m.heads([]string{"", left, right})
 	m.row([]string{"branch", code(c.Left.Branch), code(c.Right.Branch)})
 	m.row([]string{"commit", code(short(clean(c.Left.Commit))), code(short(clean(c.Right.Commit)))})
 	m.row([]string{"hosts", number(c.Left.Hosts), number(c.Right.Hosts)})

@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 const (
@@ -86,12 +87,7 @@ func withoutTableHeads(lines []string, kept int) int {
 	return kept
 }
 
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
+func isAre(n int) string { return wording.OneOrMany(n, "is", "are") }
 
 // Code writes any text as Markdown that shows it as it is: a code span of one line
 // and at most 200 characters, which may also be in the cell of a table.
@@ -134,14 +130,23 @@ type markdown struct {
 
 func (m *markdown) add(lines ...string) { m.lines = append(m.lines, lines...) }
 
-// table writes a section with the first rows of a list. A column whose head ends
-// in a colon is of numbers.
+// table writes a section with the first rows of a list.
 func (m *markdown) table(title string, all int, heads []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
 	m.add("", "### "+title, "")
-	m.row(heads)
+	m.heads(heads)
+	for _, row := range rows {
+		m.row(row)
+	}
+	if all > len(rows) {
+		m.add("", "… and "+number(all-len(rows))+" more.")
+	}
+}
+
+// heads begins a table. A column whose head ends in a colon is of numbers.
+func (m *markdown) heads(heads []string) {
 	marks := make([]string, len(heads))
 	for i, head := range heads {
 		marks[i] = "---"
@@ -149,13 +154,8 @@ func (m *markdown) table(title string, all int, heads []string, rows [][]string)
 			marks[i] = "--:"
 		}
 	}
+	m.row(heads)
 	m.add("|" + strings.Join(marks, "|") + "|")
-	for _, row := range rows {
-		m.row(row)
-	}
-	if all > len(rows) {
-		m.add("", "… and "+number(all-len(rows))+" more.")
-	}
 }
 
 func (m *markdown) row(cells []string) {
@@ -189,7 +189,7 @@ func (m *markdown) counts(s summary) {
 		facts = append(facts, "commit "+code(short(clean(p.Commit))))
 	}
 	m.add(strings.Join(facts, " · "), "")
-	heads, marks := []string{""}, []string{"---"}
+	heads := []string{""}
 	assignments, clusters := []string{"assignments"}, []string{"clusters"}
 	for i, verdict := range verdicts {
 		if verdict == "" && s.assignments[i] == 0 && s.clusters[i] == 0 {
@@ -199,11 +199,10 @@ func (m *markdown) counts(s summary) {
 		if verdict == "" {
 			name = "not reported"
 		}
-		heads, marks = append(heads, name), append(marks, "--:")
+		heads = append(heads, name+":")
 		assignments, clusters = append(assignments, number(s.assignments[i])), append(clusters, number(s.clusters[i]))
 	}
-	m.row(heads)
-	m.add("|" + strings.Join(marks, "|") + "|")
+	m.heads(heads)
 	m.row(assignments)
 	if len(p.Clusters) > 0 {
 		m.row(clusters)

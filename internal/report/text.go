@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // shownRunes is how much of one text is shown.
@@ -93,10 +95,7 @@ func number(n int) string {
 
 // counted is a number with its noun.
 func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return number(n) + " " + noun + "s"
+	return number(n) + " " + wording.OneOrMany(n, noun, noun+"s")
 }
 
 // moment writes a time for people, in UTC.
