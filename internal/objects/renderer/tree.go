@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -69,20 +70,13 @@ func readTree(archive string) (*tree, error) {
 	if err := t.follow(targets); err != nil {
 		return nil, err
 	}
-	for name := range t.files {
-		t.names = append(t.names, name)
-	}
-	slices.Sort(t.names)
+	t.names = slices.Sorted(maps.Keys(t.files))
 	return t, nil
 }
 
 // follow adds what links lead to. A link may lead through others, so it goes over them until none adds anything.
 func (t *tree) follow(targets map[string]string) error {
-	names := make([]string, 0, len(targets))
-	for name := range targets {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(targets))
 	for range 8 {
 		before := len(t.files) + len(t.outside)
 		for _, name := range names {
@@ -146,12 +140,8 @@ func outsideError(name, target string) error {
 
 // isFolder tells whether there is a file below name; "." is the root.
 func (t *tree) isFolder(name string) bool {
-	return name == "." || t.has(name+"/")
-}
-
-func (t *tree) has(prefix string) bool {
-	at, _ := slices.BinarySearch(t.names, prefix)
-	return at < len(t.names) && strings.HasPrefix(t.names[at], prefix)
+	at, _ := slices.BinarySearch(t.names, name+"/")
+	return name == "." || at < len(t.names) && strings.HasPrefix(t.names[at], name+"/")
 }
 
 // below are the paths of all files below a folder, relative to it and sorted, with those links that lead outside.
