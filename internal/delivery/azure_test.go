@@ -92,7 +92,7 @@ func newAzureDevOps(t *testing.T) *azureDevOps {
 }
 
 func (a *azureDevOps) client(password string) *delivery.Client {
-	credentials := git.Credentials{Token: password}
+	credentials := git.Credentials{Login: git.Login{Token: password}}
 	return delivery.New(delivery.Options{Git: gitops.NewClient(), Credentials: credentials})
 }
 

@@ -276,13 +276,13 @@ func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
 		credentials git.Credentials
 		basic, want string
 	}{
-		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Token: pat}, "x-access-token:" + pat, ""},
-		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Username: "me", Password: pat}, "me:" + pat, ""},
-		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Token: jwt}, "", "Bearer " + jwt},
-		{"https://Dev.Azure.com/org/p/_git/repo", git.Credentials{Username: "me", Token: jwt}, "", "Bearer " + jwt},
-		{"https://org.visualstudio.com/p/_git/repo", git.Credentials{Password: jwt}, "", "Bearer " + jwt},
-		{"https://git.example.com/p/repo", git.Credentials{Token: jwt}, "x-access-token:" + jwt, ""},
-		{"https://dev.azure.com.example.com/p/repo", git.Credentials{Token: jwt}, "x-access-token:" + jwt, ""},
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Login: git.Login{Token: pat}}, "x-access-token:" + pat, ""},
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Login: git.Login{Username: "me", Password: pat}}, "me:" + pat, ""},
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Login: git.Login{Token: jwt}}, "", "Bearer " + jwt},
+		{"https://Dev.Azure.com/org/p/_git/repo", git.Credentials{Login: git.Login{Username: "me", Token: jwt}}, "", "Bearer " + jwt},
+		{"https://org.visualstudio.com/p/_git/repo", git.Credentials{Login: git.Login{Password: jwt}}, "", "Bearer " + jwt},
+		{"https://git.example.com/p/repo", git.Credentials{Login: git.Login{Token: jwt}}, "x-access-token:" + jwt, ""},
+		{"https://dev.azure.com.example.com/p/repo", git.Credentials{Login: git.Login{Token: jwt}}, "x-access-token:" + jwt, ""},
 	} {
 		var asked *http.Request
 		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -319,12 +319,12 @@ func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
 		credentials git.Credentials
 		want        string
 	}{
-		{"https://bitbucket.org/w/r.git", git.Credentials{Token: "t"}, "x-token-auth:t"},
-		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna@example.com", Token: "t"}, "x-bitbucket-api-token-auth:t"},
-		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna@example.com", Password: "t"}, "x-bitbucket-api-token-auth:t"},
-		{"https://bitbucket.org/w/r.git", git.Credentials{Username: "anna", Password: "t"}, "anna:t"},
-		{"https://git.example.com/w/r.git", git.Credentials{Username: "anna@example.com", Token: "t"}, "anna@example.com:t"},
-		{"https://git.example.com/w/r.git", git.Credentials{Token: "t"}, "x-access-token:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Login: git.Login{Token: "t"}}, "x-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Login: git.Login{Username: "anna@example.com", Token: "t"}}, "x-bitbucket-api-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Login: git.Login{Username: "anna@example.com", Password: "t"}}, "x-bitbucket-api-token-auth:t"},
+		{"https://bitbucket.org/w/r.git", git.Credentials{Login: git.Login{Username: "anna", Password: "t"}}, "anna:t"},
+		{"https://git.example.com/w/r.git", git.Credentials{Login: git.Login{Username: "anna@example.com", Token: "t"}}, "anna@example.com:t"},
+		{"https://git.example.com/w/r.git", git.Credentials{Login: git.Login{Token: "t"}}, "x-access-token:t"},
 	} {
 		var sent string
 		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -354,7 +354,7 @@ func TestAPageToSignInIsNoRepository(t *testing.T) {
 		},
 	} {
 		remote := served(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
-		remote.Credentials = git.Credentials{Token: "expired"}
+		remote.Credentials = git.Credentials{Login: git.Login{Token: "expired"}}
 		_, err := git.NewClient().Open(context.Background(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "it asks to sign in") {
 			t.Errorf("%s: %v", name, err)

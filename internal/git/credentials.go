@@ -21,15 +21,7 @@ import (
 // Without such a prefix it gets the plain ones, which are sent by https and ssh,
 // and by http to this machine only.
 type Credentials struct {
-	// Username, Password and Token are for http basic authentication. A Token wins
-	// over a Password.
-	Username string
-	Password string
-	Token    string
-	// App gets tokens for http, in place of the three above. It is for GitHub: servers that are known to be others get nothing of it.
-	App *forge.GitHubApp
-	// SSH is for ssh only, and ssh uses nothing else.
-	SSH SSHCredentials
+	Login
 	// ByURL are those of single servers, groups or repositories.
 	ByURL []URLCredentials
 }
@@ -47,11 +39,15 @@ type URLCredentials struct {
 
 // Login is what is sent to one server.
 type Login struct {
+	// Username, Password and Token are for http basic authentication. A Token wins
+	// over a Password.
 	Username string
 	Password string
 	Token    string
-	App      *forge.GitHubApp // as in Credentials
-	SSH      SSHCredentials
+	// App gets tokens for http, in place of the three above. It is for GitHub: servers that are known to be others get nothing of it.
+	App *forge.GitHubApp
+	// SSH is for ssh only, and ssh uses nothing else.
+	SSH SSHCredentials
 }
 
 // isAnonymous reports whether nothing is sent by http.
@@ -135,7 +131,7 @@ func (c Credentials) choose(repository string) choice {
 	if at.scheme == "ssh" && at.user == "" {
 		at.user = defaultSSHUser
 	}
-	plain := c.plain()
+	plain := c.Login
 	index, scope := longestPrefix(at, len(c.ByURL), func(i int) string { return c.ByURL[i].URL })
 	switch {
 	case index >= 0:
@@ -152,10 +148,6 @@ func (c Credentials) choose(repository string) choice {
 		return choice{login: Login{SSH: plain.SSH}, withheld: "those of the provider's git.github_app are for GitHub"}
 	}
 	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
-}
-
-func (c Credentials) plain() Login {
-	return Login{Username: c.Username, Password: c.Password, Token: c.Token, App: c.App, SSH: c.SSH}
 }
 
 // LongestPrefix is the index of the longest prefix that a URL begins with, as in [Credentials]; -1 where there is none.
@@ -296,7 +288,7 @@ func isLoopback(host string) bool {
 
 // Scrub replaces the credentials in text.
 func (c Credentials) Scrub(text string) string {
-	logins := []Login{c.plain()}
+	logins := []Login{c.Login}
 	for _, by := range c.ByURL {
 		logins = append(logins, by.Login)
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 	t.Parallel()
-	credentials := git.Credentials{Token: "plain"}
+	credentials := git.Credentials{Login: git.Login{Token: "plain"}}
 	for _, prefix := range []string{
 		"https://git.example.com", "https://git.example.com/platform", "https://git.example.com/platform/one.git", "https://git.example.com:8443/",
 		"http://intern.example.com/git", "ssh://git.example.com/platform", "deploy@git.example.com:platform", "https://[2001:DB8::1]/a", "https://git.example.com/a%2Fb",
@@ -74,7 +74,7 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 func TestCredentialsOfOneURLAreNotMixedWithOthers(t *testing.T) {
 	t.Parallel()
 	credentials := git.Credentials{
-		Username: "person", Password: "secret", Token: "token", SSH: git.SSHCredentials{Key: "key", KnownHosts: "known"},
+		Login: git.Login{Username: "person", Password: "secret", Token: "token", SSH: git.SSHCredentials{Key: "key", KnownHosts: "known"}},
 		ByURL: []git.URLCredentials{{URL: "https://git.example.com", Login: git.Login{Username: "robot"}}, {URL: "git@git.example.com:o", Login: git.Login{SSH: git.SSHCredentials{Key: "other"}}}},
 	}
 	if got := credentials.For("https://git.example.com/r"); got.Username != "robot" || got.Password != "" || got.Token != "" || got.SSH.Key != "" {
@@ -114,7 +114,7 @@ func TestNothingThatIsPrintedHasCredentialsInIt(t *testing.T) {
 	t.Parallel()
 	login := git.Login{Username: "canary", Password: "canary", Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}
 	by := git.URLCredentials{URL: "https://h", Login: login}
-	all := git.Credentials{Token: "canary", ByURL: []git.URLCredentials{by}}
+	all := git.Credentials{Login: login, ByURL: []git.URLCredentials{by}}
 	for _, v := range []any{login, &login, by, &by, all, &all, git.Remote{Credentials: all}, []git.URLCredentials{by}} {
 		if text := fmt.Sprintf("%v %+v %#v", v, v, v); strings.Contains(text, "canary") {
 			t.Errorf("%T: %s", v, text)
@@ -157,7 +157,7 @@ func open(t *testing.T, remote git.Remote, server *httptest.Server) error {
 func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 	t.Parallel()
 	server, seen := shown(t, false)
-	plain := git.Credentials{Token: "canary"}
+	plain := git.Credentials{Login: git.Login{Token: "canary"}}
 	if err := open(t, git.Remote{URL: server.URL + "/r", Credentials: plain}, server); !errors.Is(err, git.ErrUnauthorized) && !errors.Is(git.Classify(err), git.ErrUnauthorized) {
 		t.Errorf("err = %v", err)
 	}
@@ -176,7 +176,7 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 		sent        bool
 	}{
 		{plain, false},
-		{git.Credentials{Token: "plain", ByURL: []git.URLCredentials{{URL: "http://git.example.com", Login: git.Login{Token: "canary"}}}}, true},
+		{git.Credentials{Login: git.Login{Token: "plain"}, ByURL: []git.URLCredentials{{URL: "http://git.example.com", Login: git.Login{Token: "canary"}}}}, true},
 	} {
 		remote := git.Remote{URL: "http://git.example.com/r", Branch: "main", Credentials: test.credentials}
 		_, err := client.Open(t.Context(), remote, 1)
@@ -223,7 +223,7 @@ func TestRedirectsTakeNoCredentialsElsewhere(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 			}))
 			t.Cleanup(first.Close)
-			credentials := git.Credentials{Token: "canary"}
+			credentials := git.Credentials{Login: git.Login{Token: "canary"}}
 			if test.prefix != "" {
 				credentials = git.Credentials{ByURL: []git.URLCredentials{{URL: first.URL + test.prefix, Login: git.Login{Token: "canary"}}}}
 			}
@@ -251,7 +251,7 @@ func TestARedirectFromHTTPSToHTTPTakesNoCredentials(t *testing.T) {
 		http.Redirect(w, r, plain.URL+r.URL.String(), http.StatusFound)
 	}))
 	t.Cleanup(secure.Close)
-	if err := open(t, git.Remote{URL: secure.URL + "/r", Credentials: git.Credentials{Token: "canary"}}, secure); err == nil {
+	if err := open(t, git.Remote{URL: secure.URL + "/r", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}, secure); err == nil {
 		t.Error("no error")
 	}
 	for _, header := range saw() {

@@ -33,7 +33,7 @@ func gitHubApp(t *testing.T) *forge.GitHubApp {
 func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
 	t.Parallel()
 	app := gitHubApp(t)
-	plain := git.Credentials{App: app}
+	plain := git.Credentials{Login: git.Login{App: app}}
 	for repository, want := range map[string]bool{
 		"https://github.com/owner/gitops": true, "https://team.ghe.com/owner/gitops": true, "https://git.example.com/owner/gitops": true,
 		"https://gitlab.com/owner/gitops": false, "https://codeberg.org/owner/gitops": false, "http://git.example.com/owner/gitops": false,

@@ -85,7 +85,7 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	client := git.NewClient()
-	remote := git.Remote{URL: directory, Branch: "main", Credentials: git.Credentials{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}
+	remote := git.Remote{URL: directory, Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}}
 	tip, err := client.Open(t.Context(), remote, 1)
 	if err != nil {
 		t.Fatal(err)

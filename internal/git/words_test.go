@@ -99,7 +99,7 @@ func TestARefusalAfterARedirectNamesBothServers(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient().Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Token: "t0k3n"}}, 1)
+	_, err := git.NewClient().Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "t0k3n"}}}, 1)
 	want := fmt.Sprintf("%s redirects to %s, which was not sent the credentials; if the repository has moved, set its new URL", strings.TrimPrefix(server.URL, "http://"), elsewhere.URL)
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "who are you") {
 		t.Errorf("%v", err)

@@ -141,7 +141,7 @@ type claimChange struct {
 func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*change, error) {
 	e := edit.claim
 	c := &change{edit: edit, claim: &claimChange{}}
-	s, err := w.openClaims(ctx, e)
+	s, err := w.claimsFor(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -227,20 +227,18 @@ type claimsAtTip struct {
 	unreadable []string // paths of records
 }
 
-// openClaims reads the records of all claims at the path.
-func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, error) {
-	if err := w.Open(ctx, []string{claimsAt(e.Path)}); err != nil {
+// claimsFor reads the records of all claims at the path.
+func (w *layout) claimsFor(ctx context.Context, e *ClaimEdit) (*claimsAtTip, error) {
+	entries, err := w.openClaims(ctx, e.Path)
+	if err != nil {
 		return nil, err
 	}
-	if err := w.Blocked(claimsAt(e.Path)); err != nil {
-		return nil, err
-	}
-	all, err := w.readClaims(ctx, e.Path)
+	all, err := w.readClaims(ctx, e.Path, entries)
 	if err != nil {
 		return nil, err
 	}
 	s := &claimsAtTip{elsewhere: map[string]string{}}
-	entries, readable := w.claimEntries(e.Path), map[string]Claim{}
+	readable := map[string]Claim{}
 	for _, claim := range all.Claims {
 		readable[claim.Name] = claim
 	}

@@ -73,10 +73,11 @@ func (l *Branch) Claims(ctx context.Context, at string) (Claims, error) {
 }
 
 func (l *Branch) claims(ctx context.Context, at string) (Claims, error) {
-	if err := l.openClaims(ctx, at); err != nil {
+	entries, err := l.seen.openClaims(ctx, at)
+	if err != nil {
 		return Claims{}, err
 	}
-	found, err := l.seen.readClaims(ctx, at)
+	found, err := l.seen.readClaims(ctx, at, entries)
 	found.Commit, found.Missing = l.Tip(), l.Missing()
 	return found, err
 }
@@ -87,24 +88,26 @@ func (l *Branch) claims(ctx context.Context, at string) (Claims, error) {
 func (l *Branch) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
 	return using(ctx, l, func() (map[string]string, error) {
 		ids := map[string]string{}
-		if err := l.openClaims(ctx, at); err != nil {
-			return nil, err
-		}
-		for name, id := range l.seen.claimEntries(at) {
+		entries, err := l.seen.openClaims(ctx, at)
+		for name, id := range entries {
 			ids[name] = id.String()
 		}
-		return ids, nil
+		return ids, err
 	})
 }
 
-func (l *Branch) openClaims(ctx context.Context, at string) error {
+// openClaims opens the folder of the records of claims, and lists these.
+func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash, error) {
 	if err := git.CheckPath(at); err != nil {
-		return err
+		return nil, err
 	}
-	if err := l.seen.Open(ctx, []string{claimsAt(at)}); err != nil {
-		return err
+	if err := w.Open(ctx, []string{claimsAt(at)}); err != nil {
+		return nil, err
 	}
-	return l.seen.Blocked(claimsAt(at))
+	if err := w.Blocked(claimsAt(at)); err != nil {
+		return nil, err
+	}
+	return w.claimEntries(at), nil
 }
 
 // claimEntries lists the records of claims, by name. Their folder must have been opened.
@@ -119,9 +122,8 @@ func (w *layout) claimEntries(at string) map[string]git.Hash {
 	return entries
 }
 
-// readClaims fetches and reads the claims at a path whose folder of their records was opened.
-func (w *layout) readClaims(ctx context.Context, at string) (found Claims, err error) {
-	entries := w.claimEntries(at)
+// readClaims fetches and reads the claims at a path, whose records are these.
+func (w *layout) readClaims(ctx context.Context, at string, entries map[string]git.Hash) (found Claims, err error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return found, err
 	}

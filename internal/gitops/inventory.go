@@ -170,7 +170,7 @@ func (l *Branch) allClaims(ctx context.Context, directories []string, found *Inv
 		return err
 	}
 	for _, p := range directories {
-		claims, err := l.seen.readClaims(ctx, p)
+		claims, err := l.seen.readClaims(ctx, p, l.seen.claimEntries(p))
 		if err != nil {
 			return err
 		}

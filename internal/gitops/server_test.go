@@ -190,7 +190,7 @@ func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	user := giteaMirrored(t, server, directory)
 	return git.Remote{
 		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
-		Credentials: git.Credentials{Token: user.Token},
+		Credentials: git.Credentials{Login: git.Login{Token: user.Token}},
 	}
 }
 

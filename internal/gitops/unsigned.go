@@ -67,10 +67,11 @@ func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[
 func (l *Branch) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	paths := map[string]string{}
 	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
-		if err := l.openClaims(ctx, at); err != nil {
+		entries, err := l.seen.openClaims(ctx, at)
+		if err != nil {
 			return nil, err
 		}
-		files, entries := map[string]git.Hash{}, l.seen.claimEntries(at)
+		files := map[string]git.Hash{}
 		for _, name := range names {
 			if id, ok := entries[name]; ok {
 				paths[name] = ClaimRecordPath(at, name)

@@ -41,10 +41,10 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 		username, password string
 		credentials        git.Credentials
 	}{
-		"a password":          {"person", canary, git.Credentials{Username: "person", Password: canary}},
-		"a token":             {"x-access-token", canary, git.Credentials{Token: canary}},
-		"a token of a user":   {"oauth2", canary, git.Credentials{Username: "oauth2", Token: canary}},
-		"a token is stronger": {"oauth2", canary, git.Credentials{Username: "oauth2", Token: canary, Password: "x"}},
+		"a password":          {"person", canary, git.Credentials{Login: git.Login{Username: "person", Password: canary}}},
+		"a token":             {"x-access-token", canary, git.Credentials{Login: git.Login{Token: canary}}},
+		"a token of a user":   {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary}}},
+		"a token is stronger": {"oauth2", canary, git.Credentials{Login: git.Login{Username: "oauth2", Token: canary, Password: "x"}}},
 	} {
 		r := newRepository(t, servings[0])
 		r.remote.URL = serve(t, guarded(test.username, test.password, backend(t, filepath.Dir(r.directory)))) + "/gitops.git"
@@ -61,7 +61,7 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 
 func TestNoErrorHasACredentialInIt(t *testing.T) {
 	t.Parallel()
-	credentials := git.Credentials{Username: "person", Password: canary, Token: canary + "token"}
+	credentials := git.Credentials{Login: git.Login{Username: "person", Password: canary, Token: canary + "token"}}
 	echo := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
@@ -160,7 +160,7 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 	r.remote.URL = serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
-	r.remote.Credentials = git.Credentials{Token: canary}
+	r.remote.Credentials = git.Credentials{Login: git.Login{Token: canary}}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 	apply(t, r, edit)
 	inspect(t, r, dev)

@@ -43,14 +43,12 @@ func gitAttribute() schema.Attribute {
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings, o := gitSettings{}, readLogin(gitTable, value)
 	login := o.gitLogin()
-	settings.credentials = git.Credentials{
-		Token: login.Token, Username: login.Username, Password: login.Password, App: login.App,
-		SSH: git.SSHCredentials{
-			Key:        o.textOr("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),
-			Passphrase: o.textOr("ssh_passphrase", "FLOTILLA_SSH_PASSPHRASE"),
-			KnownHosts: o.Text("ssh_known_hosts"),
-		},
+	login.SSH = git.SSHCredentials{
+		Key:        o.textOr("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),
+		Passphrase: o.textOr("ssh_passphrase", "FLOTILLA_SSH_PASSPHRASE"),
+		KnownHosts: o.Text("ssh_known_hosts"),
 	}
+	settings.credentials = git.Credentials{Login: login}
 	settings.certificates = o.Text("ca_certificates")
 	settings.signingKey = o.textOr("signing_key", "FLOTILLA_SIGNING_KEY")
 	settings.passphrase = o.textOr("signing_passphrase", "FLOTILLA_SIGNING_PASSPHRASE")

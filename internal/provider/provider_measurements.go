@@ -37,8 +37,7 @@ func measurementsAttribute() schema.Attribute {
 // decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
 	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
-	login := o.login("FLOTILLA_MEASUREMENTS_")
-	settings.credentials = git.Credentials{Token: login.Token, Username: login.Username, Password: login.Password}
+	settings.credentials = git.Credentials{Login: o.login("FLOTILLA_MEASUREMENTS_")}
 	settings.certificates = o.Text("ca_certificates")
 	for _, origin := range o.List("credentials") {
 		settings.decodeOrigin(origin)

@@ -297,14 +297,14 @@ func TestPrivateRepositoriesAreReadWithTheirCredentialsAlone(t *testing.T) {
 	r.push("main")
 	url, _, _ := r.serve("the-secret")
 	for _, credentials := range []git.Credentials{
-		{}, {Token: "wrong-secret"}, {ByURL: []git.URLCredentials{{URL: "https://other.example.com", Login: git.Login{Token: "the-secret"}}}},
+		{}, {Login: git.Login{Token: "wrong-secret"}}, {ByURL: []git.URLCredentials{{URL: "https://other.example.com", Login: git.Login{Token: "the-secret"}}}},
 	} {
 		_, err := source.NewClient(git.NewClient(), credentials).Read(t.Context(), source.Query{URL: url})
 		if !errors.Is(err, git.ErrUnauthorized) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
 		}
 	}
-	credentials := git.Credentials{Token: "wrong-secret", ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}}}
+	credentials := git.Credentials{Login: git.Login{Token: "wrong-secret"}, ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}}}
 	if _, err := source.NewClient(git.NewClient(), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
 		t.Error(err)
 	}
