@@ -213,12 +213,10 @@ func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string
 	return token, nil
 }
 
-// readObject reads an answer that is one object, and says whose in errors.
-func readObject(response *http.Response, name string, managed bool) (*unstructured.Unstructured, error) {
+// readObject reads an answer that is one object, with its managed fields, and says whose in errors.
+func readObject(response *http.Response, name string) (*unstructured.Unstructured, error) {
 	read := newReader(response.Body)
-	if managed {
-		read.skip = nil
-	}
+	read.skip = nil
 	object, err := read.object()
 	if err == nil && object.GetKind() == "" {
 		err = errNoObjects

@@ -229,10 +229,10 @@ func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (int, error) {
-		if _, _, err := client.Get(ctx, kube.Kind{Versions: "v1", Resource: "configmaps"}, "a", "x"); err != nil {
-			return 0, err
-		}
 		list, err := client.List(ctx, kustomizations, kube.ListOptions{})
+		if err == nil {
+			_, err = client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"})
+		}
 		return len(list.Items), err
 	})["one"]
 	if answer.Err != nil || answer.Value != 2 || connections.Load() != 1 {
@@ -417,7 +417,7 @@ func TestNoHalfOfASecretIsLeft(t *testing.T) {
 		})
 		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
 			_, err := client.List(ctx, kustomizations, kube.ListOptions{})
-			_, _, getErr := client.Get(ctx, kustomizations, "a", "b")
+			_, getErr := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
 			return fmt.Sprintf("%v %+v %#v %v", err, err, err, getErr), err
 		})["a"]
 		if kube.ReasonOf(answer.Err) != kube.ReasonForbidden || strings.Contains(answer.Value+answer.Err.Error(), "can") {
@@ -428,45 +428,42 @@ func TestNoHalfOfASecretIsLeft(t *testing.T) {
 
 func TestOneObjectIsRead(t *testing.T) {
 	t.Parallel()
-	applications := kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/version":
 			answerVersion(w)
+		case "/api/v1":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`)
 		case "/api/v1/namespaces/a/configmaps/x":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`)
 		case "/api/v1/namespaces/a/configmaps/page":
 			fmt.Fprint(w, `<html>`)
 		case "/api/v1/namespaces/a/configmaps/forbidden":
-			answerStatus(w, 403, "no", "forbidden")
+			answerStatus(w, 403, `User "x" cannot get it`, "forbidden")
 		case "/api/v1/namespaces/a/configmaps/gone":
 			answerStatus(w, 404, `configmaps "gone" not found`, "gone")
 		default:
 			http.NotFound(w, r)
 		}
 	})
-	configMaps := kube.Kind{Versions: "v1", Resource: "configmaps"}
 	for _, c := range []struct {
-		kind          kube.Kind
-		name          string
-		there, served bool
-		want          string
+		apiVersion, kind, name string
+		there                  bool
+		want                   string
 	}{
-		{configMaps, "x", true, true, ""},
-		{configMaps, "gone", false, true, ""},
-		{applications, "x", false, false, ""},
-		{configMaps, "forbidden", false, false, "does not let these credentials get configmaps (403 Forbidden): no"},
-		{configMaps, "page", false, false, "does not answer like"},
+		{"v1", "ConfigMap", "x", true, ""},
+		{"v1", "ConfigMap", "gone", false, ""},
+		{"argoproj.io/v1alpha1", "Application", "x", false, ""},
+		{"v1", "ConfigMap", "forbidden", false, `does not let these credentials get ConfigMap a/forbidden (403 Forbidden): User "x" cannot get it`},
+		{"v1", "ConfigMap", "page", false, "does not answer like"},
 	} {
 		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (bool, error) {
-			object, served, err := client.Get(ctx, c.kind, "a", c.name)
-			if (object != nil) != c.there {
-				t.Errorf("%s: the object is %v", c.name, object)
-			}
-			return served, err
+			object, err := client.Read(ctx, kube.Ref{APIVersion: c.apiVersion, Kind: c.kind, Namespace: "a", Name: c.name})
+			return object != nil, err
 		})["a"]
-		if answer.Value != c.served || (answer.Err == nil) != (c.want == "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
+		if answer.Value != c.there || (answer.Err == nil) != (c.want == "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
 			t.Errorf("%s: the answer is %v, want %q", c.name, answer, c.want)
 		}
 	}

@@ -48,15 +48,15 @@ type Client struct {
 	discovered int64
 }
 
-// get sends a GET request. The caller closes the body of the answer. A 404 for a whole kind is errNoKind, a 404 for an
-// object errNoObject, an outdated continue token errExpired.
-func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.Response, error) {
+// get sends a GET request for a list. The caller closes the body of the answer. A 404 for a whole kind is errNoKind, a 404 for
+// an object errNoObject, an outdated continue token errExpired.
+func (c *Client) get(ctx context.Context, path string, kind Kind) (*http.Response, error) {
 	response, answer, err := c.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	if answer != nil {
-		return nil, c.refused(response, *answer, verb, kind)
+		return nil, c.refused(response, *answer, "list", kind)
 	}
 	return response, nil
 }

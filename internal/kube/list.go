@@ -86,25 +86,6 @@ func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List
 	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
-// Get reads one object: nil where it does not exist. served is false where the cluster does not have the kind.
-func (c *Client) Get(ctx context.Context, kind Kind, namespace, name string) (object *unstructured.Unstructured, served bool, err error) {
-	for _, version := range c.versionsOf(kind) {
-		object, err := c.getVersion(ctx, kind, version, namespace, name)
-		switch {
-		case errors.Is(err, errNoKind):
-			continue
-		case errors.Is(err, errNoObject):
-			c.serves(kind, version)
-			return nil, true, nil
-		case err != nil:
-			return nil, false, c.withoutSecrets(err)
-		}
-		c.serves(kind, version)
-		return object, true, nil
-	}
-	return nil, false, c.withoutSecrets(c.checkKubernetes(ctx))
-}
-
 // versionsOf lists the versions to try: only the served one where that is known.
 func (c *Client) versionsOf(kind Kind) []string {
 	c.mu.Lock()
@@ -188,7 +169,7 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 		page.skip["metadata"] = append(slices.Clone(options.Skip["metadata"]), managedFields["metadata"]...)
 	}
 	for {
-		response, err := c.get(ctx, pathOf(kind, version, options.Namespace, "")+encoded(query), "list", kind)
+		response, err := c.get(ctx, pathOf(kind, version, options.Namespace, "")+encoded(query), kind)
 		if err != nil {
 			return nil, err
 		}
@@ -207,15 +188,6 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 		seen[token] = true
 		query.Set("continue", token)
 	}
-}
-
-func (c *Client) getVersion(ctx context.Context, kind Kind, version, namespace, name string) (*unstructured.Unstructured, error) {
-	response, err := c.get(ctx, pathOf(kind, version, namespace, name), "get", kind)
-	if err != nil {
-		return nil, err
-	}
-	defer finish(response)
-	return readObject(response, kind.String(), false)
 }
 
 // pathOf is the path of the objects of a kind, or of one of them.

@@ -112,7 +112,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 
 // getJSON decodes an answer that is not an object of Kubernetes.
 func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
-	response, err := c.get(ctx, path, "list", kind)
+	response, err := c.get(ctx, path, kind)
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method 
 		return objectAnswer{}, refusedObject(response, answer, verb, ref)
 	}
 	defer finish(response)
-	object, err := readObject(response, ref.Kind, true)
+	object, err := readObject(response, ref.Kind)
 	return objectAnswer{object: object, code: response.StatusCode}, err
 }
 
