@@ -55,7 +55,7 @@ func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
 	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
 		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token, App: credentials.App},
-	}, forge.WithHTTPTransport(c.options.Over), forge.WithUserAgent(c.options.UserAgent))
+	}, forge.Options{Over: c.options.Over, UserAgent: c.options.UserAgent})
 }
 
 // ErrProposed is the error of a commit that was pushed to its branch, while its pull request could not be

@@ -63,7 +63,7 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.WithHTTPTransport(r))
+		host, err := forge.NewGitHost(forge.Repository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.Options{Over: r})
 		if err != nil {
 			t.Errorf("%s: %v", test.url, err)
 			continue
@@ -121,7 +121,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {
-		_, err := forge.NewGitHost(test.repository)
+		_, err := forge.NewGitHost(test.repository, forge.Options{})
 		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: err = %v", test.repository.URL, err)
 		}
@@ -131,7 +131,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
-	host, err := forge.NewGitHost(forge.Repository{URL: "https://github.com/owner/gitops"}, forge.WithHTTPTransport(r))
+	host, err := forge.NewGitHost(forge.Repository{URL: "https://github.com/owner/gitops"}, forge.Options{Over: r})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const (
 	azConflict = "conflicts"
 )
 
-func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
 }
@@ -330,7 +330,7 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 			answer.Body = readCloser(`{"value": []}`)
 			return answer, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.Options{Over: over})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +358,7 @@ func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
 				Body: readCloser("you sent " + r.Header.Get("Authorization")),
 			}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.Options{Over: over})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func cloudList(base string) string {
 	return "GET " + cloud + "/pullrequests?" + url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}.Encode()
 }
 
-func onCloud(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func onCloud(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Bitbucket, "/owner/gitops.git", exchanges, options...)
 }
@@ -407,7 +407,7 @@ func TestCloudTakesEachKindOfToken(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials}, forge.Options{Over: over})
 		if err != nil {
 			t.Fatal(err)
 		}

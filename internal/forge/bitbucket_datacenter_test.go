@@ -21,7 +21,7 @@ const (
 	centerURL   = "https://bitbucket.example.com/projects/PLAT/repos/gitops/pull-requests/7"
 )
 
-func onCenter(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func onCenter(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.BitbucketDataCenter, pathOf(forge.BitbucketDataCenter), exchanges, options...)
 }
@@ -350,7 +350,7 @@ func TestDataCenterSendsTokensAndPasswords(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials}, forge.Options{Over: over})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ var (
 	// ErrUnreachable: no answer, or no valid one: DNS, refused, timeout, TLS, a
 	// redirect, a web page, 5xx.
 	ErrUnreachable = errors.New("Git host unreachable")
-	// ErrRateLimited: the Git host accepts no requests for longer than WithPatience
+	// ErrRateLimited: the Git host accepts no requests for longer than Options.Patience
 	// or the context allows; the text says until when.
 	ErrRateLimited = errors.New("rate limit exceeded")
 	// ErrRefused: the Git host rejected the request.

@@ -109,7 +109,7 @@ func quoted(text string) string {
 
 // scripted returns a host of a kind behind a script, whose requests must all
 // have come when the test ends.
-func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
 	server := httptest.NewServer(s)
@@ -142,14 +142,23 @@ func pathOf(kind forge.Forge) string {
 	return "/owner/gitops.git"
 }
 
-// hostAt returns a host that is sent only what the kind of host describes.
-func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) *forge.GitHost {
-	t.Helper()
-	if api := apiOf(t, kind); api != nil {
-		options = append(options, forge.WithHTTPTransport(described{t: t, api: api}))
+// only are the options of a test; the zero value where it has none.
+func only(options []forge.Options) (with forge.Options) {
+	if len(options) > 0 {
+		with = options[0]
 	}
-	options = append(options, forge.WithUserAgent("terraform-provider-flotilla/1.2.3"))
-	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
+	return with
+}
+
+// hostAt returns a host that is sent only what the kind of host describes.
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Options) *forge.GitHost {
+	t.Helper()
+	with := only(options)
+	with.UserAgent = "terraform-provider-flotilla/1.2.3"
+	if api := apiOf(t, kind); api != nil {
+		with.Over = described{t: t, api: api}
+	}
+	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, with)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@
 package forge
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -137,34 +138,17 @@ const (
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
-// Option changes how a GitHost works.
-type Option func(*options)
-
-type options struct {
-	over      http.RoundTripper
-	patience  time.Duration
-	userAgent string
-}
-
-// WithHTTPTransport sets what requests go through, for a custom CA or a test.
-// Default: proxy from the environment, and timeouts on dialling, on the TLS
-// handshake and on the response header.
-func WithHTTPTransport(over http.RoundTripper) Option {
-	return func(o *options) { o.over = over }
-}
-
-// WithPatience sets the longest wait before a request is tried again, and how long
-// a Git host may check whether a pull request can be merged. A Git host that limits
-// requests for longer is an error that says until when. Default: a minute, after
-// which GitHub's and GitLab's limits per minute end.
-func WithPatience(limit time.Duration) Option {
-	return func(o *options) { o.patience = limit }
-}
-
-// WithUserAgent sets the user agent of requests, in the form name/version.
-// Default: terraform-provider-flotilla.
-func WithUserAgent(product string) Option {
-	return func(o *options) { o.userAgent = product }
+// Options say how a GitHost works. The zero value has the defaults.
+type Options struct {
+	// Over is what requests go through, for a custom CA or a test. Default: proxy from the environment, and timeouts on
+	// dialling, on the TLS handshake and on the response header.
+	Over http.RoundTripper
+	// Patience is the longest wait before a request is tried again, and how long a Git host may check whether a pull
+	// request can be merged. A Git host that limits requests for longer is an error that says until when. Default: a minute,
+	// after which GitHub's and GitLab's limits per minute end.
+	Patience time.Duration
+	// UserAgent is that of requests, in the form name/version. Default: terraform-provider-flotilla.
+	UserAgent string
 }
 
 const (
@@ -173,14 +157,11 @@ const (
 )
 
 // NewGitHost returns the GitHost of a repository. It makes no request.
-func NewGitHost(repository Repository, given ...Option) (*GitHost, error) {
-	o := options{patience: defaultPatience, userAgent: defaultUserAgent}
-	for _, option := range given {
-		option(&o)
+func NewGitHost(repository Repository, options Options) (*GitHost, error) {
+	if options.Over == nil {
+		options.Over = bounded.Transport(responseTimeout)
 	}
-	if o.over == nil {
-		o.over = bounded.Transport(responseTimeout)
-	}
+	patience := cmp.Or(options.Patience, defaultPatience)
 	at, err := locate(repository)
 	if err != nil {
 		return nil, err
@@ -197,10 +178,10 @@ func NewGitHost(repository Repository, given ...Option) (*GitHost, error) {
 		origins = append(origins, origin(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent, reason: at.kind.reason,
+		next: options.Over, origins: origins, secrets: secrets, patience: patience, userAgent: cmp.Or(options.UserAgent, defaultUserAgent), reason: at.kind.reason,
 		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: repository.Credentials.App, repository: at.clone,
 	}}
-	h := &GitHost{url: repository.URL, secrets: secrets, checking: o.patience, session: session{at, client, min(o.patience, maxSettling)}}
+	h := &GitHost{url: repository.URL, secrets: secrets, checking: patience, session: session{at, client, min(patience, maxSettling)}}
 	if h.api, err = at.kind.connect(h.session); err != nil {
 		return nil, h.describe(err)
 	}

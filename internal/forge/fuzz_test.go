@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
@@ -17,7 +18,7 @@ func FuzzAzureURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.WithHTTPTransport(at))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.Options{Over: at})
 		if err != nil {
 			return
 		}
@@ -42,7 +43,7 @@ func FuzzBitbucketURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/" + path}, forge.WithHTTPTransport(at))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/" + path}, forge.Options{Over: at})
 		if err != nil {
 			return
 		}
@@ -61,7 +62,7 @@ func FuzzBitbucketDataCenterURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.WithHTTPTransport(at))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.Options{Over: at})
 		if err != nil {
 			return
 		}
@@ -95,7 +96,7 @@ func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
 		})
 		for _, kind := range []forge.Forge{forge.Azure, forge.Bitbucket, forge.BitbucketDataCenter} {
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.WithHTTPTransport(over), forge.WithPatience(0))
+			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: over, Patience: time.Nanosecond})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -197,7 +197,7 @@ func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
 			merged = true
 			return answer(http.StatusOK, nil)
 		})
-		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.WithHTTPTransport(server))
+		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.Options{Over: server})
 		wantMerged(t, host, &forge.PullRequest{Number: 7, Owner: "dev", Head: dev.Head, Base: "main"}, forge.Now, nil, "")
 	})
 }

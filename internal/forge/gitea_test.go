@@ -28,7 +28,7 @@ type project struct {
 
 // newProject also makes the test parallel: the server has to be started by one
 // that is not.
-func newProject(t *testing.T, options ...forge.Option) *project {
+func newProject(t *testing.T, options ...forge.Options) *project {
 	t.Helper()
 	server := giteatest.Start(t)
 	t.Parallel()
@@ -39,9 +39,9 @@ func newProject(t *testing.T, options ...forge.Option) *project {
 	return p
 }
 
-func (p *project) as(credentials forge.Credentials, options ...forge.Option) *forge.GitHost {
+func (p *project) as(credentials forge.Credentials, options ...forge.Options) *forge.GitHost {
 	p.t.Helper()
-	host, err := forge.NewGitHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, options...)
+	host, err := forge.NewGitHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, only(options))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func (p *project) ensure(w forge.Wanted) *forge.PullRequest {
 }
 
 // impatient is for tests of what does not come about.
-var impatient = forge.WithPatience(500 * time.Millisecond)
+var impatient = forge.Options{Patience: 500 * time.Millisecond}
 
 var dev = forge.Selector{Owner: "dev", Base: "main", Head: "flotilla/dev"}
 

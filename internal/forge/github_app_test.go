@@ -224,7 +224,7 @@ func TestAGitHubAppIsForGitHubAlone(t *testing.T) {
 	t.Parallel()
 	_, err := forge.NewGitHost(forge.Repository{
 		URL: "https://git.example.com/owner/gitops.git", Forge: forge.Gitea, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
-	})
+	}, forge.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the provider's git.github_app is for GitHub, and the repository is on Gitea") {
 		t.Error(err)
 	}

@@ -19,7 +19,7 @@ const (
 	hubGraphQL = "POST /api/graphql"
 )
 
-func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
 }

@@ -19,7 +19,7 @@ const (
 	labURL  = "https://gitlab.example.com/group/sub/gitops/-/merge_requests/7"
 )
 
-func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) *forge.GitHost {
+func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }
@@ -293,7 +293,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Patience for one look more.
-			wantArranged(t, onGitLab(t, test.exchanges, forge.WithPatience(300*time.Millisecond)), request, test.state, test.kind, test.says)
+			wantArranged(t, onGitLab(t, test.exchanges, forge.Options{Patience: 300 * time.Millisecond}), request, test.state, test.kind, test.says)
 		})
 	}
 	t.Run("taken back", func(t *testing.T) {

@@ -81,7 +81,7 @@ func (r *request) comes(head, base string) bool {
 // safe for concurrent use, with one call at a time for each owner.
 //
 // Every call ends with its context. A call waits for a Git host that limits
-// requests, or has not noticed a push yet, no longer than WithPatience says.
+// requests, or has not noticed a push yet, no longer than Options.Patience says.
 type GitHost struct {
 	session
 	api      api

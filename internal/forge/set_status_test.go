@@ -207,7 +207,7 @@ func TestAStatusWithoutTextAndLinkIsTheSameOnEachHost(t *testing.T) {
 			t.Parallel()
 			var sent []string
 			memory := &statusMemory{kind: kind, t: t, sent: &sent}
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.WithHTTPTransport(memory))
+			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: memory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -355,7 +355,7 @@ func TestALongDescriptionIsCutToWhatTheHostTakes(t *testing.T) {
 			t.Parallel()
 			var sent []string
 			memory := &statusMemory{kind: kind, t: t, sent: &sent}
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.WithHTTPTransport(memory))
+			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: memory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -383,7 +383,7 @@ func TestNoStatusHasACanary(t *testing.T) {
 	for kind := range statusWorlds() {
 		var sent []string
 		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
-			forge.WithHTTPTransport(&statusMemory{kind: kind, t: t, sent: &sent}))
+			forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -467,7 +467,7 @@ func FuzzAStatusThatWasSetIsFound(f *testing.F) {
 		}
 		for _, kind := range []forge.Forge{forge.Azure, forge.GitHub, forge.GitLab, forge.Bitbucket} {
 			var sent []string
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.WithHTTPTransport(&statusMemory{kind: kind, t: t, sent: &sent}))
+			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}})
 			if err != nil {
 				t.Fatal(err)
 			}

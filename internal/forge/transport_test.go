@@ -19,7 +19,7 @@ import (
 )
 
 // hasty is for tests of what is tried again.
-var hasty = forge.WithPatience(10 * time.Millisecond)
+var hasty = forge.Options{Patience: 10 * time.Millisecond}
 
 var allForges = func() (all []forge.Forge) {
 	for _, kind := range forge.Kinds() {
@@ -29,7 +29,7 @@ var allForges = func() (all []forge.Forge) {
 }()
 
 // forEachForge runs a test with a server for each kind of host.
-func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.Option) {
+func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.Options) {
 	t.Helper()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
 	}
 	for name, test := range map[string]struct {
-		on    func(*testing.T, []exchange, ...forge.Option) *forge.GitHost
+		on    func(*testing.T, []exchange, ...forge.Options) *forge.GitHost
 		both  []exchange
 		limit exchange
 	}{
@@ -234,7 +234,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 				limited.request, limited.body = e.request, e.body
 				exchanges = append(exchanges, limited, e)
 			}
-			host := test.on(t, exchanges, forge.WithPatience(1100*time.Millisecond))
+			host := test.on(t, exchanges, forge.Options{Patience: 1100 * time.Millisecond})
 			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
 				t.Errorf("ensured %+v, %v", request, err)
 			}
@@ -350,7 +350,7 @@ func TestACanaryIsInNoError(t *testing.T) {
 				t.Cleanup(server.Close)
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
-						host, err := forge.NewGitHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.WithPatience(time.Millisecond))
+						host, err := forge.NewGitHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.Options{Patience: time.Millisecond})
 						if err != nil {
 							t.Fatal(err)
 						}

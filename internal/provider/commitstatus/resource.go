@@ -111,7 +111,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	kind := forge.Forge(m.Forge.ValueString())
 	if known(m.URL) && !m.Forge.IsUnknown() && (kind == "" || kind.Kind().Forge == kind) {
 		at := forge.Repository{URL: m.URL.ValueString(), Forge: kind}
-		_, err := forge.NewGitHost(at)
+		_, err := forge.NewGitHost(at, forge.Options{})
 		switch {
 		case errors.Is(err, forge.ErrNoKind):
 			report("forge", err)
@@ -119,7 +119,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 			report("url", err)
 		case known(m.APIURL):
 			at.APIURL = m.APIURL.ValueString()
-			_, err = forge.NewGitHost(at)
+			_, err = forge.NewGitHost(at, forge.Options{})
 			report("api_url", err)
 		}
 		if parsed, err := url.Parse(at.URL); err == nil && kind == "" {
