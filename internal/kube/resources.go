@@ -49,14 +49,6 @@ type Resource struct {
 	Verbs      []string
 }
 
-// APIVersion is group and version as in an object's apiVersion.
-func (r Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Versions
-	}
-	return r.Group + "/" + r.Versions
-}
-
 // resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
 // found are kept; others are asked for again, since their definition may have been applied meanwhile.
 func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {

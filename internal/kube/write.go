@@ -118,23 +118,12 @@ func (c *Client) orNone(answer objectAnswer, err error) (*unstructured.Unstructu
 	return answer.object, nil
 }
 
-// DeleteOptions say how an object is deleted.
-type DeleteOptions struct {
-	// UID is that of the object. Another object of the same name is not deleted: that is ReasonReplaced.
-	UID string
-	// Propagation says what happens to the objects that it owns: Background (default), Foreground or Orphan.
-	Propagation string
-}
-
-// Delete requests the deletion of an object. It does not wait for finalizers. An object that does not exist is no
-// error.
-func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) error {
-	if options.Propagation == "" {
-		options.Propagation = "Background"
-	}
-	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": options.Propagation}
-	if options.UID != "" {
-		how["preconditions"] = map[string]any{"uid": options.UID}
+// Delete requests the deletion of an object, and of what it owns. It does not wait for finalizers. An object that does not exist
+// is no error. With a uid, another object of the same name is not deleted: that is ReasonReplaced.
+func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
+	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+	if uid != "" {
+		how["preconditions"] = map[string]any{"uid": uid}
 	}
 	_, err := c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", how)
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {

@@ -117,7 +117,7 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 	ours := server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-delete}\n")[0]
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		ref := kube.RefOf(ours)
-		err := c.Delete(ctx, ref, kube.DeleteOptions{UID: "another"})
+		err := c.Delete(ctx, ref, "another")
 		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(err) != kube.ReasonReplaced || err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
@@ -125,7 +125,7 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 			t.Errorf("the patched object is %v: %v", live, err)
 		}
 		for range 2 {
-			if err := c.Delete(ctx, ref, kube.DeleteOptions{UID: string(ours.GetUID())}); err != nil {
+			if err := c.Delete(ctx, ref, string(ours.GetUID())); err != nil {
 				t.Error(err)
 			}
 		}
@@ -136,7 +136,7 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 		if live, err := c.Read(ctx, nothing); live != nil || err != nil {
 			t.Errorf("a kind that is not there: %v, %v", live, err)
 		}
-		return c.Delete(ctx, nothing, kube.DeleteOptions{})
+		return c.Delete(ctx, nothing, "")
 	})
 	if err != nil {
 		t.Error(err)
@@ -187,7 +187,7 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 		if !strings.Contains(list, "configmaps ") || strings.Contains(list, "tokenreviews") {
 			t.Errorf("the kinds are %s", list)
 		}
-		return c.Delete(ctx, kube.RefOf(anObject(t, aDefinition)), kube.DeleteOptions{})
+		return c.Delete(ctx, kube.RefOf(anObject(t, aDefinition)), "")
 	})
 	if err != nil {
 		t.Error(err)

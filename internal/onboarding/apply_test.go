@@ -161,7 +161,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 					t.Errorf("right after it, there is drift:\n%s", got)
 				}
 				if reconciler == "argocd" {
-					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, kube.DeleteOptions{}); err != nil {
+					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, ""); err != nil {
 						t.Error(err)
 					}
 					if got := drift(ctx, t, cluster, placeholders); got != "ConfigMap values-argocd/argocd-tls-certs-cm is gone" {

@@ -76,7 +76,7 @@ func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListO
 			if app, err := g.Read(ctx, ref); err != nil || app == nil {
 				continue
 			}
-			if err := g.Delete(ctx, ref, kube.DeleteOptions{}); err != nil {
+			if err := g.Delete(ctx, ref, ""); err != nil {
 				return kube.List{}, err
 			}
 		}
@@ -85,8 +85,8 @@ func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListO
 }
 
 // Delete is that of Argo CD, too, which removes what its finalizer holds.
-func (g generating) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
-	err := g.Cluster.Delete(ctx, ref, options)
+func (g generating) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	err := g.Cluster.Delete(ctx, ref, uid)
 	if err == nil && ref.Kind == "Application" {
 		_, err = g.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}

@@ -21,7 +21,7 @@ type Cluster interface {
 	Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error)
 	Apply(ctx context.Context, object *unstructured.Unstructured, options kube.ApplyOptions) (kube.Applied, error)
 	Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error)
-	Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error
+	Delete(ctx context.Context, ref kube.Ref, uid string) error
 	List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error)
 	Resources(ctx context.Context) (found []kube.Resource, incomplete bool, err error)
 }

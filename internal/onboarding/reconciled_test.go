@@ -133,7 +133,7 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 				{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "spared-flux", Name: "keeps"},
 				{APIVersion: "v1", Kind: "Namespace", Name: "spared-own"},
 			} {
-				if err := cluster.Delete(ctx, ref, kube.DeleteOptions{}); err != nil {
+				if err := cluster.Delete(ctx, ref, ""); err != nil {
 					t.Error(err)
 				}
 			}

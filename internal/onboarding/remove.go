@@ -367,7 +367,7 @@ func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {
-		err := r.cluster.Delete(ctx, one.Ref(), kube.DeleteOptions{UID: uid})
+		err := r.cluster.Delete(ctx, one.Ref(), uid)
 		if kube.ReasonOf(err) == kube.ReasonReplaced {
 			return true, nil
 		}

@@ -22,11 +22,11 @@ type watched struct {
 	did []string
 }
 
-func (w *watched) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
+func (w *watched) Delete(ctx context.Context, ref kube.Ref, uid string) error {
 	w.mu.Lock()
 	w.did = append(w.did, "delete "+ref.String())
 	w.mu.Unlock()
-	return w.Cluster.Delete(ctx, ref, options)
+	return w.Cluster.Delete(ctx, ref, uid)
 }
 
 // By default everything runs on: pruning is off before what prunes is deleted.
@@ -282,8 +282,8 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 // replacing is a cluster on which others replace each object just before it is deleted.
 type replacing struct{ onboarding.Cluster }
 
-func (r replacing) Delete(ctx context.Context, ref kube.Ref, _ kube.DeleteOptions) error {
-	return r.Cluster.Delete(ctx, ref, kube.DeleteOptions{UID: "another"})
+func (r replacing) Delete(ctx context.Context, ref kube.Ref, _ string) error {
+	return r.Cluster.Delete(ctx, ref, "another")
 }
 
 // Objects that go at the same moment, and that others have made again, are all told.

@@ -67,8 +67,8 @@ func (w *world) Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (
 	return w.out(object), err
 }
 
-func (w *world) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
-	return w.Cluster.Delete(ctx, w.in(ref), options)
+func (w *world) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	return w.Cluster.Delete(ctx, w.in(ref), uid)
 }
 
 func (w *world) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
