@@ -63,8 +63,8 @@ func Deploying(objects []map[string]any) *Reconciler {
 		if KindOf(of.Group, of.Kind) == nil {
 			continue
 		}
-		if i := slices.IndexFunc(all, func(one *Reconciler) bool { return slices.Contains(one.Deploys, of.Kind) }); i >= 0 {
-			return all[i]
+		if by := first(all, func(one *Reconciler) bool { return slices.Contains(one.Deploys, of.Kind) }); by != nil {
+			return by
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func (r *Reconciler) HasParameter(name string) bool {
 
 // Substituting returns the reconciler that replaces variables in manifests.
 func Substituting() *Reconciler {
-	return all[slices.IndexFunc(all, func(one *Reconciler) bool { return one.NoVariable != nil })]
+	return first(all, func(one *Reconciler) bool { return one.NoVariable != nil })
 }
 
 // HasProjects says whether objects of a reconciler belong to projects.

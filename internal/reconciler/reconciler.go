@@ -265,10 +265,13 @@ func init() {
 
 // Named returns the built-in reconciler of a name; nil where there is none.
 func Named(name string) *Reconciler {
-	for _, one := range all {
-		if one.Name == name {
-			return one
-		}
+	return first(all, func(one *Reconciler) bool { return one.Name == name })
+}
+
+// first returns the first that is so; nil where none is.
+func first[T any](of []*T, is func(one *T) bool) *T {
+	if at := slices.IndexFunc(of, is); at >= 0 {
+		return of[at]
 	}
 	return nil
 }
@@ -344,12 +347,9 @@ func (r *Reconciler) OnHub() bool { return r != nil && r.HubOf != "" }
 
 // InNamespace returns the reconciler that is in a namespace itself; nil where none is.
 func InNamespace(name string) *Reconciler {
-	for _, one := range all {
-		if name != "" && (one.Namespace == name || slices.Contains(one.Reserved, name)) {
-			return one
-		}
-	}
-	return nil
+	return first(all, func(one *Reconciler) bool {
+		return name != "" && (one.Namespace == name || slices.Contains(one.Reserved, name))
+	})
 }
 
 // Kinds are those of all reconcilers, each once, and what brings Secrets.
@@ -357,23 +357,13 @@ func Kinds() []*Kind { return slices.Clone(kinds) }
 
 // KindOf returns the kind of a group and a name; nil where it is none of [Kinds].
 func KindOf(group, kind string) *Kind {
-	for _, one := range kinds {
-		if one.Group == group && one.Kind == kind {
-			return one
-		}
-	}
-	return nil
+	return first(kinds, func(one *Kind) bool { return one.Group == group && one.Kind == kind })
 }
 
 // KindNamed returns the kind of a name, as records and references have it; nil where it is none of [Kinds], of which no two
 // have one name.
 func KindNamed(kind string) *Kind {
-	for _, one := range kinds {
-		if one.Kind == kind {
-			return one
-		}
-	}
-	return nil
+	return first(kinds, func(one *Kind) bool { return one.Kind == kind })
 }
 
 // Contexts are those of commit statuses that agents report by default.
@@ -387,12 +377,10 @@ func Contexts() []string {
 
 // OfGroup returns the reconciler of an API group; nil where none has it.
 func OfGroup(group string) *Reconciler {
-	for _, one := range all {
-		if own := one.Agent.Group; own != "" && (group == own || strings.HasSuffix(group, "."+own)) {
-			return one
-		}
-	}
-	return nil
+	return first(all, func(one *Reconciler) bool {
+		own := one.Agent.Group
+		return own != "" && (group == own || strings.HasSuffix(group, "."+own))
+	})
 }
 
 // InstallersFolder returns the folder that a cluster follows, where a file is one that the installer of an agent has written
@@ -420,7 +408,7 @@ func (r *Reconciler) Listed() []Kind {
 }
 
 // Hub returns the reconciler whose objects are on a hub.
-func Hub() *Reconciler { return all[slices.IndexFunc(all, (*Reconciler).OnHub)] }
+func Hub() *Reconciler { return first(all, (*Reconciler).OnHub) }
 
 // Listed are those of all reconcilers, each once and in an order in which they can be read.
 func Listed() []Kind {

@@ -83,12 +83,7 @@ func decided(by string, paths ...string) []Setting {
 
 // KindOfParameter returns the kind over whose spec a parameter is merged; nil where there is none.
 func KindOfParameter(name string) *Kind {
-	for _, kind := range kinds {
-		if name != "" && kind.Parameter == name {
-			return kind
-		}
-	}
-	return nil
+	return first(kinds, func(kind *Kind) bool { return name != "" && kind.Parameter == name })
 }
 
 // DecidedFields are the fields that Flotilla decides, by path, with what decides them.

@@ -214,11 +214,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	deploys := deploysProblem(host, assignment)
-	if unknown == nil && misused == nil && outside == nil && form == nil && deploys == nil {
-		return nil
-	}
-	return errors.Join(unknown, misused, outside, form, deploys)
+	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment))
 }
 
 // deploysProblem says that a built-in reconciler deploys no such manifests.
