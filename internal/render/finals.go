@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -63,23 +64,33 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 
 // Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
 func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
-	host, target := t.hosts[subject.Assignment.Host.ClusterType.Name], subject.Assignment.Target
-	manifests := &target.Target.Manifests
-	request := &objects.Request{
-		KubernetesVersion: subject.Assignment.Host.ClusterType.KubernetesVersion, APIVersions: subject.Assignment.Host.ClusterType.APIVersions,
-	}
-	request.Artifact, _ = artifactOf(manifests)
-	if request.Artifact.Chart == "" {
+	assignment := subject.Assignment
+	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
+	host := t.hosts[assignment.Host.ClusterType.Name]
+	return request, host.complete(request, host.reconciler, files, "what its reconciler would apply is not known")
+}
+
+// requestOf is what is asked of rendering for manifests on the clusters of a type, before what reconciler objects say. isPinned is
+// false where that may change.
+func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (request *objects.Request, isPinned bool) {
+	request = &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
+	if request.Artifact, isPinned = artifactOf(manifests); request.Artifact.Chart == "" {
 		request.Path = manifests.Path
 	}
-	rendered, err := host.reconcilerObjects(files)
+	return request, isPinned
+}
+
+// complete completes a request by the objects of a reconciler that files have. What they say and cannot be asked is an error, which
+// begins with a clause.
+func (h *host) complete(request *objects.Request, by *reconciler.Reconciler, files []File, clause string) error {
+	rendered, err := h.reconcilerObjects(files)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if problems := host.reconciler.RequestOf(rendered, request); len(problems) > 0 {
-		return nil, fmt.Errorf("what its reconciler would apply is not known: %s", strings.Join(problems, "; "))
+	if problems := by.RequestOf(rendered, request); len(problems) > 0 {
+		return fmt.Errorf("%s: %s", clause, strings.Join(problems, "; "))
 	}
-	return request, nil
+	return nil
 }
 
 // reconcilerObjects are the objects in the file of the host's reconciler.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -31,25 +30,13 @@ func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former
 	case named == nil || named.NoObjects != "":
 		return nil, fmt.Errorf("their reconciler was %q", clusterType.Reconciler)
 	}
-	manifests := &fleet.Manifests{Manifests: *former.Manifests}
-	request := &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
-	isPinned := false
-	if request.Artifact, isPinned = artifactOf(manifests); !isPinned {
+	request, isPinned := requestOf(clusterType, &fleet.Manifests{Manifests: *former.Manifests})
+	if !isPinned {
 		return nil, errors.New("their manifests were not pinned")
-	}
-	if request.Artifact.Chart == "" {
-		request.Path = manifests.Path
 	}
 	files := make([]File, len(former.Files))
 	for i, file := range former.Files {
 		files[i] = File{Name: file.Name, Content: file.Content}
 	}
-	rendered, err := t.hosts[assignment.Host.ClusterType.Name].reconcilerObjects(files)
-	if err != nil {
-		return nil, err
-	}
-	if problems := named.RequestOf(rendered, request); len(problems) > 0 {
-		return nil, fmt.Errorf("what their reconciler applied is not known: %s", strings.Join(problems, "; "))
-	}
-	return request, nil
+	return request, t.hosts[assignment.Host.ClusterType.Name].complete(request, named, files, "what their reconciler applied is not known")
 }

@@ -34,8 +34,7 @@ func (t *Templates) externalSecrets(host *host, template *compiled, subject Subj
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {
 		return File{}, false, nil
 	}
-	keys := slices.AppendSeq(make([]string, 0, len(subject.Secrets)), maps.Keys(subject.Secrets))
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(subject.Secrets))
 	store := subject.Secrets[keys[0]].Store
 	for _, key := range keys {
 		if subject.Secrets[key].Store != store {
