@@ -51,8 +51,8 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 		if assignment.Target.Target.Namespace != "" {
 			a.share(assignment)
 		}
-		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && host.reconciler.HasProjects() {
-			on := projectOn{assignment.Host.ClusterType.Name, team.name}
+		if team := t.workspaceOf(assignment.Target.Workload.Workspace); team.project.Render && host.reconciler.HasProjects() {
+			on := projectOn{assignment.Host.ClusterType.Name, team.Name}
 			if host.reconciler.OnHub() {
 				on.host = assignment.Host.Name
 			}
@@ -173,7 +173,7 @@ func (a *arranger) appProjects() {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
 		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler.OnHub() {
-			name := hubProject(a.templates.workspaces[on.workspace].argocdProject, a.templates.environment, on.host)
+			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
 				a.add(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
 					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name", on.host, name, other.workspace, other.host)

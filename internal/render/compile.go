@@ -207,7 +207,7 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 		check.known(host.parameters, parametersFor(host.reconciler))
 	}
 	if host.reconciler != nil {
-		check.fields(host.parameters, nil)
+		check.fields(host.parameters, newWorkspace(&fleet.Workspace{}))
 	}
 	c.findings = append(c.findings, check.findings...)
 }

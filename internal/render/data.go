@@ -12,17 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// workspace is what templates see of a workspace.
+// workspace is a workspace, and what templates see of it in another form.
 type workspace struct {
-	name              string
-	contributorGroups []any
-	readerGroups      []any
-	resourceQuota     map[string]any
-	limitRange        []any
-	networkPolicy     string
-	serviceAccount    string
-	argocdProject     string
-	rendersProject    bool
+	*fleet.Workspace
+	contributorGroups, readerGroups, limitRange []any
+	resourceQuota                               map[string]any
+	project                                     fleet.ArgocdProject // without a name where there is none
 }
 
 // data is what templates see. Names that Kalypso also has mean the same. Lists and maps are []any and
@@ -53,10 +48,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	if host.Cluster != nil {
 		cluster = host.Cluster.Name
 	}
-	team := t.workspaces[workload.Workspace]
-	if team == nil {
-		team = &workspace{}
-	}
+	team := t.workspaceOf(workload.Workspace)
 
 	root := d.root
 	root["DeploymentTargetName"] = assignment.Target.Name
@@ -95,13 +87,11 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["ReaderGroups"] = team.readerGroups
 	root["ResourceQuota"] = team.resourceQuota
 	root["LimitRange"] = team.limitRange
-	root["NetworkPolicy"] = team.networkPolicy
-	root["ServiceAccount"] = team.serviceAccount
-	root["ArgocdProject"] = team.argocdProject
-	if team.rendersProject {
-		root["HubProject"] = hubProject(team.argocdProject, subject.Environment, host.Name)
-	} else {
-		root["HubProject"] = team.argocdProject
+	root["NetworkPolicy"] = team.NetworkPolicy
+	root["ServiceAccount"] = team.ServiceAccount
+	root["ArgocdProject"], root["HubProject"] = team.project.Name, team.project.Name
+	if team.project.Render {
+		root["HubProject"] = hubProject(team.project.Name, subject.Environment, host.Name)
 	}
 	return root
 }
@@ -291,26 +281,29 @@ func repoOf(repo *Repo) any {
 func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
 	index := make(map[string]*workspace, len(f.Workspaces))
 	for i := range f.Workspaces {
-		team := &f.Workspaces[i]
-		project := fleet.ArgocdProject{}
-		if team.ArgocdProject != nil {
-			project = *team.ArgocdProject
-		}
-		quota := make(map[string]any, len(team.ResourceQuota))
-		fillLabels(quota, team.ResourceQuota)
-		index[team.Name] = &workspace{
-			name:              team.Name,
-			contributorGroups: listOf(team.ContributorGroups),
-			readerGroups:      listOf(team.ReaderGroups),
-			resourceQuota:     quota,
-			limitRange:        limitsOf(team.LimitRange),
-			networkPolicy:     team.NetworkPolicy,
-			serviceAccount:    team.ServiceAccount,
-			argocdProject:     project.Name,
-			rendersProject:    project.Render,
-		}
+		index[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
 	}
 	return index
+}
+
+func newWorkspace(of *fleet.Workspace) *workspace {
+	team := &workspace{
+		Workspace: of, contributorGroups: listOf(of.ContributorGroups), readerGroups: listOf(of.ReaderGroups), limitRange: limitsOf(of.LimitRange),
+		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
+	}
+	fillLabels(team.resourceQuota, of.ResourceQuota)
+	if of.ArgocdProject != nil {
+		team.project = *of.ArgocdProject
+	}
+	return team
+}
+
+// workspaceOf returns the workspace of a name, with nothing else where the fleet has none.
+func (t *Templates) workspaceOf(name string) *workspace {
+	if team := t.workspaces[name]; team != nil {
+		return team
+	}
+	return newWorkspace(&fleet.Workspace{Name: name})
 }
 
 // limitsOf are the limits of a LimitRange, as Kubernetes names their fields.

@@ -13,8 +13,7 @@ import (
 )
 
 // mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote. Fields
-// keep their order and their quotes, and new ones come last, sorted by name. A null removes a field. team may be
-// nil.
+// keep their order and their quotes, and new ones come last, sorted by name. A null removes a field.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for _, kind := range parameterKinds {
@@ -83,10 +82,10 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	if either := of.Either; either[0] != "" && member(spec, either[0]) != nil {
 		remove(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
 	}
-	if team != nil && team.serviceAccount != "" { // of a cluster type, for the other workspaces
+	if team.ServiceAccount != "" { // of a cluster type, for the other workspaces
 		remove(over.Content[0], of.Account)
 	}
-	if team != nil && team.argocdProject != "" {
+	if team.project.Name != "" {
 		remove(over.Content[0], of.Project)
 	}
 	mergeNode(spec, over.Content[0], of.Extended)

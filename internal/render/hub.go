@@ -18,8 +18,7 @@ func hubProject(project, environment, host string) string {
 
 // rendersProject says whether the workspace of an assignment has its AppProject rendered.
 func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
-	team := t.workspaces[assignment.Target.Workload.Workspace]
-	return team != nil && team.rendersProject
+	return t.workspaceOf(assignment.Target.Workload.Workspace).project.Render
 }
 
 // literal escapes values, so that an ApplicationSet does not read them as actions of its templates: a value with

@@ -87,7 +87,7 @@ func (c *parameterCheck) isOfType(name string, value any) {
 	}
 }
 
-// fields reports parameters that would change what Flotilla decides. team may be nil.
+// fields reports parameters that would change what Flotilla decides, for the workloads of a workspace.
 func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 	for _, kind := range parameterKinds {
 		path := c.path.Attribute(kind.Parameter)
@@ -99,14 +99,14 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 		for _, field := range slices.Sorted(maps.Keys(decided)) {
 			c.decided(path, fields, field, decided[field])
 		}
-		if team != nil && kind.Account != "" && team.serviceAccount != "" {
+		if kind.Account != "" && team.ServiceAccount != "" {
 			c.decided(path, fields, kind.Account, "the workspace's service_account sets this")
 		}
-		if team != nil && kind.Project != "" && team.argocdProject != "" {
+		if kind.Project != "" && team.project.Name != "" {
 			c.decided(path, fields, kind.Project, "the workspace's argocd_project sets this")
 		}
 	}
-	if _, given := parameters[projectParameter]; given && team != nil && team.argocdProject != "" {
+	if _, given := parameters[projectParameter]; given && team.project.Name != "" {
 		c.report(c.path.Attribute(projectParameter), "cannot be set: the workspace's argocd_project sets this")
 	}
 }
@@ -160,13 +160,9 @@ type targetProblems struct {
 
 func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 	index := map[string]*targetProblems{}
-	teams := make(map[string]*fleet.Workspace, len(f.Workspaces))
-	for i := range f.Workspaces {
-		teams[f.Workspaces[i].Name] = &f.Workspaces[i]
-	}
 	owners := secretOwners(f)
 	for workload, target := range f.Targets() {
-		team, name := cmp.Or(teams[workload.Workspace], &fleet.Workspace{Name: workload.Workspace}), fleet.FullName(workload.Name, target.Name)
+		team, name := t.workspaceOf(workload.Workspace), fleet.FullName(workload.Name, target.Name)
 		parameters := t.parameters[name]
 		if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
 			continue
@@ -174,13 +170,13 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 		path := fleet.TargetPath(workload.Name, target.Name)
 		unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
 		misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
-		reached := reachCheck{parameterCheck: &outside, team: team, teams: teams, owners: owners}
+		reached := reachCheck{parameterCheck: &outside, team: team.Workspace, teams: t.workspaces, owners: owners}
 		reached.namespace(path.Attribute("namespace"), target.Namespace)
 		if !target.ManifestsPending {
 			reached.source(path.Attribute("manifests"), &target.Manifests)
 			misused.forms(path.Attribute("config_as"), target)
 			unknown.known(parameters, parameterNames)
-			misused.fields(parameters, t.workspaces[workload.Workspace])
+			misused.fields(parameters, team)
 			misused.unused(parameters, &target.Manifests)
 			reached.parameterCheck = &misused
 			reached.parameters(parameters)

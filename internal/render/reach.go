@@ -16,7 +16,7 @@ type reachCheck struct {
 	*parameterCheck
 	team *fleet.Workspace
 	// teams are all workspaces, by name.
-	teams map[string]*fleet.Workspace
+	teams map[string]*workspace
 	// owners are the workspaces that list a Secret, by its name.
 	owners map[string][]string
 	// objects are the workspaces whose workloads have reconciler objects of a name. With it, nothing but such names is

@@ -168,7 +168,7 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 	if err != nil || content == nil {
 		return content, err
 	}
-	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
+	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaceOf(subject.Assignment.Target.Workload.Workspace))
 	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
 		content, err = literal(content, of)
 	}
