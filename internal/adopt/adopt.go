@@ -119,10 +119,9 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 	if o == nil {
 		return read
 	}
-	if repository := o.Object("repository"); repository != nil {
-		read.repository = manifests{Storage: "git", Repo: repository.Required("url"), Branch: repository.Text("branch")}
-		repository.Finish()
-	}
+	read.repository = fleet.ObjectOf(o, "repository", func(repository *fleet.Object) manifests {
+		return manifests{Storage: "git", Repo: repository.Required("url"), Branch: repository.Text("branch")}
+	})
 	hosts := o.Text("hosts")
 	o.Finish()
 	if hosts == "" {

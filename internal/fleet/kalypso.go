@@ -107,19 +107,14 @@ func (p *controlPlane) kalypsoPolicy(o *Object) {
 	policy := TargetPolicy{Effect: "schedule"}
 	policy.Name, _ = o.metadata(CheckSubdomainName)
 	o.spec(func(s *Object) {
-		if t := s.Object("deploymentTargetSelector"); t != nil {
+		policy.DeploymentTargetSelector = ObjectOf(s, "deploymentTargetSelector", func(t *Object) *Selector {
 			policy.Workspace = t.text("workspace")
-			policy.DeploymentTargetSelector = t.labelSelector("labelSelector")
-			t.Finish()
-		}
+			return t.labelSelector("labelSelector")
+		})
 		s.require("clusterTypeSelector", "is required: a policy without it selects no host")
-		if c := s.Object("clusterTypeSelector"); c != nil {
-			policy.ClusterTypeSelector = c.labelSelector("labelSelector")
-			if policy.ClusterTypeSelector == nil {
-				policy.ClusterTypeSelector = &Selector{}
-			}
-			c.Finish()
-		}
+		policy.ClusterTypeSelector = ObjectOf(s, "clusterTypeSelector", func(c *Object) *Selector {
+			return cmp.Or(c.labelSelector("labelSelector"), &Selector{})
+		})
 	})
 	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, o.metadataName())
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
