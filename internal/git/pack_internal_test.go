@@ -13,9 +13,11 @@ import (
 	"os/exec"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -263,4 +265,23 @@ func TestATreeThatNamesAnEntryTwiceIsMalformed(t *testing.T) {
 			t.Errorf("%q: %v", entries, err)
 		}
 	}
+}
+
+func FuzzParseCommitHead(f *testing.F) {
+	first := Commit{Tree: BlobID([]byte("tree")), Author: Signature{Name: "a", Email: "a@b.c"}, Time: time.Unix(1_700_000_000, 0).UTC(), Message: "committer x <> 1"}
+	f.Add(first.encode())
+	first.Parents = []Hash{BlobID([]byte("a")), BlobID([]byte("b"))}
+	f.Add(first.encode())
+	f.Add([]byte("tree " + first.Tree.String()))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		head, err := ParseCommitHead(content)
+		if err != nil {
+			return
+		}
+		written := Commit{Tree: head.Tree, Parents: head.Parents, Time: head.Time, Author: first.Author}.encode()
+		again, err := ParseCommitHead(written)
+		if err != nil || again.Tree != head.Tree || !slices.Equal(again.Parents, head.Parents) || !again.Time.Equal(head.Time) {
+			t.Fatalf("%q is read as %v, and that, written, as %v: %v", content, head, again, err)
+		}
+	})
 }
