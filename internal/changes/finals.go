@@ -67,8 +67,9 @@ func MovedFrom(before, after *folder.Manifests) string {
 }
 
 // CompareObjects returns what differs between two lists of final objects: which are added, which are removed, and in the others
-// the fields. Objects are the same that have the same kind, namespace and name, and the same group if that leaves a choice. Elements of
-// a list that have names are compared with those of the same name: containers[till]. Of an object that cannot be read it says no more than that it differs.
+// the fields. Objects are the same that have the same kind, namespace and name, and the same group if that leaves a choice.
+// Elements of a list that have names are compared with those of the same name: containers[till]. Of an object that cannot be
+// read it says no more than that it differs.
 func CompareObjects(before, after []objects.Object) []ObjectChange {
 	var found []ObjectChange
 	add := func(object, field, sign string) {

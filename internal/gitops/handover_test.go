@@ -137,6 +137,9 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		if result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); err != nil || len(result.Changes) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
+		if got, want := r.git("log", "-1", "--format=%s"), "heir: takes over from dev"; got != want {
+			t.Errorf("subject = %q", got)
+		}
 		owned, err := ownedIn(inspect(t, r, heir))
 		if err != nil || len(owned["drone"]) != 3 || len(owned["small"]) != 1 || owned["large"] == nil {
 			t.Errorf("owned = %v, %v", owned, err)
