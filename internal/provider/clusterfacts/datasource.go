@@ -51,20 +51,8 @@ func definition() schema.Schema {
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
-			"clusters": schema.MapAttribute{
-				Computed: true, ElementType: clusters.Type(),
-				MarkdownDescription: "The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
-					"and what it says itself goes before what a hub says.\n\n" +
-					"* `sources`: where it was found: `cluster`, `argocd`, `cluster_profiles`.\n" +
-					"* `verdict`: `ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. " +
-					"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.\n" +
-					"* `since`: since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became not ready. Null where that is not known.\n" +
-					"* `message`: the reason.\n" +
-					"* `missing_rights`: what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.\n" +
-					"* `facts`: what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:\n" +
-					factsText() +
-					"* `without_labels`: labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.",
-			},
+			"clusters": clusters.PlainMap("The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
+				"and what it says itself goes before what a hub says."),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, as when the provider's `clusters` are not known yet, " +

@@ -39,27 +39,27 @@ type row struct {
 	without map[string]string // labels that it does not have, with the reasons
 }
 
-// The collections have objects and not nested attributes, since mocks in Terraform's tests support only objects. So what the
-// documentation says of their attributes is in that of the collection.
 var clusters = table.Object[*row]{
-	table.Texts("sources", "", func(r *row) []string {
+	table.Texts("sources", "where it was found: `cluster`, `argocd`, `cluster_profiles`.", func(r *row) []string {
 		names := []string{}
 		for _, source := range r.Sources {
 			names = append(names, string(source))
 		}
 		return names
 	}),
-	table.Text("verdict", "", func(r *row) string { return string(r.Verdict) }),
-	table.TextOrNull("since", "", func(r *row) string { return tfvalue.TimeText(r.Since) }),
-	table.Text("message", "", func(r *row) string { return r.Message }),
-	table.Texts("missing_rights", "", func(r *row) []string { return r.Missing }),
-	table.ObjectOrNull("facts", "", factsTable(), func(r *row) *row {
+	table.Text("verdict", "`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. "+
+		"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.", func(r *row) string { return string(r.Verdict) }),
+	table.TextOrNull("since", "since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became "+
+		"not ready. Null where that is not known.", func(r *row) string { return tfvalue.TimeText(r.Since) }),
+	table.Text("message", "the reason.", func(r *row) string { return r.Message }),
+	table.Texts("missing_rights", "what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.", func(r *row) []string { return r.Missing }),
+	table.ObjectOrNull("facts", "what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:"+factsText(), factsTable(), func(r *row) *row {
 		if r.Facts == nil {
 			return nil
 		}
 		return r
 	}),
-	table.TextsByName("without_labels", "", func(r *row) map[string]string { return r.without }),
+	table.TextsByName("without_labels", "labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.", func(r *row) map[string]string { return r.without }),
 }
 
 // factsTable has an attribute for each fact, null where it is not known.
@@ -118,7 +118,7 @@ func factsText() string {
 				from = append(from, map[facts.Source]string{facts.ArgoCD: "Argo CD", facts.ClusterProfiles: "ClusterProfile"}[source])
 			}
 		}
-		fmt.Fprintf(&lines, "  * `%s` (%s; %s): %s.\n", fact.Name, fact.Kind, strings.Join(from, ", "), fact.About)
+		fmt.Fprintf(&lines, "\n  * `%s` (%s; %s): %s.", fact.Name, fact.Kind, strings.Join(from, ", "), fact.About)
 	}
 	return lines.String()
 }

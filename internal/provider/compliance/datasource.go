@@ -39,7 +39,6 @@ func New() datasource.DataSource {
 }
 
 func definition() schema.Schema {
-	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
 	return schema.Schema{
 		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are not. " +
 			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
@@ -57,53 +56,14 @@ func definition() schema.Schema {
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
-			"clusters": schema.MapAttribute{
-				Computed: true, ElementType: clusters.Type(),
-				MarkdownDescription: "The report of each cluster of the fleet, by its name:\n\n" +
-					"* `cluster_type`: name of its type.\n" +
-					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
-					"* `commit`: commit of the branch that it has applied; null where that is not known.\n" +
-					"* `commits_behind`: how many commits the branch is ahead of that, of any author; null where that is not known.\n" +
-					"* `behind_since`: when the first of those was made; null for none.\n" +
-					"* `since`: since when the cluster has this verdict.\n" +
-					"* `message`: the reason; the cluster's own text where there is one.",
-			},
-			"assignments": schema.MapAttribute{
-				Computed: true, ElementType: assignments.Type(),
-				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
-					"something is known:\n\n" +
-					"* `verdict`: the worst of all clusters.\n" +
-					"* `since`, `message`: since when, and why, on the first of these clusters.\n" +
-					"* `clusters`: names of the clusters on which it is not ready.",
-			},
-			"running": schema.ListAttribute{
-				Computed: true, ElementType: running.Type(),
-				MarkdownDescription: "The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
-					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
-					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.\n\n" +
-					"* `deployment_target`: its full name.\n" +
-					"* `wanted`: version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.\n" +
-					"* `version`: version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.\n" +
-					"* `revision`: commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.\n" +
-					"* `chart`: name of the chart. Argo CD does not say it of a chart from an OCI registry.\n" +
-					"* `app_version`: version of the application in the chart, which only Flux says.\n" +
-					"* `images`: images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.\n" +
-					"* `count`: how many clusters run it.\n" +
-					"* `hosts`: hosts that have the deployment target, and all of whose clusters run it.\n" +
-					"* `clusters`: names of the clusters of other hosts that run it.",
-			},
-			"drift": schema.ListAttribute{
-				Computed: true, ElementType: drift.Type(),
-				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
-					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
-					"* `assignment`: key of the assignment; null for objects of none.\n" +
-					"* `wanted`: whether the fleet has it.\n" +
-					"* `git`: tree of its folder on the branch; null for none.\n" +
-					"* `deployed`: tree that the clusters have; null for none.\n" +
-					"* `clusters`: names of the clusters; empty where fleet and Git differ.\n" +
-					"* `objects`: objects on them that differ from Git.\n" +
-					"* `reason`: what differs.",
-			},
+			"clusters": clusters.PlainMap("The report of each cluster of the fleet, by its name:"),
+			"assignments": assignments.PlainMap("Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
+				"something is known:"),
+			"running": running.PlainList("The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
+				"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
+				"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it."),
+			"drift": drift.PlainList("Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
+				"`changes` of the assignment, and in `flotilla_diff`."),
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
 			"metrics": schemas.ComputedText("All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
 				"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the metrics, a dashboard and alert rules."),

@@ -136,6 +136,26 @@ func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: what, NestedObject: schema.NestedAttributeObject{Attributes: o.Attributes()}}
 }
 
+// PlainList is ListAttribute without nested attributes, which mocks in Terraform's tests do not support: what they are is said
+// in the description of the list.
+func (o Object[T]) PlainList(what string) schema.ListAttribute {
+	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.meanings()}
+}
+
+// PlainMap is MapAttribute as PlainList is ListAttribute.
+func (o Object[T]) PlainMap(what string) schema.MapAttribute {
+	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.meanings()}
+}
+
+// meanings lists the attributes, and what each of them is.
+func (o Object[T]) meanings() string {
+	list := "\n"
+	for i := range o {
+		list += fmt.Sprintf("\n* `%s`: %s", o[i].name, o[i].what.GetMarkdownDescription())
+	}
+	return list
+}
+
 // Attribute is such an object as an attribute.
 func (o Object[T]) Attribute(what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: what, Attributes: o.Attributes()}
