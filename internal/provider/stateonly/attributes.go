@@ -9,16 +9,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
-// kind is the schema of a resource, by the table by which a fleet reads its objects. Attributes that a resource has in another
+type attributes = map[string]schema.Attribute
+
+// schemaOf is the schema of a resource, by the table by which a fleet reads its objects. Attributes that the resource has in another
 // way are given.
-func kind(collection string, others map[string]schema.Attribute) schema.Schema {
+func schemaOf(collection string, others attributes) schema.Schema {
 	table := fleet.CollectionTable(collection)
-	attributes := make(map[string]schema.Attribute, len(table.Attributes))
+	all := make(attributes, len(table.Attributes))
 	for i := range table.Attributes {
-		attributes[table.Attributes[i].Name] = attributeOf(&table.Attributes[i])
+		all[table.Attributes[i].Name] = attributeOf(&table.Attributes[i])
 	}
-	maps.Copy(attributes, others)
-	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: attributes}
+	maps.Copy(all, others)
+	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: all}
 }
 
 // attributeOf is an attribute of a table as a resource has it. What has objects in it is dynamic, since Terraform drops misspelt
@@ -49,6 +51,6 @@ func described(collection, attribute string) string {
 }
 
 // ofOneEnvironment is the attribute environment of what a fleet takes without it, too, but where a resource says which it is of.
-var ofOneEnvironment = map[string]schema.Attribute{
+var ofOneEnvironment = attributes{
 	"environment": schemas.RequiredText("Name of the environment that it belongs to."),
 }

@@ -4,6 +4,7 @@ package stateonly
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,19 +18,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Object describes one kind of state-only resource: its schema, its checks, and what it derives.
-type Object struct {
-	Name       string // of the resource, without the provider's
-	collection string // of a fleet that holds such objects, for its checks
-	Schema     schema.Schema
-	check      func(value any) fleet.Findings         // what the fleet's own checks do not know; may be nil
-	derive     func(attributes map[string]attr.Value) // sets computed attributes; may be nil
+// object describes one kind of state-only resource: its schema, its checks, and what it derives.
+type object struct {
+	collection string                                    // of a fleet that has such objects
+	others     attributes                                // that the resource has in another way than the table of the collection
+	check      func(given map[string]any) fleet.Findings // what the fleet's own checks do not know; may be nil
+	derive     func(values map[string]attr.Value)        // sets computed attributes; may be nil
+
+	schema schema.Schema
 }
 
 // newResource returns the constructor of a resource that exists only in the state. All its computed attributes are known at
 // plan, so that objects that refer to them can be planned, too.
-func newResource(o Object) func() resource.Resource {
-	framed := frame.Resource[types.Object]{Name: o.Name, Schema: o.Schema, Validate: o.validate, Create: o.store, Update: o.store}
+func newResource(o object) func() resource.Resource {
+	o.schema = schemaOf(o.collection, o.others)
+	framed := frame.Resource[types.Object]{
+		Name: strings.ReplaceAll(o.schema.Description, " ", "_"), Schema: o.schema, Validate: o.validate, Create: o.store, Update: o.store,
+	}
 	if o.derive != nil {
 		framed.Plan = o.complete
 	}
@@ -37,21 +42,21 @@ func newResource(o Object) func() resource.Resource {
 }
 
 // validate checks the object as a fleet would, at the resource that is wrong.
-func (o Object) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
+func (o object) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
 	configured := given.Attributes()
 	maps.DeleteFunc(configured, func(name string, value attr.Value) bool {
-		return value.IsNull() || !o.Schema.Attributes[name].IsRequired() && !o.Schema.Attributes[name].IsOptional()
+		return value.IsNull() || !o.schema.Attributes[name].IsRequired() && !o.schema.Attributes[name].IsOptional()
 	})
 	value := tfvalue.PlainMap(configured)
 	findings := fleet.CheckObject(o.collection, value)
 	if o.check != nil {
 		findings = append(findings, o.check(value)...)
 	}
-	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid "+o.Schema.Description, findings)
+	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid "+o.schema.Description, findings)
 }
 
 // complete sets the computed attributes, so that they are known at plan wherever that is possible.
-func (o Object) complete(ctx context.Context, c *frame.Call[types.Object]) {
+func (o object) complete(ctx context.Context, c *frame.Call[types.Object]) {
 	attributes := c.Model.Attributes()
 	o.derive(attributes)
 	completed, wrong := types.ObjectValue(c.Model.AttributeTypes(ctx), attributes)
@@ -62,7 +67,7 @@ func (o Object) complete(ctx context.Context, c *frame.Call[types.Object]) {
 }
 
 // store completes the object again: what was unknown at plan is known now.
-func (o Object) store(ctx context.Context, c *frame.Call[types.Object]) {
+func (o object) store(ctx context.Context, c *frame.Call[types.Object]) {
 	if o.validate(ctx, c.Model, c.Diagnostics); o.derive != nil && !c.Diagnostics.HasError() {
 		o.complete(ctx, c)
 	}

@@ -1,4 +1,0 @@
-package stateonly
-
-// Cluster returns the resource.
-var Cluster = newResource(Object{Name: "cluster", collection: "clusters", Schema: kind("clusters", ofOneEnvironment)})
