@@ -28,6 +28,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -147,11 +148,10 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 	goal = decodeWait(m.Wait, diagnostics)
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)
-	parsed, err := fleet.ParseModel(value.Model)
-	if err != nil || diagnostics.HasError() {
-		return q, goal // that of the model is among those of the schedule
+	if diagnostics.HasError() {
+		return q, goal
 	}
-	q.Schedule, q.Clusters = result, clustersOf(parsed)
+	q.Schedule, q.Clusters = result, clustersOf(result)
 	checkReports(q.Feedback.Reports, q.Clusters, result, diagnostics)
 	if !c.CanAsk() {
 		q.Offline = "the credentials of the GitOps repository are not known yet"
@@ -165,18 +165,12 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 	return q, goal
 }
 
-func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
-	types := map[string]*fleet.ClusterType{}
-	for i := range f.ClusterTypes {
-		types[f.ClusterTypes[i].Name] = &f.ClusterTypes[i]
-	}
-	clusters := make(map[string]compliance.Cluster, len(f.Clusters))
-	for _, cluster := range f.Clusters {
-		of := compliance.Cluster{Type: cluster.ClusterType}
-		if clusterType := types[cluster.ClusterType]; clusterType != nil {
-			of.FirstType, of.Reconciler = clusterType.FirstName(), clusterType.Reconciler
+func clustersOf(scheduled *schedule.Result) map[string]compliance.Cluster {
+	clusters := map[string]compliance.Cluster{}
+	for _, host := range scheduled.Hosts {
+		if host.Cluster != nil {
+			clusters[host.Cluster.Name] = compliance.Cluster{Type: host.ClusterType.Name, FirstType: host.ClusterType.FirstName(), Reconciler: host.ClusterType.Reconciler}
 		}
-		clusters[cluster.Name] = of
 	}
 	return clusters
 }

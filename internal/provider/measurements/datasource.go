@@ -106,13 +106,14 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 func subjectsOf(value fleet.Value, diagnostics *diag.Diagnostics) measure.Subjects {
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)
-	parsed, err := fleet.ParseModel(value.Model)
-	if err != nil || diagnostics.HasError() {
-		return nil // that of the model is among those of the schedule
+	if diagnostics.HasError() {
+		return nil
 	}
 	subjects := measure.Subjects{}
-	for _, cluster := range parsed.Clusters {
-		subjects[evidence.OfCluster] = append(subjects[evidence.OfCluster], cluster.Name)
+	for _, host := range result.Hosts {
+		if host.Cluster != nil {
+			subjects[evidence.OfCluster] = append(subjects[evidence.OfCluster], host.Cluster.Name)
+		}
 	}
 	hosts := map[string]bool{}
 	for _, assignment := range result.Assignments {
