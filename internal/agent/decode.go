@@ -28,7 +28,10 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 }
 
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
-	s := Settings{
+	if !o.Has("gitops_repo") {
+		o.Report("gitops_repo", "is required")
+	}
+	return Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
 		Reconciler:  o.OneOf("reconciler"),
 		Environment: o.Text("environment"),
@@ -36,72 +39,47 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
 		CredentialsSecret: o.Text("credentials_secret"),
 		Install:           texts(reader, o, "install"),
+		Repository: fleet.ObjectOf(o, "gitops_repo", func(of *fleet.Object) folder.Location {
+			return folder.Location{URL: of.Required("url"), Branch: of.Required("branch"), Path: of.Text("path")}
+		}),
+		Credentials: fleet.ObjectOf(o, "credentials", decodeCredentials),
+		Feedback: fleet.ObjectOf(o, "feedback", func(of *fleet.Object) *Reporting {
+			return &Reporting{
+				Forge: forge.Forge(of.Text("forge")), Context: of.Text("context"), URL: of.Text("url"), APIURL: of.Text("api_url"),
+				Token: of.Text("token"), App: fleet.ObjectOf(of, "github_app", decodeApp), Secret: of.Text("secret"),
+			}
+		}),
+		Decryption: fleet.ObjectOf(o, "decryption", func(of *fleet.Object) *fleet.Decryption {
+			return &fleet.Decryption{Secret: of.Text("secret"), ServiceAccount: of.Text("service_account")}
+		}),
+		Registration: fleet.ObjectOf(o, "registration", decodeRegistration),
 	}
-	if !o.Has("gitops_repo") {
-		o.Report("gitops_repo", "is required")
-	} else if repository := o.Object("gitops_repo"); repository != nil {
-		s.Repository = folder.Location{URL: repository.Required("url"), Branch: repository.Required("branch"), Path: repository.Text("path")}
-		repository.Finish()
-	}
-	if credentials := o.Object("credentials"); credentials != nil {
-		s.Credentials = decodeCredentials(credentials)
-	}
-	if feedback := o.Object("feedback"); feedback != nil {
-		s.Feedback = &Reporting{
-			Forge: forge.Forge(feedback.Text("forge")), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
-			Token: feedback.Text("token"), App: decodeApp(feedback), Secret: feedback.Text("secret"),
-		}
-		feedback.Finish()
-	}
-	if decryption := o.Object("decryption"); decryption != nil {
-		s.Decryption = &fleet.Decryption{Secret: decryption.Text("secret"), ServiceAccount: decryption.Text("service_account")}
-		decryption.Finish()
-	}
-	if registration := o.Object("registration"); registration != nil {
-		s.Registration = decodeRegistration(registration)
-	}
-	return s
 }
 
 func decodeCredentials(o *fleet.Object) Credentials {
-	c := Credentials{
+	return Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
 		SSHPrivateKey: o.Text("ssh_private_key"), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
-		CACertificates: o.Text("ca_certificates"), GitHubApp: decodeApp(o),
+		CACertificates: o.Text("ca_certificates"), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
 	}
-	o.Finish()
-	return c
 }
 
 func decodeApp(o *fleet.Object) *GitHubApp {
-	app := o.Object("github_app")
-	if app == nil {
-		return nil
-	}
-	decoded := &GitHubApp{ID: app.Text("id"), InstallationID: app.Text("installation_id"), PrivateKey: app.Text("private_key"), URL: app.Text("url")}
-	app.Finish()
-	return decoded
+	return &GitHubApp{ID: o.Text("id"), InstallationID: o.Text("installation_id"), PrivateKey: o.Text("private_key"), URL: o.Text("url")}
 }
 
 func decodeRegistration(o *fleet.Object) *Registration {
-	r := &Registration{
+	return &Registration{
 		Server: o.Text("server"), CACertificate: o.Text("cluster_ca_certificate"), Token: o.Text("token"),
 		ClientCert: o.Text("client_certificate"), ClientKey: o.Text("client_key"), TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
+		Exec: fleet.ObjectOf(o, "exec", func(of *fleet.Object) *Exec {
+			return &Exec{Command: of.Required("command"), Args: of.Texts("args"), Env: of.TextMap("env"), APIVersion: of.TextOrDefault("api_version")}
+		}),
+		AWS: fleet.ObjectOf(o, "aws", func(of *fleet.Object) *AWS {
+			return &AWS{ClusterName: of.Required("cluster_name"), RoleARN: of.Text("role_arn")}
+		}),
+		Labels: o.TextMap("labels"),
 	}
-	if exec := o.Object("exec"); exec != nil {
-		r.Exec = &Exec{
-			Command: exec.Required("command"), Args: exec.Texts("args"), Env: exec.TextMap("env"),
-			APIVersion: exec.TextOrDefault("api_version"),
-		}
-		exec.Finish()
-	}
-	if aws := o.Object("aws"); aws != nil {
-		r.AWS = &AWS{ClusterName: aws.Required("cluster_name"), RoleARN: aws.Text("role_arn")}
-		aws.Finish()
-	}
-	r.Labels = o.TextMap("labels")
-	o.Finish()
-	return r
 }
 
 // texts reads one text, or a list or map of texts.

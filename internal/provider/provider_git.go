@@ -81,7 +81,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 		for _, key := range append([]string{"url"}, secretAttributes...) {
 			text[key] = origin.Text(key)
 		}
-		app := decodeApp(origin)
+		app := fleet.ObjectOf(origin, "github_app", decodeApp)
 		origin.Finish()
 		if origin.Has("url") && !origin.Known("url") {
 			continue
@@ -153,7 +153,7 @@ func (r loginReader) gitLogin() git.Login {
 				r.Report("github_app", "cannot be set together with %s: remove one of the two", key)
 			}
 		}
-		return git.Login{App: decodeApp(r.Object)}
+		return git.Login{App: fleet.ObjectOf(r.Object, "github_app", decodeApp)}
 	}
 	login := r.login("FLOTILLA_GIT_")
 	if login.Token != "" || login.Password != "" || r.Has("token") || r.Has("password") {
@@ -173,13 +173,8 @@ func (r loginReader) gitLogin() git.Login {
 	return git.Login{App: app}
 }
 
-// decodeApp reads the attribute github_app of an object; nil where it has none, or some of it is not known yet.
-func decodeApp(o *fleet.Object) *forge.GitHubApp {
-	settings := o.Object("github_app")
-	if settings == nil {
-		return nil
-	}
-	defer settings.Finish()
+// decodeApp reads an object github_app; nil where some of it is not known yet.
+func decodeApp(settings *fleet.Object) *forge.GitHubApp {
 	text, known := map[string]string{}, true
 	for _, key := range []string{"id", "installation_id", "private_key"} {
 		text[key] = settings.Required(key)

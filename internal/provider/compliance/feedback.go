@@ -56,9 +56,7 @@ func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.D
 				decodeStatuses(statuses, f.Statuses)
 			}
 		}
-		for _, report := range o.List("reports") {
-			f.Reports = append(f.Reports, decodeReport(report))
-		}
+		f.Reports = fleet.ListOf(o, "reports", decodeReport)
 	})
 	return f
 }
@@ -92,7 +90,6 @@ func decodeReport(o *fleet.Object) observe.Said {
 			report.Verdict = verdict.Ready
 		}
 	}
-	o.Finish()
 	return report
 }
 

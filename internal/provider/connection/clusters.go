@@ -172,10 +172,10 @@ func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
 		ClientCertificate: text(o, "client_certificate"), ClientKey: text(o, "client_key"), ProxyURL: text(o, "proxy_url"),
 		TLSServerName: text(o, "tls_server_name"), Kubeconfig: text(o, "kubeconfig"), Context: text(o, "context"),
 	}
-	if exec := o.Object("exec"); exec != nil {
-		cluster.Exec = &kube.Exec{APIVersion: text(exec, "api_version"), Command: text(exec, "command"), Args: exec.Texts("args"), Env: exec.TextMap("env")}
-		exec.Finish()
-	} else if o.Has("exec") {
+	cluster.Exec = fleet.ObjectOf(o, "exec", func(exec *fleet.Object) *kube.Exec {
+		return &kube.Exec{APIVersion: text(exec, "api_version"), Command: text(exec, "command"), Args: exec.Texts("args"), Env: exec.TextMap("env")}
+	})
+	if cluster.Exec == nil && o.Has("exec") {
 		unknown = append(unknown, "exec")
 	}
 	o.Finish()

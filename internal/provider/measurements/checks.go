@@ -72,19 +72,13 @@ func decodeCheck(o *fleet.Object) measure.Check {
 	case !hasPrometheus && !hasWeb:
 		o.Report("prometheus", "is required, or web: where the figures come from")
 	}
-	if from := o.Object("prometheus"); from != nil {
-		check.Prometheus = decodePrometheus(from, of)
-		from.Finish()
-		if len(check.Samples) > maxQuery {
-			o.Report("samples", "is longer than %d bytes", maxQuery)
-		}
+	check.Prometheus = fleet.ObjectOf(o, "prometheus", func(from *fleet.Object) *measure.Prometheus { return decodePrometheus(from, of) })
+	if check.Prometheus != nil && len(check.Samples) > maxQuery {
+		o.Report("samples", "is longer than %d bytes", maxQuery)
 	}
-	if from := o.Object("web"); from != nil {
-		check.Web = decodeWeb(from, of)
-		from.Finish()
-		if check.Samples != "" {
-			reportAll(o, "samples", measure.CheckAnswer(check.Samples))
-		}
+	check.Web = fleet.ObjectOf(o, "web", func(from *fleet.Object) *measure.Web { return decodeWeb(from, of) })
+	if check.Web != nil && check.Samples != "" {
+		reportAll(o, "samples", measure.CheckAnswer(check.Samples))
 	}
 	o.Finish()
 	return check
