@@ -3,6 +3,8 @@ package report
 import (
 	"html/template"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // listing is the list of all assignments by host, for readers without scripts. It
@@ -12,19 +14,13 @@ func listing(p *Page) template.HTML {
 	for i := range p.Targets {
 		versions[p.Targets[i].Name] = p.Targets[i].Version
 	}
-	var order []string
-	byHost := map[string][]*Assignment{}
+	var byHost wording.Groups[string, *Assignment]
 	for i := range p.Assignments {
-		a := &p.Assignments[i]
-		if byHost[a.Host] == nil {
-			order = append(order, a.Host)
-		}
-		byHost[a.Host] = append(byHost[a.Host], a)
+		byHost.Add(p.Assignments[i].Host, &p.Assignments[i])
 	}
 	var b strings.Builder
 	b.Grow(80 * len(p.Assignments))
-	for _, host := range order {
-		assignments := byHost[host]
+	for host, assignments := range byHost.All() {
 		worst := len(verdicts) - 1
 		for _, a := range assignments {
 			worst = min(worst, rank(a.Verdict))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -108,21 +109,17 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 	if removal.Everything || removal.Left == 0 {
 		return refusals
 	}
-	var emptied, names []string
+	var emptied []string
+	allowed := slices.Clone(p.EmptiedHosts)
 	for _, host := range slices.Sorted(maps.Keys(removal.Emptied)) {
 		if !slices.Contains(p.EmptiedHosts, host) {
-			emptied = append(emptied, fmt.Sprintf("%q loses all %d", host, removal.Emptied[host]))
-			names = append(names, fmt.Sprintf("%q", host))
+			emptied, allowed = append(emptied, fmt.Sprintf("%q loses all %d", host, removal.Emptied[host])), append(allowed, host)
 		}
 	}
 	if len(emptied) > 0 {
-		quoted := make([]string, 0, len(p.EmptiedHosts)+len(names))
-		for _, host := range p.EmptiedHosts {
-			quoted = append(quoted, fmt.Sprintf("%q", host))
-		}
 		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf(
 			"This plan would leave nothing on %s that the fleet still has: %s.\n\nIf that is meant, set protection = { emptied_hosts = [%s] }.",
-			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named), strings.Join(append(quoted, names...), ", "))})
+			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named), strings.Join(wording.Quoted(allowed), ", "))})
 	}
 	return refusals
 }
@@ -159,10 +156,4 @@ func (p Protection) exceeded(removed, total int) string {
 	return ""
 }
 
-func list(keys []Key) string {
-	names := make([]string, len(keys))
-	for i, key := range keys {
-		names[i] = key.String()
-	}
-	return wording.List(names, wording.Named)
-}
+func list(keys []Key) string { return wording.List(folder.Texts(keys), wording.Named) }

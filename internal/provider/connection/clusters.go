@@ -213,29 +213,18 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// clusterMistakes collects mistakes, and the clusters that have them.
+// clusterMistakes has the clusters that have a mistake, by that.
 type clusterMistakes struct {
-	order []clusterMistake
-	names map[clusterMistake][]string
+	wording.Groups[clusterMistake, string]
 }
 
 // clusterMistake is the path of an attribute in its cluster, and what is wrong with it.
 type clusterMistake struct{ at, message string }
 
-func (m *clusterMistakes) add(name, at, message string) {
-	mistake := clusterMistake{at, message}
-	if m.names == nil {
-		m.names = map[clusterMistake][]string{}
-	}
-	if len(m.names[mistake]) == 0 {
-		m.order = append(m.order, mistake)
-	}
-	m.names[mistake] = append(m.names[mistake], name)
-}
+func (m *clusterMistakes) add(name, at, message string) { m.Add(clusterMistake{at, message}, name) }
 
 func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
-	for _, mistake := range m.order {
-		names := m.names[mistake]
+	for mistake, names := range m.All() {
 		at := fmt.Sprintf("clusters[%q]", names[0])
 		if mistake.at != "" {
 			at += "." + mistake.at

@@ -71,15 +71,13 @@ func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 
 // elsewhere is one error in place of those that another object has.
 func elsewhere(repeated []common) diag.Diagnostic {
-	var summaries []string
-	count := map[string]int{}
+	var bySummary wording.Groups[string, common]
 	for _, one := range repeated {
-		if count[one.Summary()]++; count[one.Summary()] == 1 {
-			summaries = append(summaries, one.Summary())
-		}
+		bySummary.Add(one.Summary(), one)
 	}
-	for i, summary := range summaries {
-		summaries[i] = fmt.Sprintf("%s %q", wording.Count(count[summary], "error", "errors"), summary)
+	var summaries []string
+	for summary, all := range bySummary.All() {
+		summaries = append(summaries, fmt.Sprintf("%s %q", wording.Count(len(all), "error", "errors"), summary))
 	}
 	at := repeated[0].Path()
 	return diag.NewAttributeErrorDiagnostic(at, "Same error as elsewhere", fmt.Sprintf(
