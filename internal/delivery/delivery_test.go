@@ -64,7 +64,7 @@ func wanted(t *testing.T, version string, count int, hosts ...string) rollout.Tr
 // order makes an order for content of one version.
 func order(intent delivery.Desired, version string) delivery.ApplyRequest {
 	return delivery.ApplyRequest{
-		Desired: intent, Decisions: rollout.Decide(intent.After, nil),
+		Desired: intent, Decisions: rollout.Decide(intent.After, rollout.Write),
 		Contents: func(host, target string) gitops.Folder {
 			return gitops.Folder{
 				Tree:   intent.After[host][target],

@@ -99,14 +99,14 @@ func TestProtectionCountsClusters(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	wanted, back := rollout.Trees{"a": {"x": "1", "y": ""}, "b": {}}, rollout.Trees{"a": {"z": "9"}}
-	forth := rollout.Decide(wanted, nil)
+	forth := rollout.Decide(wanted, rollout.Write)
 	if got := forth["a"]["x"]; got != (rollout.Decision{Action: rollout.Write, Tree: "1"}) {
 		t.Error(got)
 	}
 	if _, ok := forth["b"]; !ok {
 		t.Error("a host without deployment targets is gone")
 	}
-	if got := rollout.Decide(wanted, back); len(got) != 1 || got["a"]["z"] != (rollout.Decision{Action: rollout.RollBack, Tree: "9"}) {
+	if got := rollout.Decide(back, rollout.RollBack); len(got) != 1 || got["a"]["z"] != (rollout.Decision{Action: rollout.RollBack, Tree: "9"}) {
 		t.Error(got)
 	}
 	kept := rollout.Decisions{"a": {"x": {Action: rollout.Keep}, "y": {Action: rollout.Write, Tree: "2"}}}

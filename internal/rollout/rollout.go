@@ -39,15 +39,10 @@ type Decision struct {
 // target. Folders that are in none of them, and that the owner has, are removed.
 type Decisions map[string]map[string]Decision
 
-// Decide decides without a rollout: every folder is written. wanted is what the fleet wants. backTo, when not
-// nil, is what the owner had at the commit that it is rolled back to: it then gets that, and nothing else.
-func Decide(wanted, backTo Trees) Decisions {
-	from, action := wanted, Write
-	if backTo != nil {
-		from, action = backTo, RollBack
-	}
-	decisions := make(Decisions, len(from))
-	for host, targets := range from {
+// Decide decides without a rollout: every folder gets its tree by the action.
+func Decide(trees Trees, action Action) Decisions {
+	decisions := make(Decisions, len(trees))
+	for host, targets := range trees {
 		decisions[host] = make(map[string]Decision, len(targets))
 		for target, tree := range targets {
 			decisions[host][target] = Decision{Action: action, Tree: tree}

@@ -24,9 +24,6 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	if o.outlook.Identity == delivery.Renamed {
 		notes.HandedOver = o.known.Owner.Name
 	}
-	if o.known != nil {
-		notes.Repaired = o.known.Drift.Touched
-	}
 	changed := make([]rollout.Key, len(folders))
 	for i, folder := range folders {
 		changed[i] = rollout.Key{Host: folder.Host, DeploymentTarget: folder.DeploymentTarget}
@@ -37,12 +34,13 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 		notes.Lines = append(notes.Lines, o.outcome.Lines()...)
 	}
 	if o.known != nil {
+		notes.Repaired = o.known.Drift.Touched
 		for _, line := range o.known.Drift.Unsigned {
 			notes.Lines = append(notes.Lines, line+": it is not believed, and written again")
 		}
-	}
-	if o.known != nil && o.known.Drift.Request != "" {
-		notes.Lines = append(notes.Lines, o.known.Drift.Request)
+		if o.known.Drift.Request != "" {
+			notes.Lines = append(notes.Lines, o.known.Drift.Request)
+		}
 	}
 	upgrades, isCertain := o.upgradeLines(ctx)
 	notes.Lines = append(notes.Lines, upgrades...)

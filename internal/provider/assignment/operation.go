@@ -178,7 +178,7 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 	}
 	o.intent.Renames = o.private.formerNames()
 	hosts = folder.ByHost(o.intent.Renames, hosts)
-	o.backTo, o.decisions = hosts, rollout.Decide(nil, hosts.Trees())
+	o.backTo, o.decisions = hosts, rollout.Decide(hosts.Trees(), rollout.RollBack)
 	return true
 }
 

@@ -85,7 +85,7 @@ func (o *operation) decideRollout(ctx context.Context) bool {
 		return false
 	}
 	if o.steps.plain() || o.known != nil && o.known.Drift.Gone { // what waits would be nowhere
-		o.decisions = rollout.Decide(wanted, nil)
+		o.decisions = rollout.Decide(wanted, rollout.Write)
 		return true
 	}
 	if !o.steps.known || !o.locationKnown || !o.connection.CanAsk() {
