@@ -20,7 +20,6 @@ type counts struct {
 	stuck, lasting                           int         // of those that failed: not ready in time; and for long enough to go back
 	ofRoot                                   int         // of those that failed: for that long, and not said of one assignment
 	overdue                                  int         // of those that are unknown: for so long that they may be left out
-	silent                                   bool        // there are no reports
 	ends, frees                              []time.Time // when the soak times of clusters end, and of hosts all of whose clusters only soak
 	lasts                                    time.Time   // when those that failed have for long enough to go back
 	waits, fails                             reasons     // of those that are waited for, or unknown; and of those that failed
@@ -209,7 +208,6 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 		return
 	}
 	if r.Reports == nil || len(m.info.Clusters) == 0 {
-		c.silent = true
 		c.soak(changed, r.Now, stage.Soak)
 		return
 	}

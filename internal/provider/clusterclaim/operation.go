@@ -1,6 +1,7 @@
 package clusterclaim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,6 @@ type operation struct {
 	prior       *model        // from state; nil where the claim is created
 	private     *claimPrivate // from private state; nil likewise
 	replaced    []string      // holders of the object that this one replaces
-	holder      string        // of a claim that is created
 	diagnostics *diag.Diagnostics
 
 	at       delivery.Claim
@@ -363,22 +363,19 @@ func (o *operation) apply(ctx context.Context) error {
 		return nil
 	}
 	edit := gitops.ClaimEdit{
-		Environment: o.fleet.Environment, Holder: o.holder, Holders: o.replaced,
+		Environment: o.fleet.Environment, Holder: delivery.NewHolder(), Holders: o.replaced,
 		Adopt: o.model.Adopt.ValueBool(), Choose: o.choose, Subject: o.model.CommitMessage.ValueString(),
 	}
 	was, exists := o.formerClaim()
 	moved := o.isMoved(ctx)
 	switch {
 	case moved && o.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
-		edit.Holder, edit.Holders = delivery.NewHolder(), []string{o.private.Holder}
+		edit.Holders = []string{o.private.Holder}
 	case exists && o.private != nil:
-		edit.Holder, edit.Holders = o.private.Holder, []string{o.private.Holder, ""}
+		edit.Holder, edit.Holders = cmp.Or(o.private.Holder, edit.Holder), []string{o.private.Holder, ""}
 		if was.Name != o.at.Name {
 			edit.Formerly = was.Name
 		}
-	}
-	if edit.Holder == "" {
-		edit.Holder = delivery.NewHolder()
 	}
 	o.after = &claimPrivate{Holder: edit.Holder, Environment: o.fleet.Environment}
 	result, err := o.connection.Delivery.Claim(ctx, o.at, edit)

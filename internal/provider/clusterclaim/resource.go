@@ -117,7 +117,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 // create claims the clusters.
 func create(ctx context.Context, c *frame.Call[model]) {
 	o := operationOf(c)
-	o.replaced, o.holder = takeReplaced(ctx, c.Private, c.Diagnostics), delivery.NewHolder()
+	o.replaced = takeReplaced(ctx, c.Private, c.Diagnostics)
 	if err := o.apply(ctx); errors.Is(err, git.ErrUnknown) {
 		// The record may exist: a tainted object is released before it is created again.
 		o.model.Clusters, o.model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
