@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -13,27 +14,21 @@ func checkPlan(schema *tfprotov6.SchemaBlock, prior, config, planned tftypes.Val
 	if planned.IsNull() {
 		return []error{fmt.Errorf("planned for absence but config wants existence")}
 	}
-	return checkPlanned(tftypes.NewAttributePath(), schema.Attributes, prior, config, planned)
-}
-
-func checkPlanned(at *tftypes.AttributePath, attributes []*tfprotov6.SchemaAttribute, prior, config, planned tftypes.Value) []error {
 	was, wants, will := mapping(prior), mapping(config), mapping(planned)
 	var problems []error
-	for _, attribute := range attributes {
-		values := [3]tftypes.Value{}
-		for i, from := range []map[string]tftypes.Value{was, wants, will} {
-			value, ok := from[attribute.Name]
-			if !ok {
-				value = tftypes.NewValue(attribute.ValueType(), nil)
-			}
-			values[i] = value
+	for _, attribute := range schema.Attributes {
+		before, ok := was[attribute.Name]
+		if !ok {
+			before = tftypes.NewValue(attribute.ValueType(), nil)
 		}
-		problems = append(problems, checkPlannedValue(at.WithAttributeName(attribute.Name), attribute, values[0], values[1], values[2])...)
+		if err := checkPlanned(attribute, before, wants[attribute.Name], will[attribute.Name]); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", tftypes.NewAttributePath().WithAttributeName(attribute.Name), err))
+		}
 	}
 	return problems
 }
 
-func checkPlannedValue(at *tftypes.AttributePath, attribute *tfprotov6.SchemaAttribute, prior, config, planned tftypes.Value) []error {
+func checkPlanned(attribute *tfprotov6.SchemaAttribute, prior, config, planned tftypes.Value) error {
 	switch {
 	case identical(planned, config):
 		return nil
@@ -41,58 +36,15 @@ func checkPlannedValue(at *tftypes.AttributePath, attribute *tfprotov6.SchemaAtt
 		return nil
 	case attribute.WriteOnly:
 		if !planned.IsNull() {
-			return []error{fmt.Errorf("%s: planned value for write-only attribute is not null", at)}
+			return errors.New("planned value for write-only attribute is not null")
 		}
 		return nil
 	case attribute.Computed && (!attribute.Optional || config.IsNull()):
 		return nil
 	case config.IsNull():
-		return []error{fmt.Errorf("%s: planned value %s for a non-computed attribute", at, planned)}
-	case attribute.NestedType != nil:
-		return checkPlannedNested(at, attribute.NestedType, prior, config, planned)
+		return fmt.Errorf("planned value %s for a non-computed attribute", planned)
 	}
-	return []error{fmt.Errorf("%s: planned value %s matches neither the config value %s nor the prior value %s", at, planned, config, prior)}
-}
-
-func checkPlannedNested(at *tftypes.AttributePath, schema *tfprotov6.SchemaObject, prior, config, planned tftypes.Value) []error {
-	switch {
-	case planned.IsNull():
-		return []error{fmt.Errorf("%s: planned for absence but config wants existence", at)}
-	case !planned.IsKnown():
-		return []error{fmt.Errorf("%s: planned unknown for configured value", at)}
-	case !config.IsKnown():
-		return []error{fmt.Errorf("%s: planned %s for an unknown value", at, planned)}
-	}
-	var problems []error
-	switch schema.Nesting {
-	case tfprotov6.SchemaObjectNestingModeSingle:
-		return checkPlanned(at, schema.Attributes, prior, config, planned)
-	case tfprotov6.SchemaObjectNestingModeMap:
-		was, wants, will := mapping(prior), mapping(config), mapping(planned)
-		if len(wants) != len(will) {
-			return []error{fmt.Errorf("%s: %d elements are planned, and the config has %d", at, len(will), len(wants))}
-		}
-		for _, name := range names(will) {
-			if _, ok := wants[name]; !ok {
-				problems = append(problems, fmt.Errorf("%s: element %q of the plan is not in the config", at, name))
-				continue
-			}
-			problems = append(problems, checkPlanned(at.WithElementKeyString(name), schema.Attributes, was[name], wants[name], will[name])...)
-		}
-	case tfprotov6.SchemaObjectNestingModeList:
-		was, wants, will := sequence(prior), sequence(config), sequence(planned)
-		if len(wants) != len(will) {
-			return []error{fmt.Errorf("%s: %d elements are planned, and the config has %d", at, len(will), len(wants))}
-		}
-		for i := range will {
-			before := tftypes.Value{}
-			if i < len(was) {
-				before = was[i]
-			}
-			problems = append(problems, checkPlanned(at.WithElementKeyInt(i), schema.Attributes, before, wants[i], will[i])...)
-		}
-	}
-	return problems
+	return fmt.Errorf("planned value %s matches neither the config value %s nor the prior value %s", planned, config, prior)
 }
 
 // checkCompletes finds where a value is no completion of a planned one: what was known must be equal.

@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -114,7 +115,11 @@ func (p *process) configure(ctx context.Context, block map[string]any) Diagnosti
 
 // resource is the schema of a resource type.
 func (p *process) resource(address string) (*tfprotov6.Schema, Diagnostics) {
-	return schemaOf(p.schema.ResourceSchemas, "resource", address)
+	schema, problems := schemaOf(p.schema.ResourceSchemas, "resource", address)
+	if problems == nil && slices.ContainsFunc(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.NestedType != nil }) {
+		return nil, broken(address, fmt.Errorf("nested attributes of resources are not simulated"))
+	}
+	return schema, problems
 }
 
 func schemaOf(schemas map[string]*tfprotov6.Schema, kind, address string) (*tfprotov6.Schema, Diagnostics) {

@@ -3,9 +3,8 @@
 // detector, and go through thousands of plans and applies.
 //
 // It does what core does, in the same order, with the same values, and finds what core would call a bug of the
-// provider. It knows one root module, managed resources without nested blocks, data sources, ephemeral resources,
-// actions, lists and functions. It
-// knows no expressions: configurations are Go values.
+// provider. It knows one root module, managed resources without nested blocks and nested attributes, data sources,
+// ephemeral resources, actions, lists and functions. It knows no expressions: configurations are Go values.
 package providertest
 
 import (

@@ -123,16 +123,12 @@ var scenarios = map[string][]move{
 		{does: "create", attempt: map[string]any{"name": "a"}},
 		{does: "remove", none: true},
 	},
-	"dynamic and nested attributes": {
+	"dynamic attributes": {
 		{does: "create", attempt: map[string]any{
 			"name": "a", "options": map[string]any{"a": 1, "b": []any{}, "c": nil},
-			"engine": map[string]any{"fuel": "coal", "misspelt": true},
-			"parts":  map[string]any{"wheel": map[string]any{"of": "wood"}, "axle": map[string]any{"of": "iron", "no": 3}},
 		}},
 		{does: "change inside", attempt: map[string]any{
 			"name": "a", "options": map[string]any{"a": 1.5, "b": []any{"x"}},
-			"engine": map[string]any{"fuel": "wood"},
-			"parts":  map[string]any{"wheel": map[string]any{"of": "iron"}, "new": map[string]any{"of": "tin"}},
 		}},
 		{does: "another type", attempt: map[string]any{"name": "a", "options": "text", "size": 5}},
 		{does: "no options", attempt: map[string]any{"name": "a"}},
@@ -186,12 +182,11 @@ var scenarios = map[string][]move{
 		{does: "plan", planOnly: true, attempt: map[string]any{"name": "a", "size": providertest.Unknown{Then: "s"}}},
 		{does: "create", attempt: map[string]any{
 			"name": "a", "size": providertest.Unknown{Then: "s"}, "options": map[string]any{"in": providertest.Unknown{Then: true}},
-			"engine": map[string]any{"fuel": providertest.Unknown{Then: "coal"}},
 			"secret": providertest.Call{Function: "wrap", Arguments: []any{providertest.Unknown{Then: "later"}}},
 		}},
-		{does: "known", attempt: map[string]any{"name": "a", "size": "s", "options": map[string]any{"in": true}, "engine": map[string]any{"fuel": "coal"}}},
+		{does: "known", attempt: map[string]any{"name": "a", "size": "s", "options": map[string]any{"in": true}}},
 		{does: "an update that changes nothing in the end", attempt: map[string]any{
-			"name": "a", "size": providertest.Unknown{Then: "m"}, "options": map[string]any{"in": true}, "engine": map[string]any{"fuel": "coal"},
+			"name": "a", "size": providertest.Unknown{Then: "m"}, "options": map[string]any{"in": true},
 		}},
 		{does: "an unknown name", attempt: map[string]any{"name": providertest.Unknown{Then: "z"}}},
 	},

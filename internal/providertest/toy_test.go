@@ -106,8 +106,6 @@ type toyModel struct {
 	Size     types.String  `tfsdk:"size"`
 	Secret   types.Dynamic `tfsdk:"secret"`
 	Options  types.Dynamic `tfsdk:"options"`
-	Engine   types.Object  `tfsdk:"engine"`
-	Parts    types.Map     `tfsdk:"parts"`
 	Wrong    types.String  `tfsdk:"wrong"`
 	ID       types.String  `tfsdk:"id"`
 	Serial   types.String  `tfsdk:"serial"`
@@ -124,15 +122,7 @@ func (t *toy) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource
 		"size":    schema.StringAttribute{Optional: true},
 		"secret":  schema.DynamicAttribute{Optional: true, WriteOnly: true},
 		"options": schema.DynamicAttribute{Optional: true},
-		"engine": schema.SingleNestedAttribute{Optional: true, Attributes: map[string]schema.Attribute{
-			"fuel":  schema.StringAttribute{Optional: true},
-			"power": schema.Int64Attribute{Optional: true, Computed: true},
-		}},
-		"parts": schema.MapNestedAttribute{Optional: true, NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"of": schema.StringAttribute{Required: true},
-			"no": schema.Int64Attribute{Optional: true, Computed: true},
-		}}},
-		"wrong": schema.StringAttribute{Optional: true},
+		"wrong":   schema.StringAttribute{Optional: true},
 		"id": schema.StringAttribute{
 			Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},
@@ -150,9 +140,7 @@ func (t *toy) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 	return map[int64]resource.StateUpgrader{0: {StateUpgrader: func(ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
 		model := toyModel{
 			Name: types.StringValue("upgraded"), Secret: types.DynamicNull(), Options: types.DynamicNull(),
-			Engine: types.ObjectNull(map[string]attr.Type{"fuel": types.StringType, "power": types.Int64Type}),
-			Parts:  types.MapNull(types.ObjectType{AttrTypes: map[string]attr.Type{"of": types.StringType, "no": types.Int64Type}}),
-			ID:     types.StringValue("toy"), Serial: types.StringValue("0"), Revision: types.Int64Value(0),
+			ID: types.StringValue("toy"), Serial: types.StringValue("0"), Revision: types.Int64Value(0),
 		}
 		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 	}}}
@@ -236,24 +224,6 @@ func (t *toy) fill(plan *toyModel, revision int64) {
 	plan.ID, plan.Revision = types.StringValue("toy"), types.Int64Value(revision)
 	if plan.Serial.IsUnknown() {
 		plan.Serial = types.StringValue("1")
-	}
-	if !plan.Engine.IsNull() {
-		attributes := plan.Engine.Attributes()
-		if attributes["power"].IsUnknown() {
-			attributes["power"] = types.Int64Value(7)
-		}
-		plan.Engine = types.ObjectValueMust(plan.Engine.AttributeTypes(context.Background()), attributes)
-	}
-	parts := map[string]attr.Value{}
-	for name, part := range plan.Parts.Elements() {
-		attributes := part.(types.Object).Attributes()
-		if attributes["no"].IsUnknown() {
-			attributes["no"] = types.Int64Value(int64(len(name)))
-		}
-		parts[name] = types.ObjectValueMust(part.(types.Object).AttributeTypes(context.Background()), attributes)
-	}
-	if !plan.Parts.IsNull() {
-		plan.Parts = types.MapValueMust(plan.Parts.ElementType(context.Background()), parts)
 	}
 }
 
