@@ -29,8 +29,6 @@ type Finding struct {
 	Fields []string `json:"fields,omitempty"`
 	// By are the field managers that have changed or manage them, as far as they are known.
 	By []string `json:"by,omitempty"`
-	// Err is why the cluster refuses it. It is not kept in the state.
-	Err error `json:"-"`
 }
 
 // Find returns the finding about an object from what was seen of it.
@@ -38,9 +36,9 @@ func Find(object *agent.Object, seen Seen) Finding {
 	managers, fields := split(seen.Conflicts)
 	switch {
 	case kube.ReasonOf(seen.Err) == kube.ReasonConflict:
-		return Finding{State: Foreign, Fields: fields, By: managers, Err: seen.Err}
+		return Finding{State: Foreign, Fields: fields, By: managers}
 	case seen.Err != nil:
-		return Finding{State: Refused, Err: seen.Err}
+		return Finding{State: Refused}
 	case seen.Live == nil:
 		return Finding{State: Gone}
 	case isTerminating(seen.Live):

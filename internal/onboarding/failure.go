@@ -88,7 +88,7 @@ func FailuresOf(err error) Failures {
 func FindFailures(objects []agent.Object, look Look) Failures {
 	defined := definedKinds(objects)
 	var found Failures
-	missing := map[string][]string{}
+	missing := map[string]bool{}
 	for i := range objects {
 		object := &objects[i]
 		id := object.ID()
@@ -96,14 +96,12 @@ func FindFailures(objects []agent.Object, look Look) Failures {
 		if seen.Err != nil {
 			found = append(found, failureOf(object, seen.Err))
 		}
-		if kind := object.GroupVersionKind().GroupKind(); seen.NoKind && !defined[kind.String()] {
-			missing[kind.String()] = append(missing[kind.String()], id.String())
-			if len(missing[kind.String()]) == 1 {
-				found = append(found, &Failure{
-					Cause: CauseNoKind, Part: object.Part, Name: id.String(),
-					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
-				})
-			}
+		if kind := object.GroupVersionKind().GroupKind(); seen.NoKind && !defined[kind.String()] && !missing[kind.String()] {
+			missing[kind.String()] = true
+			found = append(found, &Failure{
+				Cause: CauseNoKind, Part: object.Part, Name: id.String(),
+				Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
+			})
 		}
 	}
 	return found

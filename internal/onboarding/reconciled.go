@@ -147,19 +147,17 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 	if err != nil {
 		return err
 	}
-	var marked []string
 	delay := time.Duration(0)
-	for i := range names {
-		switch {
-		case kept[i]:
-			marked = append(marked, names[i])
-		case reasons[i] != "":
-			delay = max(delay, b.removalOf(names[i]).Delay)
-			r.note("Namespace %s stays: %s", names[i], reasons[i])
+	for i, name := range names {
+		if reasons[i] != "" {
+			delay = max(delay, b.removalOf(name).Delay)
+			r.note("Namespace %s stays: %s", name, reasons[i])
 		}
 	}
-	for _, name := range marked {
-		r.note("Namespace %s stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name", name)
+	for i, name := range names {
+		if kept[i] {
+			r.note("Namespace %s stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name", name)
+		}
 	}
 	return wait.For(ctx, delay)
 }
