@@ -13,17 +13,16 @@ import (
 // of a fleet has the same. The zero value is ready for use. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
-	texts []*readText // the latest first
+	texts []readText // the latest first
 }
 
 // keptTexts is how many texts a cache holds.
 const keptTexts = 8
 
-// readText is a text of YAML documents, read once.
+// readText is a text of YAML documents, which are read once.
 type readText struct {
 	text      string
-	once      sync.Once
-	documents []document
+	documents func() []document
 }
 
 // document is one YAML document of a text. Its value is as unstructured objects have it, is shared, and must not be changed.
@@ -34,25 +33,19 @@ type document struct {
 }
 
 // Render is [Render], but parses equal texts once.
-func (c *Cache) Render(settings Settings) ([]Object, []Problem) {
-	return renderWith(settings, func(text string) []document {
-		entry := c.entry(text)
-		entry.once.Do(func() { entry.documents = readDocuments(text) })
-		return entry.documents
-	})
-}
+func (c *Cache) Render(settings Settings) ([]Object, []Problem) { return renderWith(settings, c.read) }
 
-func (c *Cache) entry(text string) *readText {
+func (c *Cache) read(text string) []document {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry := &readText{text: text}
-	if at := slices.IndexFunc(c.texts, func(known *readText) bool { return known.text == text }); at >= 0 {
-		entry = c.texts[at]
+	one := readText{text, sync.OnceValue(func() []document { return readDocuments(text) })}
+	if at := slices.IndexFunc(c.texts, func(known readText) bool { return known.text == text }); at >= 0 {
+		one = c.texts[at]
 		c.texts = slices.Delete(c.texts, at, at+1)
 	}
-	c.texts = slices.Insert(c.texts, 0, entry)
+	c.texts = slices.Insert(c.texts, 0, one)
 	c.texts = c.texts[:min(keptTexts, len(c.texts))]
-	return entry
+	c.mu.Unlock()
+	return one.documents()
 }
 
 // readDocuments parses a text. Where it has too many documents, they are not parsed, since the caller refuses them.
