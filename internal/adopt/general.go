@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 )
 
 // ofCluster begins a text that the template replaces by what it is of the cluster: its name or server.
@@ -104,7 +104,7 @@ func replaceWord(text, word, by string) string {
 
 // replaced has other texts in place of those of a value.
 func replaced(value any, replace func(text string) string) any {
-	return fleet.Mapped(value, func(value any) any {
+	return deep.Mapped(value, func(value any) any {
 		if text, isText := value.(string); isText {
 			return replace(text)
 		}

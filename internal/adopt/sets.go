@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -143,7 +144,7 @@ func normalized(name string) string {
 
 // plain has numbers as JSON has them.
 func plain(value any) any {
-	return fleet.Mapped(value, func(value any) any {
+	return deep.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			if float, err := number.Float64(); err == nil {
 				return float

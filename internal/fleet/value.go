@@ -9,6 +9,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 )
 
 // A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: what
@@ -19,48 +21,7 @@ type Unknown struct{}
 
 // IsKnown says whether a value holds no [Unknown] at any depth.
 func IsKnown(value any) bool {
-	return !Holds(value, func(part any) bool { return part == Unknown{} })
-}
-
-// Holds says whether a value, or anything in it at any depth, is so.
-func Holds(value any, is func(part any) bool) bool {
-	if is(value) {
-		return true
-	}
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			if Holds(element, is) {
-				return true
-			}
-		}
-	case map[string]any:
-		for _, member := range value {
-			if Holds(member, is) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Mapped is a copy of a value in which each part that is neither a list nor an object is replaced.
-func Mapped(value any, replace func(part any) any) any {
-	switch value := value.(type) {
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = Mapped(element, replace)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, element := range value {
-			object[key] = Mapped(element, replace)
-		}
-		return object
-	}
-	return replace(value)
+	return !deep.Holds(value, func(part any) bool { return part == Unknown{} })
 }
 
 // CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless

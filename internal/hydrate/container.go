@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -214,7 +215,7 @@ func (v *values) of(raw any, text bool) (*value, error) {
 	made := &value{raw: raw}
 	if raw != nil {
 		made.clean, made.extreme, made.json = clean(raw), isExtreme(raw), json
-		if fleet.Holds(raw, hasNullMember) {
+		if deep.Holds(raw, hasNullMember) {
 			if made.json, err = fleet.CanonicalJSON(made.clean); err != nil {
 				return nil, err
 			}

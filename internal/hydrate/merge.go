@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -193,7 +194,7 @@ func (m merger) keyOf(element any) string {
 
 // clean returns the value without the nulls in its objects: itself where it has none.
 func clean(value any) any {
-	if !fleet.Holds(value, hasNullMember) {
+	if !deep.Holds(value, hasNullMember) {
 		return value
 	}
 	switch value := value.(type) {

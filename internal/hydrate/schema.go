@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -232,7 +233,7 @@ func (s *schema) separate(keys map[string]int) {
 
 // mentions says whether an object anywhere in the value has the key.
 func mentions(value any, key string) bool {
-	return fleet.Holds(value, func(part any) bool {
+	return deep.Holds(value, func(part any) bool {
 		object, _ := part.(map[string]any)
 		_, has := object[key]
 		return has
@@ -242,7 +243,7 @@ func mentions(value any, key string) bool {
 // isExtreme says whether a value holds a number with an exponent of four digits or more: to check
 // 1e999999 exactly, as JSON Schema wants it, would take megabytes and seconds.
 func isExtreme(value any) bool {
-	return fleet.Holds(value, func(part any) bool {
+	return deep.Holds(value, func(part any) bool {
 		number, isNumber := part.(json.Number)
 		if !isNumber {
 			return false

@@ -2,12 +2,11 @@ package reconciler
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -53,27 +52,11 @@ func (o *Object) applicationMade(application *Object) verdict.Status {
 
 // isPatching says whether what an ApplicationSet makes may differ from its template.
 func (o *Object) isPatching() bool {
-	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") || hasTemplate(o.value("spec", "generators"))
+	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") || deep.Holds(o.value("spec", "generators"), hasTemplate)
 }
 
 // hasTemplate says whether a generator has a template of its own, which is merged over the other.
-func hasTemplate(value any) bool {
-	switch value := value.(type) {
-	case []any:
-		for _, one := range value {
-			if hasTemplate(one) {
-				return true
-			}
-		}
-	case map[string]any:
-		for key, one := range value {
-			if key == "template" && len(entryOf(one).object("spec")) > 0 || hasTemplate(one) {
-				return true
-			}
-		}
-	}
-	return false
-}
+func hasTemplate(generator any) bool { return len(entryOf(generator).object("template", "spec")) > 0 }
 
 // gave says whether an Application has the content that the template of an ApplicationSet gives it. exact says that
 // no parameters are in there, but in its destination.
@@ -93,21 +76,20 @@ func (o *Object) gave(application *Object) (same, exact bool) {
 // parameter is a parameter in a text of a template.
 var parameter = regexp.MustCompile(`\{\{.*?\}\}`)
 
+func hasParameter(text string) bool { return strings.Contains(text, "{{") }
+
 func hasParameters(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return strings.Contains(value, "{{")
-	case map[string]any:
-		for key, one := range value {
-			if hasParameters(key) || hasParameters(one) {
-				return true
-			}
-		}
-	case []any:
-		for _, one := range value {
-			if hasParameters(one) {
-				return true
-			}
+	return deep.Holds(value, func(part any) bool {
+		text, _ := part.(string)
+		object, _ := part.(map[string]any)
+		return hasParameter(text) || hasParametricKey(object)
+	})
+}
+
+func hasParametricKey(object map[string]any) bool {
+	for key := range object {
+		if hasParameter(key) {
+			return true
 		}
 	}
 	return false
@@ -119,7 +101,7 @@ func isMadeOf(value, template any) bool {
 	switch template := template.(type) {
 	case string:
 		text, isText := value.(string)
-		if !strings.Contains(template, "{{") {
+		if !hasParameter(template) {
 			return isText && text == template
 		}
 		parts := parameter.Split(template, -1)
@@ -134,12 +116,12 @@ func isMadeOf(value, template any) bool {
 			return false
 		}
 		for key, one := range template {
-			if !hasParameters(key) && !isMadeOf(fields[key], one) {
+			if !hasParameter(key) && !isMadeOf(fields[key], one) {
 				return false
 			}
 		}
 		for key := range fields {
-			if _, known := template[key]; !known && !slices.ContainsFunc(slices.Collect(maps.Keys(template)), func(key string) bool { return hasParameters(key) }) {
+			if _, known := template[key]; !known && !hasParametricKey(template) {
 				return false
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
@@ -66,7 +67,7 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 		}
 		if kind.Template != "" {
 			template, _ := readFields(object, "spec").value(kind.Template).(map[string]any)
-			kind, object = KindNamed(kind.Makes[0]), unescaped(template).(map[string]any)
+			kind, object = KindNamed(kind.Makes[0]), deep.Mapped(template, unescaped).(map[string]any)
 		}
 		problems = append(problems, kind.Final.Request(object, into)...)
 	}
@@ -90,26 +91,11 @@ func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 func IsSource(kind string) bool { return KindNamed(kind).Is(Source) }
 
 // unescaped undoes what keeps an ApplicationSet from reading a value as a template.
-func unescaped(value any) any {
-	switch value := value.(type) {
-	case string:
-		return strings.ReplaceAll(value, `{{ "{{" }}`, "{{")
-	case []any:
-		all := make([]any, len(value))
-		for i := range value {
-			all[i] = unescaped(value[i])
-		}
-		return all
-	case map[string]any:
-		all := make(map[string]any, len(value))
-		for key := range value {
-			all[key] = unescaped(value[key])
-		}
-		return all
-	case nil:
-		return map[string]any(nil)
+func unescaped(part any) any {
+	if text, isText := part.(string); isText {
+		return strings.ReplaceAll(text, `{{ "{{" }}`, "{{")
 	}
-	return value
+	return part
 }
 
 // fields reads the fields of an object, and collects what is wrong with them.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -398,10 +399,10 @@ func listOf(names []string) []any {
 // number that neither can hold exactly is left as it is, and prints as it was written.
 func natural(value any) any {
 	isNumber := func(part any) bool { _, is := part.(json.Number); return is }
-	if !fleet.Holds(value, isNumber) {
+	if !deep.Holds(value, isNumber) {
 		return value
 	}
-	return fleet.Mapped(value, func(value any) any {
+	return deep.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			return naturalNumber(number)
 		}
@@ -426,6 +427,3 @@ func naturalNumber(number json.Number) any {
 	}
 	return float
 }
-
-// copyValue copies maps and lists, so that a template can change them.
-func copyValue(value any) any { return fleet.Mapped(value, func(value any) any { return value }) }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -73,7 +74,7 @@ func (c *check) markedObjects(u unchecked) (objects []identity, ok bool) {
 		marks[slot] = mark(slot)
 	}
 	documents, objects, ok := c.plainObjects(u.template, string(u.shape.fill(marks)))
-	return objects, ok && len(objects) == len(documents) && !fleet.Holds(documents, hasPartOfMark)
+	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
 }
 
 // hasPartOfMark says whether a text has a mark that is only a part of it, or an object one in a key.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -219,7 +220,7 @@ func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain 
 // run renders one template into one file; nil is no file.
 func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
 	if template.mutates {
-		data = copyValue(data).(map[string]any)
+		data = deep.Copy(data).(map[string]any)
 	}
 	e.begin()
 	for i, manifest := range e.manifests(template) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 )
 
 // Limits of what one template may do for one file. A template that never ends, or needs more and more memory, is
@@ -91,7 +91,7 @@ func (e *runner) print(source string, value any) any {
 
 func (e *runner) text(source string, value any) any {
 	e.need(false, source, value)
-	if fleet.Holds(value, func(part any) bool { return part == nil }) {
+	if deep.Holds(value, func(part any) bool { return part == nil }) {
 		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
 	}
 	return value

@@ -17,6 +17,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 )
 
 // loadedChart is a chart that many requests render. Rendering changes a chart, so each works with a copy.
@@ -138,33 +140,12 @@ func copyChart(c *chart.Chart) *chart.Chart {
 		metadata.Dependencies[i] = &dependency
 	}
 	metadata.Annotations = maps.Clone(c.Metadata.Annotations)
-	values, _ := copyValue(c.Values).(map[string]any)
+	values, _ := deep.Copy(c.Values).(map[string]any)
 	copied := &chart.Chart{Metadata: &metadata, Lock: c.Lock, Templates: c.Templates, Values: values, Schema: c.Schema, Files: c.Files}
 	for _, dependency := range c.Dependencies() {
 		copied.AddDependency(copyChart(dependency))
 	}
 	return copied
-}
-
-func copyValue(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		if value == nil {
-			return value
-		}
-		copied := make(map[string]any, len(value))
-		for key, v := range value {
-			copied[key] = copyValue(v)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(value))
-		for i, v := range value {
-			copied[i] = copyValue(v)
-		}
-		return copied
-	}
-	return value
 }
 
 // schemas are the compiled values.schema.json, by their text.

@@ -26,6 +26,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/strvals"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
@@ -161,7 +162,7 @@ func escaped(value string) string {
 func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
 	c := copyChart(r.chart.chart)
 	r.rendered = c
-	values := copyValue(r.values).(map[string]any) // as templates and dependencies change them
+	values := deep.Copy(r.values).(map[string]any) // as templates and dependencies change them
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
