@@ -44,10 +44,7 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
 	for _, assignment := range assignments {
-		host := t.hosts[assignment.Host.ClusterType.Name]
-		if host == nil {
-			continue
-		}
+		host := t.hostOf(assignment)
 		if assignment.Target.Target.Namespace != "" {
 			a.share(assignment)
 		}
@@ -148,7 +145,7 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 				"namespace %q is shared with deployment target %q of workspace %q: a namespace belongs to one workspace, here %q",
 				assignment.Namespace, first.Target.Name, other, team)
 		}
-		if !a.templates.hosts[assignment.Host.ClusterType.Name].hasBuiltinConfig {
+		if !a.templates.hostOf(assignment).hasBuiltinConfig {
 			continue
 		}
 		name, written := configName(assignment.Target.Target)
@@ -172,7 +169,7 @@ func (a *arranger) appProjects() {
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
-		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler.OnHub() {
+		if a.templates.hostOf(a.projects[on][0]).reconciler.OnHub() {
 			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
 				a.add(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
@@ -243,12 +240,12 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
 		for _, assignment := range assignments {
-			host := a.templates.hosts[assignment.Host.ClusterType.Name]
-			if host == nil || host.reconciler == nil {
+			by := a.templates.hostOf(assignment).reconciler
+			if by == nil {
 				continue
 			}
 			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.templates.environment)}
-			if host.reconciler.OnHub() {
+			if by.OnHub() {
 				on.host = ""
 			}
 			do(assignment, on)
@@ -263,7 +260,7 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	}
 	// Each folder has the namespace of its deployment target.
 	distinct := func(assignment *schedule.Assignment, host string) {
-		of, at := a.templates.hosts[assignment.Host.ClusterType.Name].reconciler, objectOn{host, "namespace/" + assignment.Namespace}
+		of, at := a.templates.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
 		if !of.Distinct || cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
 			return
 		}

@@ -27,10 +27,7 @@ const maxConfigMap = 1 << 20
 // ConfigMap values must be strings, and no two documents of the folder may be the same object.
 // Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
-	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
-	if host == nil {
-		return nil
-	}
+	host := t.hostOf(subject.Assignment)
 	check := &check{subject: subject, names: slotsOf(subject), reconciler: host.reconciler, objects: map[identity]position{}}
 	check.encryptedObjects()
 	var open []unchecked

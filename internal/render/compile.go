@@ -51,6 +51,11 @@ type host struct {
 	storesID string
 }
 
+// hostOf returns that of an assignment of the fleet.
+func (t *Templates) hostOf(assignment *schedule.Assignment) *host {
+	return t.hosts[assignment.Host.ClusterType.Name]
+}
+
 // compiled is a parsed template.
 type compiled struct {
 	kind, name  string

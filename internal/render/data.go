@@ -214,11 +214,7 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters m
 // parametersOf are a deployment target's parameters over those of its cluster type. Nothing may change
 // them.
 func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any {
-	var ofHost map[string]any
-	if host := t.hosts[assignment.Host.ClusterType.Name]; host != nil {
-		ofHost = host.parameters
-	}
-	merged := overlay(ofHost, t.parameters[assignment.Target.Name])
+	merged := overlay(t.hostOf(assignment).parameters, t.parameters[assignment.Target.Name])
 	if merged == nil {
 		return map[string]any{}
 	}

@@ -80,10 +80,7 @@ func (a *encryptedArranger) report(file *encrypted.File, where, format string, a
 
 // check finds what is wrong with a file of one assignment.
 func (a *encryptedArranger) check(one encryptedIn) {
-	host, clusterType := a.templates.hosts[one.Host.ClusterType.Name], one.Host.ClusterType
-	if host == nil {
-		return
-	}
+	host, clusterType := a.templates.hostOf(one.Assignment), one.Host.ClusterType
 	if one.file.Namespace != one.Namespace {
 		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace),
 			"is for namespace %q, but reaches %%s: encrypt a file for each namespace, or give the deployment targets this one", one.file.Namespace)

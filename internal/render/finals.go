@@ -29,10 +29,10 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 		}
 	}
 	for _, assignment := range assignments {
-		host := t.hosts[assignment.Host.ClusterType.Name]
-		if host == nil || !IsRendered(assignment) {
+		if !IsRendered(assignment) {
 			continue
 		}
+		host := t.hostOf(assignment)
 		how := fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target)
 		at := fleet.PathOf("cluster_types", assignment.Host.ClusterType.Name).Attribute("reconciler")
 		switch {
@@ -66,7 +66,7 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
 	assignment := subject.Assignment
 	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
-	host := t.hosts[assignment.Host.ClusterType.Name]
+	host := t.hostOf(assignment)
 	return request, host.complete(request, host.reconciler, files, "what its reconciler would apply is not known")
 }
 

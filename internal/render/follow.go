@@ -48,7 +48,7 @@ func (t *Templates) Follow(subject Subject, files []File, result *objects.Result
 	if subject.Repo == nil {
 		return nil, ErrUnknown
 	}
-	of := t.hosts[subject.Assignment.Host.ClusterType.Name].reconciler
+	of := t.hostOf(subject.Assignment).reconciler
 	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests)).Kind
 	final, spec := of.FinalOf(kind)
 	made, digest, err := objectFiles(result, final.Wraps)
@@ -79,9 +79,8 @@ func (t *Templates) Follow(subject Subject, files []File, result *objects.Result
 
 // repositoryOf is the GitOps repository as the agent of an assignment's host knows it.
 func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *Repo) string {
-	host := t.hosts[assignment.Host.ClusterType.Name]
 	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
-	return cmp.Or(given, host.reconciler.Repository, repo.URL)
+	return cmp.Or(given, t.hostOf(assignment).reconciler.Repository, repo.URL)
 }
 
 // following is a file with a reconciler's objects without the sources among them, and with edits of the spec of the one that deploys.

@@ -38,5 +38,5 @@ func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former
 	for i, file := range former.Files {
 		files[i] = File{Name: file.Name, Content: file.Content}
 	}
-	return request, t.hosts[assignment.Host.ClusterType.Name].complete(request, named, files, "what their reconciler applied is not known")
+	return request, t.hostOf(assignment).complete(request, named, files, "what their reconciler applied is not known")
 }

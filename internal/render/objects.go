@@ -12,10 +12,7 @@ import (
 // Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
 // files are those that [Templates.Render] returned; they are read only where a template is the user's own.
 func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
-	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
-	if host == nil {
-		return nil
-	}
+	host := t.hostOf(subject.Assignment)
 	var objects []folder.Object
 	for _, template := range host.templates {
 		switch {

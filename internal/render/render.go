@@ -58,10 +58,7 @@ const MaxFile = 4 << 20
 // [ErrUnknown] only where there is no other. The files are not checked: see [Templates.Check]. Render may be called
 // from several goroutines.
 func (t *Templates) Render(subject Subject) ([]File, error) {
-	host, ok := t.hosts[subject.Assignment.Host.ClusterType.Name]
-	if !ok {
-		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
-	}
+	host := t.hostOf(subject.Assignment)
 	if subject.Assignment.Target.Target.ManifestsPending {
 		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
 			return nil, problems.outside

@@ -63,9 +63,9 @@ const valuesSuffix = "-platform-values"
 // labels, data}, or nil. data is the text of each key, as a template of External Secrets Operator.
 func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
-	host := t.hosts[assignment.Host.ClusterType.Name]
+	host := t.hostOf(assignment)
 	below, among := assignment.Target.Target.Manifests.ConfigAs.Values()
-	if !among || len(subject.Secrets) == 0 || host == nil || noSecretValues(host, subject.Secrets) != "" {
+	if !among || len(subject.Secrets) == 0 || noSecretValues(host, subject.Secrets) != "" {
 		return nil
 	}
 	of := host.reconciler.SecretValues

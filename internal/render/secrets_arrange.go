@@ -24,10 +24,7 @@ func (t *Templates) ArrangeSecrets(
 		arranger: arranger{templates: t, seen: map[string]bool{}, writers: map[namespaceOn][]*schedule.Assignment{}}, checked: map[referenceOn]bool{},
 	}
 	for i, assignment := range assignments {
-		host := t.hosts[assignment.Host.ClusterType.Name]
-		if host == nil {
-			continue
-		}
+		host := t.hostOf(assignment)
 		references, origin := reach(i)
 		if !a.references(assignment.Host.ClusterType.Name, host, references, origin) {
 			continue
