@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -163,24 +162,4 @@ func readArchive(archive []byte) (*files, error) {
 			return nil, fmt.Errorf("has %q, which is neither a file nor a symbolic link", name)
 		}
 	}
-}
-
-// write writes the content as a tar archive: equal content is written equally.
-func (f *files) write(to io.Writer) error {
-	writer := tar.NewWriter(to)
-	names := slices.AppendSeq(slices.Collect(maps.Keys(f.regular)), maps.Keys(f.links))
-	slices.Sort(names)
-	for _, name := range names {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.regular[name])), Mode: 0o644}
-		if target, isLink := f.links[name]; isLink {
-			header = &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777}
-		}
-		if err := writer.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := writer.Write(f.regular[name]); err != nil {
-			return err
-		}
-	}
-	return writer.Close()
 }

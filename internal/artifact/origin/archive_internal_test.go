@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -47,7 +48,7 @@ func TestAnArchiveIsWrittenInOneForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written bytes.Buffer
-	if err := read.write(&written); err != nil {
+	if err := artifact.WriteArchive(&written, read.regular, read.links); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -148,7 +149,7 @@ func FuzzReadArchive(f *testing.F) {
 			return
 		}
 		var first, second bytes.Buffer
-		if err := read.write(&first); err != nil {
+		if err := artifact.WriteArchive(&first, read.regular, read.links); err != nil {
 			return // a name that tar cannot write
 		}
 		var compressed bytes.Buffer
@@ -159,7 +160,7 @@ func FuzzReadArchive(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written is refused: %v", err)
 		}
-		if err := again.write(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		if err := artifact.WriteArchive(&second, again.regular, again.links); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Errorf("it is written another way the second time: %v", err)
 		}
 	})

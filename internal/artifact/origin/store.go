@@ -134,7 +134,7 @@ func writeArchive(path string, content *files) (err error) {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
-	err = content.write(file)
+	err = artifact.WriteArchive(file, content.regular, content.links)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}

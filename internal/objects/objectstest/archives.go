@@ -2,14 +2,12 @@
 package objectstest
 
 import (
-	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,25 +36,15 @@ func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	defer file.Close()
-	writer := tar.NewWriter(file)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}
-		target, isLink := strings.CutPrefix(files[name], "-> ")
-		if isLink {
-			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target, 0
-		}
-		if err := writer.WriteHeader(header); err != nil {
-			a.t.Fatal(err)
-		}
-		if isLink {
-			continue
-		}
-		if _, err := writer.Write([]byte(files[name])); err != nil {
-			a.t.Fatal(err)
+	regular, links := map[string]string{}, map[string]string{}
+	for name, content := range files {
+		if target, isLink := strings.CutPrefix(content, "-> "); isLink {
+			links[name] = target
+		} else {
+			regular[name] = content
 		}
 	}
-	if err := writer.Close(); err != nil {
+	if err := errors.Join(artifact.WriteArchive(file, regular, links), file.Close()); err != nil {
 		a.t.Fatal(err)
 	}
 	a.mutex.Lock()

@@ -1,12 +1,9 @@
 package renderer
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,23 +58,9 @@ func writeArchive(files map[string]string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			_ = os.Remove(file.Name())
-			path = ""
-		}
-	}()
-	archive := tar.NewWriter(file)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(files[name]))}); err != nil {
-			return "", err
-		}
-		if _, err := archive.Write([]byte(files[name])); err != nil {
-			return "", err
-		}
+	if err := errors.Join(artifact.WriteArchive(file, files, nil), file.Close()); err != nil {
+		_ = os.Remove(file.Name())
+		return "", err
 	}
-	return file.Name(), archive.Close()
+	return file.Name(), nil
 }
