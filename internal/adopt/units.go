@@ -320,22 +320,12 @@ func (u *unit) says(is reconciler.Said, value any) bool {
 			}
 		}
 		return isObject && len(ref) > 0 && maps.EqualFunc(ref, written, func(a, b any) bool { return a == b })
-	case reconciler.Repo:
-		return text == m.Repo
-	case reconciler.Path:
-		return text != "" && text == m.Path
-	case reconciler.Chart:
-		return text != "" && text == m.Chart
-	case reconciler.Version:
-		return text != "" && text == m.Version
-	case reconciler.Branch:
-		return text != "" && text == m.Branch
 	case reconciler.Revision:
 		return text != "" && text == cmp.Or(m.Commit, m.Tag, m.Branch, m.Version)
 	case reconciler.Namespace:
 		return text != "" && text == u.namespace
 	}
-	return false
+	return text != "" && text == *m.fields()[string(is)]
 }
 
 // set replaces the value of a field that is there.
