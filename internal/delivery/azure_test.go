@@ -93,7 +93,7 @@ func newAzureDevOps(t *testing.T) *azureDevOps {
 
 func (a *azureDevOps) client(password string) *delivery.Client {
 	credentials := git.Credentials{Login: git.Login{Token: password}}
-	return delivery.New(delivery.Options{Git: gitops.NewClient(), Credentials: credentials})
+	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{}), Credentials: credentials})
 }
 
 func (a *azureDevOps) tip(branch string) string {

@@ -32,7 +32,7 @@ func newSite(t *testing.T) *site {
 
 // process is a new client: nothing is remembered between two of them.
 func (s *site) process() *delivery.Client {
-	return delivery.New(delivery.Options{Git: gitops.NewClient()})
+	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{})})
 }
 
 func (s *site) location(name, branch string) delivery.Location {

@@ -27,7 +27,7 @@ func like(t *testing.T, server *gittest.StandIn) (remote git.Remote, directory s
 // change writes a file, by one commit.
 func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
 	t.Helper()
-	client := git.NewClient()
+	client := git.NewClient(git.Options{})
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, name, content)
 	result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack)
@@ -39,7 +39,7 @@ func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
 
 func opened(t *testing.T, remote git.Remote) *git.Tip {
 	t.Helper()
-	tip, err := git.NewClient().Open(t.Context(), remote, 2)
+	tip, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 		old := change(t, remote, "dev/file", "first").String()
 		tip := change(t, remote, "dev/file", "second").String()
 		for _, ref := range []string{old, tip, "", "main"} {
-			opened, err := git.NewClient().OpenRef(t.Context(), remote, ref, 2)
+			opened, err := git.NewClient(git.Options{}).OpenRef(t.Context(), remote, ref, 2)
 			if ref == old && noIDs {
 				if missing := (*git.RefError)(nil); !errors.As(err, &missing) || !strings.Contains(missing.Why, "there is no commit "+old+", or its server does not give it") {
 					t.Errorf("%s: %q: %v", name, ref, err)
@@ -243,7 +243,7 @@ func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 		}
 		tip := opened(t, remote)
 		commit, pack := commitOf(t, tip, "dev/large", string(content))
-		return git.NewClient().Push(t.Context(), remote, "main", tip.Commit, commit, pack)
+		return git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack)
 	}
 	if result, err := push(20 << 20); err != nil || !result.Applied {
 		t.Errorf("%+v, %v", result, err)
@@ -262,7 +262,7 @@ func TestWhoeverIsFasterOnAServerThatInsistsIsNoticed(t *testing.T) {
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, "dev/ours", "x")
 	change(t, remote, "dev/theirs", "y")
-	if result, err := git.NewClient().Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved || result.Applied {
+	if result, err := git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved || result.Applied {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -285,13 +285,13 @@ func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
 		{"https://dev.azure.com.example.com/p/repo", git.Credentials{Login: git.Login{Token: jwt}}, "x-access-token:" + jwt, ""},
 	} {
 		var asked *http.Request
-		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		client := git.NewClient(git.Options{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked = r
 			return &http.Response{
 				StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r,
 				Body: io.NopCloser(strings.NewReader("you sent " + r.Header.Get("Authorization"))),
 			}, nil
-		})))
+		})})
 		remote := git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}
 		_, err := client.Open(t.Context(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || strings.Contains(remote.Describe(err).Error(), jwt) || strings.Contains(err.Error(), jwt) {
@@ -327,11 +327,11 @@ func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
 		{"https://git.example.com/w/r.git", git.Credentials{Login: git.Login{Token: "t"}}, "x-access-token:t"},
 	} {
 		var sent string
-		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		client := git.NewClient(git.Options{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
 			username, password, _ := r.BasicAuth()
 			sent = username + ":" + password
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r, Body: http.NoBody}, nil
-		})))
+		})})
 		_, err := client.Open(t.Context(), git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || sent != test.want {
 			t.Errorf("%s gets %s, want %s: %v", test.url, sent, test.want, err)
@@ -355,7 +355,7 @@ func TestAPageToSignInIsNoRepository(t *testing.T) {
 	} {
 		remote := served(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
 		remote.Credentials = git.Credentials{Login: git.Login{Token: "expired"}}
-		_, err := git.NewClient().Open(context.Background(), remote, 1)
+		_, err := git.NewClient(git.Options{}).Open(context.Background(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "it asks to sign in") {
 			t.Errorf("%s: %v", name, err)
 		}

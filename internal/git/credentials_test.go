@@ -150,7 +150,7 @@ func shown(t *testing.T, tls bool) (*httptest.Server, func() []string) {
 func open(t *testing.T, remote git.Remote, server *httptest.Server) error {
 	t.Helper()
 	remote.Branch = "main"
-	_, err := git.NewClient(git.WithHTTPTransport(server.Client().Transport)).Open(t.Context(), remote, 1)
+	_, err := git.NewClient(git.Options{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
 	return err
 }
 
@@ -170,7 +170,7 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return address, nil }}
-	client := git.NewClient(git.WithHTTPTransport(transport))
+	client := git.NewClient(git.Options{Over: transport})
 	for _, test := range []struct {
 		credentials git.Credentials
 		sent        bool

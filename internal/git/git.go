@@ -31,55 +31,36 @@ type Client struct {
 	log Logger              // nil: nothing is logged
 
 	appends bool // web is boundedTransport, which appends packs to requests
-
-	over    http.RoundTripper // what web goes through, unless WithTransport sets it
-	product string            // see WithUserAgent
 }
 
-// Option changes how a Client works.
-type Option func(*Client)
-
-// WithHTTPTransport sets what http and https requests go through, for a custom
-// CA (see NewHTTPTransport) or a test. Default: proxy from the environment, and timeouts on dialling,
-// on the TLS handshake and on the response header.
-func WithHTTPTransport(rt http.RoundTripper) Option {
-	return func(c *Client) { c.over = rt }
-}
-
-// WithUserAgent adds a product to what http requests say of who asks, in the form
-// name/version. Servers know a Git client by the product before it, which is
-// go-git's.
-func WithUserAgent(product string) Option {
-	return func(c *Client) { c.product = product }
-}
-
-// WithTransport sets what reaches every http and https URL, for a test that does
-// without a server.
-func WithTransport(t transport.Transport) Option {
-	return func(c *Client) { c.web = t }
+// Options are the settings of a Client. The zero value has the defaults.
+type Options struct {
+	// Over is what http and https requests go through, for a custom CA (see NewHTTPTransport) or a test. Default: proxy from
+	// the environment, and timeouts on dialling, on the TLS handshake and on the response header.
+	Over http.RoundTripper
+	// UserAgent is a product that http requests add to what they say of who asks, in the form name/version. Servers know a
+	// Git client by the product before it, which is go-git's.
+	UserAgent string
+	// Log is where the client logs what it does. Default: nowhere.
+	Log Logger
+	// Transport reaches every http and https URL in place of Over, for a test that does without a server.
+	Transport transport.Transport
 }
 
 // NewClient returns a Client. Nothing is shared between two of them, and
 // go-git's package-level protocol table is left alone.
-func NewClient(options ...Option) *Client {
-	c := &Client{}
-	for _, option := range options {
-		option(c)
+func NewClient(options Options) *Client {
+	if options.Transport != nil {
+		return &Client{web: options.Transport, log: options.Log}
 	}
-	if c.over == nil {
-		c.over = bounded.Transport(responseTimeout)
+	if options.Over == nil {
+		options.Over = bounded.Transport(responseTimeout)
 	}
-	if c.web == nil {
-		c.web, c.appends = newHTTPTransport(c.over, c.product), true
-	}
-	return c
-}
-
-func newHTTPTransport(over http.RoundTripper, product string) transport.Transport {
-	return githttp.NewClientWithOptions(
-		&http.Client{Transport: &boundedTransport{next: over, product: product}},
+	web := githttp.NewClientWithOptions(
+		&http.Client{Transport: &boundedTransport{next: options.Over, product: options.UserAgent}},
 		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
 	)
+	return &Client{web: web, appends: true, log: options.Log}
 }
 
 const (

@@ -50,7 +50,7 @@ func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	remote := git.Remote{URL: server.URL + "/owner/gitops.git", Branch: "main", Credentials: plain}
-	_, err := git.NewClient().Open(t.Context(), remote, 0)
+	_, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 0)
 	err = remote.Describe(err)
 	if !errors.Is(err, forge.ErrGitHubApp) || !errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound) {
 		t.Errorf("the error is %v", err)

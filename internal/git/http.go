@@ -34,38 +34,18 @@ const (
 	maxErrorBody     = 64 << 10
 )
 
-// HTTPOptions are what a network may need.
-type HTTPOptions struct {
-	// CA is PEM text: certificates that are trusted beside the machine's.
-	CA string
-	// DialTimeout bounds connecting, the TLS handshake included; 0 is 30 seconds
-	// and 15.
-	DialTimeout time.Duration
-	// ResponseTimeout bounds the wait for an answer to begin; 0 is 5 minutes,
-	// since a server answers a push after its hooks have run.
-	ResponseTimeout time.Duration
-}
-
-// NewHTTPTransport makes what WithHTTPTransport takes: the default with these
-// options. It is an error when the CA has no certificate in it.
-func NewHTTPTransport(options HTTPOptions) (http.RoundTripper, error) {
+// NewHTTPTransport is the default of Options.Over, which also trusts the certificates in a PEM text; "" is the default. It is
+// an error when the text has no certificate in it.
+func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	next := bounded.Transport(responseTimeout)
-	if options.DialTimeout > 0 {
-		dialer := &net.Dialer{Timeout: options.DialTimeout, KeepAlive: bounded.KeepAlive}
-		next.DialContext = dialer.DialContext
-		next.TLSHandshakeTimeout = options.DialTimeout
-	}
-	if options.ResponseTimeout > 0 {
-		next.ResponseHeaderTimeout = options.ResponseTimeout
-	}
-	if options.CA == "" {
+	if ca == "" {
 		return next, nil
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool() // a machine without any
 	}
-	if !pool.AppendCertsFromPEM([]byte(options.CA)) {
+	if !pool.AppendCertsFromPEM([]byte(ca)) {
 		return nil, errors.New("the CA has no certificate in it; it is PEM text, from \"-----BEGIN CERTIFICATE-----\"")
 	}
 	next.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}

@@ -41,7 +41,7 @@ func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
 	t.Chdir(t.TempDir())
-	client := git.NewClient()
+	client := git.NewClient(git.Options{})
 	remote := git.Remote{URL: "~/gitops.git", Branch: "main"}
 	if err := remote.Check(); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	client := git.NewClient()
+	client := git.NewClient(git.Options{})
 	remote := git.Remote{URL: directory, Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}}
 	tip, err := client.Open(t.Context(), remote, 1)
 	if err != nil {

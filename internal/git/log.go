@@ -12,11 +12,6 @@ import (
 // The fields are texts, numbers and booleans, and none of them holds a credential.
 type Logger func(ctx context.Context, message string, fields map[string]any)
 
-// WithLogger sets where the client logs what it does. Default: nowhere.
-func WithLogger(logger Logger) Option {
-	return func(c *Client) { c.log = logger }
-}
-
 // logAbout is Log for one remote.
 func (c *Client) logAbout(remote Remote) Logger {
 	return func(ctx context.Context, message string, fields map[string]any) { c.Log(ctx, remote, message, fields) }

@@ -67,9 +67,9 @@ func TestWhatAServerSaysDoesNothingToATerminal(t *testing.T) {
 			t.Cleanup(server.Close)
 			remote := git.Remote{URL: server.URL + "/r", Branch: "main"}
 			var logged []string
-			client := git.NewClient(git.WithLogger(func(_ context.Context, _ string, fields map[string]any) {
+			client := git.NewClient(git.Options{Log: func(_ context.Context, _ string, fields map[string]any) {
 				logged = append(logged, fmt.Sprint(fields))
-			}))
+			}})
 			_, err := client.Open(t.Context(), remote, 1)
 			if err == nil {
 				t.Fatal("no error")
@@ -99,7 +99,7 @@ func TestARefusalAfterARedirectNamesBothServers(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient().Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "t0k3n"}}}, 1)
+	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "t0k3n"}}}, 1)
 	want := fmt.Sprintf("%s redirects to %s, which was not sent the credentials; if the repository has moved, set its new URL", strings.TrimPrefix(server.URL, "http://"), elsewhere.URL)
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "who are you") {
 		t.Errorf("%v", err)
@@ -110,7 +110,7 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Sign in</html>") }))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient().Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main"}, 1)
+	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main"}, 1)
 	if err == nil || strings.Contains(err.Error(), "pkt") || !strings.Contains(err.Error(), "not that of a Git server; is this the URL of a repository, and does it need credentials?") {
 		t.Errorf("%v", err)
 	}

@@ -82,13 +82,13 @@ func (c *Client) write(ctx context.Context, remote git.Remote, edit Edit) (Resul
 		return Result{}, err
 	}
 	defer release()
-	c.git.Log(ctx, remote, "has the branch for itself in this process", map[string]any{"waited": time.Since(began)})
+	c.options.Git.Log(ctx, remote, "has the branch for itself in this process", map[string]any{"waited": time.Since(began)})
 	for {
 		a.race.began = time.Now()
 		if done, err := a.attempt(ctx); done || err != nil {
 			return a.result, err
 		}
-		if err := a.sleep(ctx, "waits before it tries again", c.jitter(a.race.wait(time.Since(a.race.began)))); err != nil {
+		if err := a.sleep(ctx, "waits before it tries again", 0, a.race.wait(time.Since(a.race.began))); err != nil {
 			return Result{}, err
 		}
 	}
@@ -112,12 +112,12 @@ type application struct {
 // attempt computes the changes at the tip, and pushes them. It is done when the
 // tip holds what is wanted; not done and no error means to try again.
 func (a *application) attempt(ctx context.Context) (done bool, err error) {
-	t, err := a.client.git.Open(ctx, a.remote, a.edit.Owner.levels())
+	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.levels())
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
 	defer t.Close()
-	a.now = a.client.now()
+	a.now = a.client.options.Now()
 	own := t.Reference(a.edit.Head)
 	ahead, err := t.Beyond(ctx, own) // nothing where nothing is proposed
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	a.client.git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.empty()})
+	a.client.options.Git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.empty()})
 	switch {
 	case c.empty():
 		a.succeed(t.Commit, git.Hash{}, c, nil)
@@ -149,7 +149,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if t.Missing {
-		if err := a.client.git.Create(ctx, a.remote); err != nil {
+		if err := a.client.options.Git.Create(ctx, a.remote); err != nil {
 			return false, err
 		}
 	}
@@ -165,7 +165,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	}
 	commit, err := pack.AddCommit(git.Commit{
 		Tree: root, Parents: parents, Author: authorOr(c.edit.Author), Time: a.now, Message: c.message(),
-	}, a.client.signer)
+	}, a.client.options.Signer)
 	if err != nil {
 		return false, err
 	}

@@ -74,7 +74,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
-	if result, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(result.Added) != 20000 {
+	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(result.Added) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
 	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))
@@ -82,7 +82,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	remote := servedApart(b, r)
 	version := 0
 
-	first, err := gitops.NewClient().Apply(context.Background(), remote, edit)
+	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 					asked.Records = nil
 				}
 				before := processorTime(b)
-				result, err := gitops.NewClient().Apply(context.Background(), remote, asked)
+				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, asked)
 				spent += processorTime(b) - before
 				if err != nil || len(result.Changed) != 1 {
 					b.Fatalf("%+v, %v", result, err)
@@ -116,7 +116,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 		var spent time.Duration
 		for b.Loop() {
 			before := processorTime(b)
-			view, err := inspectBy(context.Background(), gitops.NewClient(), remote, dev)
+			view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), remote, dev)
 			if err != nil || len(deployed(b, view, want)) != 500 {
 				b.Fatal(err)
 			}

@@ -46,12 +46,12 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		}
 		levels = max(levels, owner.levels())
 	}
-	t, err := c.git.OpenPatiently(ctx, remote, levels)
+	t, err := c.options.Git.OpenPatiently(ctx, remote, levels)
 	if err != nil {
 		return nil, err
 	}
 	t.Close()
-	return &Branch{remote: remote, git: c.git, tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
+	return &Branch{remote: remote, git: c.options.Git, tip: t, levels: levels, seen: newLayout(t), signers: c.options.AllowedSigners}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.

@@ -130,7 +130,7 @@ func TestReliabilityCutConnections(t *testing.T) {
 				tip := r.git("rev-parse", "main")
 				c := &cutter{at: total * point / (points + 1)}
 				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-				result, err := gitops.NewClient().Apply(context.Background(), c.behind(t, r.remote), edit)
+				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), c.behind(t, r.remote), edit)
 				checkTruth(t, r, tip, result, err)
 				switch {
 				case point == 0:

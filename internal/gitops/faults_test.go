@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
@@ -241,16 +242,12 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 		spoil = eachTime(suffix, fault.do)
 	}
 	remote.URL = serve(t, &faulty{next: proxy, fault: spoil}) + behind.Path
-	var options []gitops.Option
+	var options gitops.Options
 	if fault.slow {
-		impatient, err := git.NewHTTPTransport(git.HTTPOptions{ResponseTimeout: 2 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		options = append(options, gitops.WithGit(git.NewClient(git.WithHTTPTransport(impatient))))
+		options.Git = git.NewClient(git.Options{Over: bounded.Transport(2 * time.Second)})
 	}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-	result, err := gitops.NewClient(options...).Apply(context.Background(), remote, edit)
+	result, err := gitops.NewClient(options).Apply(context.Background(), remote, edit)
 	checkTruth(t, r, tip, result, err)
 	return err
 }
@@ -270,7 +267,7 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 		}
 		next.ServeHTTP(w, request)
 	})) + "/gitops.git"
-	result, err := gitops.NewClient().Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
+	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
 	if !errors.Is(err, git.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}

@@ -24,8 +24,6 @@
 package gitops
 
 import (
-	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -36,53 +34,29 @@ import (
 // the same branch through one Client wait for each other, so that a process never
 // races itself.
 type Client struct {
-	git    *git.Client
-	now    func() time.Time
-	sleep  func(context.Context, time.Duration) error
-	jitter func(time.Duration) time.Duration
-	signer *git.Signer // nil: commits are not signed
-
-	signers *git.Verifier // nil: every record is believed
-
+	options  Options
 	branches wait.Locks // by URL and branch that is pushed to
 }
 
-// Option changes how a Client works.
-type Option func(*Client)
-
-// WithClock sets the clock that dates commits. Default: the machine's.
-func WithClock(now func() time.Time) Option {
-	return func(c *Client) { c.now = now }
-}
-
-// WithGit sets what reaches repositories. Default: git.NewClient without options.
-func WithGit(client *git.Client) Option {
-	return func(c *Client) { c.git = client }
-}
-
-// WithSigner makes every commit carry a signature. Default: none.
-func WithSigner(signer *git.Signer) Option {
-	return func(c *Client) { c.signer = signer }
+// Options are the settings of a Client. The zero value has the defaults.
+type Options struct {
+	// Git reaches repositories. Default: a git.Client without options.
+	Git *git.Client
+	// Now is the clock that dates commits. Default: the machine's.
+	Now func() time.Time
+	// Signer signs every commit. Default: none is signed.
+	Signer *git.Signer
+	// AllowedSigners are the keys by which views tell records that none of them has signed. Default: all are believed.
+	AllowedSigners *git.Verifier
 }
 
 // NewClient returns a Client. Nothing is shared between two of them.
-func NewClient(options ...Option) *Client {
-	c := &Client{
-		now:    time.Now,
-		sleep:  wait.For,
-		jitter: fullJitter,
+func NewClient(options Options) *Client {
+	if options.Git == nil {
+		options.Git = git.NewClient(git.Options{})
 	}
-	for _, option := range options {
-		option(c)
+	if options.Now == nil {
+		options.Now = time.Now
 	}
-	if c.git == nil {
-		c.git = git.NewClient()
-	}
-	return c
-}
-
-// fullJitter spreads waiting processes over the whole interval; backoff without
-// it keeps those that collided once in step.
-func fullJitter(limit time.Duration) time.Duration {
-	return rand.N(limit + 1)
+	return &Client{options: options}
 }

@@ -84,7 +84,7 @@ func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, fi
 	if err := git.CheckPath(owner.Path); err != nil {
 		return History{}, err
 	}
-	t, err := c.git.Open(ctx, remote, 1)
+	t, err := c.options.Git.Open(ctx, remote, 1)
 	if err != nil {
 		return History{}, err
 	}
@@ -95,7 +95,7 @@ func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, fi
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, signers: c.signers, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
+	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, signers: c.options.AllowedSigners, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
 	return w.run(ctx)
 }
 

@@ -24,7 +24,7 @@ func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
 	}
 	remote := git.Remote{URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	if _, err := gitops.NewClient().Apply(context.Background(), remote, edit); err != nil {
+	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(got, want) {
@@ -47,7 +47,7 @@ func TestManyCreateARepositoryAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for _, edit := range edits {
 			group.Go(func() {
-				if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); err != nil {
+				if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil {
 					t.Errorf("%s: %v", edit.Owner.Name, err)
 				}
 			})

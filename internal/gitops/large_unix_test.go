@@ -47,7 +47,7 @@ func largeProcess(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	result, err := gitops.NewClient().Apply(context.Background(), order.Remote, edit)
+	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
 	if err != nil || len(result.Changed) != 1 {
 		return fmt.Errorf("%d folders changed, %w", len(result.Changed), err)
 	}
@@ -72,7 +72,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 48 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	first, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
+	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := inspectBy(context.Background(), gitops.NewClient(), git.Remote{URL: directory, Branch: "main"}, dev)
+	_, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), git.Remote{URL: directory, Branch: "main"}, dev)
 	if err == nil || !strings.Contains(err.Error(), "git, which is not on PATH") {
 		t.Errorf("err = %v", err)
 	}
@@ -85,7 +85,7 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	missing := git.Remote{URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
 	for _, remote := range []git.Remote{r.remote, missing} {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-		if result, err := gitops.NewClient().Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+		if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 			t.Errorf("%+v, %v", result, err)
 		}
 	}
@@ -105,13 +105,13 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "other.git")
 	run(t, "", "git", "init", "--quiet", "--bare", "--object-format=sha256", "--initial-branch=main", directory)
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	_, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: directory, Branch: "main"}, edit)
+	_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: directory, Branch: "main"}, edit)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("err = %v", err)
 	}
 	remote := overHTTP(t, directory)
 	remote.Branch = "main"
-	if _, err = gitops.NewClient().Apply(context.Background(), remote, edit); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+	if _, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("over http: err = %v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), delay)
-			result, err := gitops.NewClient().Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+			result, err := gitops.NewClient(gitops.Options{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 			cancel()
 			now := r.git("rev-parse", "main")
 			switch {
@@ -174,7 +174,7 @@ func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
 		"no files":    {func() ([]git.File, error) { return nil, nil }, "no files"},
 	} {
 		folder.Files = test.files
-		_, err := gitops.NewClient().Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
+		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "dev/drone/app") {
 			t.Errorf("%s: err = %v", name, err)
 		}
@@ -213,7 +213,7 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
-		_, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
+		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
 		if err == nil || errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: err = %v", name, err)
 		}

@@ -51,7 +51,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 		return once500(w, r, next) || overtake(w, r, next)
 	}
 	var told lines
-	client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithLogger(told.log))))
+	client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Log: told.log})})
 	look, err := client.Branch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 func TestTheLogHasNoUsersOfURLs(t *testing.T) {
 	t.Parallel()
 	var told lines
-	client := git.NewClient(git.WithLogger(told.log))
+	client := git.NewClient(git.Options{Log: told.log})
 	for _, url := range []string{"ssh://someone@h/r", "someone@h:r", "https://someone:" + canary + "@h/r", "ssh://h/r"} {
 		client.Log(t.Context(), git.Remote{URL: url, Branch: "main"}, "x", nil)
 	}

@@ -16,7 +16,7 @@ func (a *application) push(
 	if err := a.listen(ctx); err != nil {
 		return false, err
 	}
-	pushed, err := a.client.git.Push(ctx, a.remote, a.target(), old, commit, pack)
+	pushed, err := a.client.options.Git.Push(ctx, a.remote, a.target(), old, commit, pack)
 	if pushed.Sent {
 		a.race.pushed = pushed.Took
 		a.pushes++

@@ -3,7 +3,10 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // race counts how often other writers to the branch were faster.
@@ -71,15 +74,17 @@ func (a *application) listen(ctx context.Context) error {
 	if more == 0 {
 		return nil
 	}
-	return a.sleep(ctx, "waits until the branch has not moved for a while", least+a.client.jitter(more))
+	return a.sleep(ctx, "waits until the branch has not moved for a while", least, more)
 }
 
-// sleep waits, and says so.
-func (a *application) sleep(ctx context.Context, why string, d time.Duration) error {
-	a.client.git.Log(ctx, a.remote, why, map[string]any{
+// sleep waits, and says so: for a time and a random one of more at most. Without randomness, processes that collided once would
+// collide again.
+func (a *application) sleep(ctx context.Context, why string, least, more time.Duration) error {
+	d := least + rand.N(more+1)
+	a.client.options.Git.Log(ctx, a.remote, why, map[string]any{
 		"wait": d, "moved": a.race.moved, "lost_pushes": a.race.lost, "unanswered": a.race.unanswered,
 	})
-	return a.client.sleep(ctx, d)
+	return wait.For(ctx, d)
 }
 
 // overtaken counts a push, or an attempt before its push, for which others were

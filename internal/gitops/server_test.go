@@ -391,7 +391,7 @@ func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
 	if edit.Remove == nil {
 		edit.Remove = removable(t, r, edit)
 	}
-	result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
+	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -437,7 +437,7 @@ func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployed
 
 func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
-	view, err := inspectBy(context.Background(), gitops.NewClient(), r.remote, owner)
+	view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), r.remote, owner)
 	if err != nil {
 		t.Fatalf("inspect: %v", err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	t.Parallel()
 	memory := gittest.NewMemory(true)
-	repository := git.NewClient(git.WithTransport(memory))
+	repository := git.NewClient(git.Options{Transport: memory})
 	remote := git.Remote{URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: Folders{}}
 	written := func(content string) Folder {
@@ -29,7 +29,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	for i := range hosts {
 		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}
 	}
-	result, err := NewClient(WithGit(repository)).Apply(context.Background(), remote, edit)
+	result, err := NewClient(Options{Git: repository}).Apply(context.Background(), remote, edit)
 	if err != nil || len(result.Records) != hosts {
 		t.Fatalf("%+v, %v", result, err)
 	}

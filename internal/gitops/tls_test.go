@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -27,20 +28,20 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	r.remote.URL = server.URL + "/gitops.git"
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 
-	if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
+	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v", err)
 	}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: ca})
+	transport, err := git.NewHTTPTransport(ca)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport)))).Apply(context.Background(), r.remote, edit)
+	result, err := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: transport})}).Apply(context.Background(), r.remote, edit)
 	if err != nil || !result.Committed {
 		t.Errorf("with the CA: %+v, %v", result, err)
 	}
 	for _, text := range []string{canary, "-----BEGIN CERTIFICATE-----\n" + canary} {
-		if _, err := git.NewHTTPTransport(git.HTTPOptions{CA: text}); err == nil || strings.Contains(err.Error(), canary) {
+		if _, err := git.NewHTTPTransport(text); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -49,11 +50,7 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
-	transport, err := git.NewHTTPTransport(git.HTTPOptions{ResponseTimeout: 50 * time.Millisecond, DialTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport))))
+	client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: bounded.Transport(50 * time.Millisecond)})})
 	if _, err := inspectBy(context.Background(), client, git.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("err = %v", err)
 	}

@@ -12,11 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// WithAllowedSigners makes views tell records that no allowed key has signed. Default: all are believed.
-func WithAllowedSigners(keys *git.Verifier) Option {
-	return func(c *Client) { c.signers = keys }
-}
-
 // UnsignedRecord is a record that was changed last by a commit that none of the allowed keys has signed.
 type UnsignedRecord struct {
 	// Record is the path of the record.

@@ -19,7 +19,7 @@ import (
 )
 
 // Host is a Git host in memory, with any number of repositories, for tests that do more than processes can.
-// A client that is given it by git.WithTransport reaches its repositories by http URLs, whatever the host's
+// A client that is given it as git.Options.Transport reaches its repositories by http URLs, whatever the host's
 // name is: a repository is called as the URL's path, and a ".git" or a slash at its end means nothing. It
 // is safe for concurrent use.
 type Host struct {

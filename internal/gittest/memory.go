@@ -25,7 +25,7 @@ type Memory struct {
 }
 
 // NewMemory returns an empty repository, whose server can filter or cannot. A
-// client that is given it by git.WithTransport reaches it by every http URL.
+// client that is given it as git.Options.Transport reaches it by every http URL.
 func NewMemory(filters bool) *Memory {
 	return &Memory{objects: map[git.Hash]git.Object{}, filters: filters}
 }

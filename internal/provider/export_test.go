@@ -1,20 +1,19 @@
 package provider
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// NewWithGit returns a constructor of a provider whose Git client is made otherwise.
-func NewWithGit(options ...git.Option) func() provider.Provider {
-	return func() provider.Provider { return &flotilla{version: "test", git: options} }
+// StartAt starts a provider that has another clock.
+func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
+	return StartWith(clock, git.Options{})
 }
 
-// StartAt starts a provider that has another clock, and whose Git client is made otherwise.
-func StartAt(clock compliance.Clock, options ...git.Option) func() (tfprotov6.ProviderServer, error) {
+// StartWith starts a provider that has another clock, nil for the machine's, and these options of its Git client.
+func StartWith(clock compliance.Clock, options git.Options) func() (tfprotov6.ProviderServer, error) {
 	return func() (tfprotov6.ProviderServer, error) {
 		return Server(&flotilla{version: "test", clock: clock, git: options}), nil
 	}

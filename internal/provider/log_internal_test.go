@@ -15,7 +15,7 @@ func TestTheLogSaysWhatHappensAtRepositories(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	ctx := tflogtest.RootLogger(t.Context(), &log)
-	client := git.NewClient(git.WithLogger(logDebug))
+	client := git.NewClient(git.Options{Log: logDebug})
 	remote := git.Remote{URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}
 	if err := client.Create(ctx, remote); err != nil {
 		t.Fatal(err)

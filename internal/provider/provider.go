@@ -40,7 +40,7 @@ func New(version string) func() provider.Provider {
 
 type flotilla struct {
 	version string
-	git     []git.Option     // further ones, for tests
+	git     git.Options      // those that only tests have
 	clock   compliance.Clock // another one, for tests
 }
 
@@ -88,7 +88,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.certificates})
+	over, err := git.NewHTTPTransport(settings.certificates)
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
@@ -98,35 +98,34 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeError(path.Root("measurements"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(connection.UserAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
-	options := []gitops.Option{gitops.WithGit(client)}
+	reaching := p.git
+	reaching.Over, reaching.UserAgent, reaching.Log = over, connection.UserAgent(p.version), logDebug
+	client := git.NewClient(reaching)
+	options := gitops.Options{Git: client}
 	if p.clock != nil {
-		options = append(options, gitops.WithClock(p.clock.Now))
+		options.Now = p.clock.Now
 	}
-	var signer *git.Signer
 	if settings.signingKey != "" {
-		signer, err = git.NewSigner(settings.signingKey, settings.passphrase)
-		if err != nil {
+		if options.Signer, err = git.NewSigner(settings.signingKey, settings.passphrase); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", tfvalue.Sentence("signing_key: "+err.Error()))
 			return
 		}
-		options = append(options, gitops.WithSigner(signer))
 	}
 	if settings.signers != nil && settings.complete {
-		if signer == nil || !settings.signers.Accepts(signer) {
+		if options.Signer == nil || !settings.signers.Accepts(options.Signer) {
 			reportInvalid(&resp.Diagnostics, "git", "allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
 			return
 		}
-		options = append(options, gitops.WithAllowedSigners(settings.signers))
+		options.AllowedSigners = settings.signers
 	}
 	c := &connection.Connection{
 		Delivery: delivery.New(delivery.Options{
-			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
+			Git: gitops.NewClient(options), Credentials: settings.credentials, Over: over, Author: settings.author,
 			Release: p.version, UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewClient(client, settings.credentials),
 		Artifacts: origin.NewClient(origin.Options{
-			Git: client, Credentials: settings.credentials, Over: transport, UserAgent: connection.UserAgent(p.version),
+			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version),
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}

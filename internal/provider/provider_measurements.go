@@ -71,7 +71,7 @@ func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
 
 // client is nil while a credential is not known yet.
 func (s *measurementsSettings) client(userAgent string) (*measure.Client, error) {
-	over, err := git.NewHTTPTransport(git.HTTPOptions{CA: s.certificates})
+	over, err := git.NewHTTPTransport(s.certificates)
 	if err != nil || !s.complete {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
@@ -264,9 +263,7 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	const url = "https://git.example.com/team/one.git"
 	host := &patient{Host: gittest.NewHost()}
 	host.Create("team/one", true)
-	w := providertest.New(func() (tfprotov6.ProviderServer, error) {
-		return provider.Server(provider.NewWithGit(gitclient.WithTransport(host))()), nil
-	})
+	w := providertest.New(provider.StartWith(nil, gitclient.Options{Transport: host}))
 	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {
 		t.Helper()
 		*noted = nil

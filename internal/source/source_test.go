@@ -135,7 +135,7 @@ func read(t *testing.T, query source.Query) (source.Files, error) {
 	for _, wrong := range query.Check() {
 		t.Fatal(wrong)
 	}
-	return source.NewClient(git.NewClient(), git.Credentials{}).Read(t.Context(), query)
+	return source.NewClient(git.NewClient(git.Options{}), git.Credentials{}).Read(t.Context(), query)
 }
 
 func wantFiles(t *testing.T, query source.Query, want map[string]string) source.Files {
@@ -299,13 +299,13 @@ func TestPrivateRepositoriesAreReadWithTheirCredentialsAlone(t *testing.T) {
 	for _, credentials := range []git.Credentials{
 		{}, {Login: git.Login{Token: "wrong-secret"}}, {ByURL: []git.URLCredentials{{URL: "https://other.example.com", Login: git.Login{Token: "the-secret"}}}},
 	} {
-		_, err := source.NewClient(git.NewClient(), credentials).Read(t.Context(), source.Query{URL: url})
+		_, err := source.NewClient(git.NewClient(git.Options{}), credentials).Read(t.Context(), source.Query{URL: url})
 		if !errors.Is(err, git.ErrUnauthorized) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
 		}
 	}
 	credentials := git.Credentials{Login: git.Login{Token: "wrong-secret"}, ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}}}
-	if _, err := source.NewClient(git.NewClient(), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
+	if _, err := source.NewClient(git.NewClient(git.Options{}), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
 		t.Error(err)
 	}
 }
@@ -385,10 +385,10 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 	// A repository on this machine is asked as sparingly, whatever its own configuration says.
 	query.URL = r.bare
 	objects := 0
-	client := git.NewClient(git.WithLogger(func(_ context.Context, _ string, fields map[string]any) {
+	client := git.NewClient(git.Options{Log: func(_ context.Context, _ string, fields map[string]any) {
 		count, _ := fields["objects"].(int)
 		objects += count
-	}))
+	}})
 	if _, err := source.NewClient(client, git.Credentials{}).Read(t.Context(), query); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func contentOf(t testing.TB, path string) string {
 func newClient(t testing.TB, credentials git.Credentials) *origin.Client {
 	t.Helper()
 	return origin.NewClient(origin.Options{
-		Git: git.NewClient(), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
+		Git: git.NewClient(git.Options{}), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
 	})
 }
 
