@@ -105,12 +105,14 @@ func IsCommit(text string) bool {
 const MaxText = 1024
 
 // CheckText finds a text that no record has: too long, or with what steers a terminal or hides.
-func CheckText(text string) error {
-	if len(text) > MaxText {
-		return fmt.Errorf("%.40q… is longer than %d bytes", text, MaxText)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
-		return fmt.Errorf("%.80q has a character that is not shown", text)
+func CheckText(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > MaxText {
+			return fmt.Errorf("%.40q… is longer than %d bytes", text, MaxText)
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
+			return fmt.Errorf("%.80q has a character that is not shown", text)
+		}
 	}
 	return nil
 }

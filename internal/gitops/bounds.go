@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 const (
@@ -46,16 +44,6 @@ func checkBounds(content []byte, limit int) error {
 	}
 	if objects > 32+len(content)/leastObject || values > 32+len(content)/leastValue {
 		return errors.New("the record has more values than any that Flotilla writes")
-	}
-	return nil
-}
-
-// checkRecordTexts finds texts that Flotilla does not write: too long, or with what steers a terminal or hides.
-func checkRecordTexts(texts ...string) error {
-	for _, text := range texts {
-		if err := folder.CheckText(text); err != nil {
-			return err
-		}
 	}
 	return nil
 }

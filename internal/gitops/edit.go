@@ -166,7 +166,7 @@ func (e Edit) check() error {
 	if err := checkClaimTexts(e.Holder); err != nil {
 		return err
 	}
-	if err := checkRecordTexts(string(e.Source)); err != nil {
+	if err := folder.CheckText(string(e.Source)); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

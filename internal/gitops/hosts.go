@@ -85,7 +85,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 func (s *staging) written(k folder.Key, folder Folder) folderRecord {
 	prior, known := s.prior(k)
 	record := asWanted(folder)
-	record.more = prior.more.unknown()
+	record.more = prior.unknown()
 	if known && strings.EqualFold(prior.Tree, record.Tree) {
 		record.Changed, record.TreeBefore, record.Source = prior.Changed, prior.TreeBefore, prior.Source
 		return record

@@ -269,27 +269,30 @@ func parseRecord(content []byte) (hostRecord, error) {
 	if err != nil || !bytes.Equal(r.encode(), content) {
 		r, err = parseFields(content)
 	}
+	if err == nil {
+		err = r.check()
+	}
 	if err != nil {
 		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 	}
-	if err := checkRecordTexts(r.Environment, r.Holder); err != nil {
-		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
-	}
-	for target, folder := range r.DeploymentTargets {
-		if err := git.CheckName(target); err != nil {
-			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
-		}
-		if err := checkRecordTexts(folder.texts()...); err != nil {
-			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
-		}
-		if _, err := git.ParseID(folder.Tree); err != nil {
-			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
-		}
-		if folder.tidy() {
-			r.DeploymentTargets[target] = folder
-		}
-	}
 	return r, nil
+}
+
+// check finds names and texts that no record has, and drops other values that are not valid.
+func (r hostRecord) check() error {
+	if err := folder.CheckText(r.Environment, r.Holder); err != nil {
+		return err
+	}
+	for target, recorded := range r.DeploymentTargets {
+		_, noTree := git.ParseID(recorded.Tree)
+		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.texts()...), noTree); err != nil {
+			return err
+		}
+		if recorded.tidy() {
+			r.DeploymentTargets[target] = recorded
+		}
+	}
+	return nil
 }
 
 // tidy drops values that are not valid, and reports whether there were any.
@@ -331,10 +334,11 @@ func parseFields(content []byte) (hostRecord, error) {
 	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		f := folderRecord{more: targets[target]}
-		for _, name := range folderFields {
+		known := f.known()
+		for _, name := range slices.Sorted(maps.Keys(known)) {
 			// A newer format may use optional members for something else.
 			text := f.more[name]
-			if err := f.more.take(name, f.field(name)); err != nil && (r.Format <= recordFormat || name == "tree") {
+			if err := f.more.take(name, known[name]); err != nil && (r.Format <= recordFormat || name == "tree") {
 				return hostRecord{}, fmt.Errorf("%q: %w", target, err)
 			} else if err != nil {
 				f.more[name] = text
@@ -345,26 +349,23 @@ func parseFields(content []byte) (hostRecord, error) {
 	return r, nil
 }
 
-// folderFields are the members of a folder's record that are known.
-var folderFields = []string{
-	"workload", "workspace", "deployment_target", "cluster_type", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed", "manifests", "source",
-}
-
-func (f *folderRecord) field(name string) any {
+// known are the members that are known, by name.
+func (f *folderRecord) known() map[string]any {
 	return map[string]any{
 		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
 		"policies": &f.Policies, "config_version": &f.ConfigVersion,
 		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
 		"manifests": &f.Manifests, "source": &f.Source,
-	}[name]
+	}
 }
 
 // unknown are the members that this version never writes.
-func (f fields) unknown() fields {
-	unknown := maps.Clone(f)
-	for _, name := range folderFields {
-		delete(unknown, name)
+func (f *folderRecord) unknown() fields {
+	if f.more == nil {
+		return nil
 	}
+	unknown, known := maps.Clone(f.more), f.known()
+	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return known[name] != nil })
 	return unknown
 }
 

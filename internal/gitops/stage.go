@@ -191,7 +191,7 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 		wanted.Source = folder.Source(memberOf(history, "source"))
 		return wanted
 	})
-	return bytes.Equal(s.encoded, content) && checkRecordTexts(record.Holder) == nil
+	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
 }
 
 // hasWanted reports whether a host has the folders that are wanted, and the state knows of no other.
