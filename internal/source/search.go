@@ -41,26 +41,6 @@ type visit struct {
 	include, exclude states
 }
 
-func newSearch(tip *git.Tip, query Query) (*search, error) {
-	s := &search{tip: tip, limits: query.Limits, found: map[string]git.Entry{}}
-	if s.limits == (Limits{}) {
-		s.limits = DefaultLimits
-	}
-	var err error
-	if s.base, err = cleanPath(query.Path); err != nil {
-		return nil, err
-	}
-	include := query.Include
-	if include == nil {
-		include = []string{anyDepth}
-	}
-	if s.include, err = parsePatterns(include); err != nil {
-		return nil, err
-	}
-	s.exclude, err = parsePatterns(query.Exclude)
-	return s, err
-}
-
 // find looks through the trees, level by level: what one level needs is asked for
 // at once, and only folders below which something may match are looked into.
 func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
@@ -99,16 +79,10 @@ func (s *search) needTrees(ctx context.Context, level []visit) error {
 			deep = append(deep, at.id)
 		}
 	}
-	if !s.has(deep) {
-		if err := s.tip.NeedBelow(ctx, deep, git.MaxDepth); err != nil {
-			return err
-		}
+	if err := s.tip.NeedBelow(ctx, deep, git.MaxDepth); err != nil {
+		return err
 	}
 	return s.tip.Need(ctx, ids)
-}
-
-func (s *search) has(ids []git.Hash) bool {
-	return !slices.ContainsFunc(ids, func(id git.Hash) bool { return !s.tip.Has(id) })
 }
 
 // look takes what matches of one folder, and returns the folders that are to be

@@ -5,6 +5,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,12 @@ func NewClient(client *git.Client, credentials git.Credentials) *Client {
 
 // Check reports what is wrong with a query, without any request.
 func (q Query) Check() []*Error {
-	var found []*Error
+	_, found := q.search()
+	return found
+}
+
+// search is the search for what a query asks for, and what is wrong with the query.
+func (q Query) search() (s *search, found []*Error) {
 	report := func(attribute, summary string, err error) {
 		if err != nil {
 			found = append(found, &Error{attribute, summary, err.Error()})
@@ -83,16 +89,21 @@ func (q Query) Check() []*Error {
 	}
 	report("url", "Invalid URL", git.CheckURL(q.URL))
 	report("ref", "Invalid ref", git.CheckRef(q.Ref))
-	_, err := cleanPath(q.Path)
+	s = &search{limits: cmp.Or(q.Limits, DefaultLimits), found: map[string]git.Entry{}}
+	var err error
+	s.base, err = cleanPath(q.Path)
 	report("path", "Invalid path", err)
-	_, err = parsePatterns(q.Include)
-	if err == nil && q.Include != nil && len(q.Include) == 0 {
+	if q.Include == nil {
+		q.Include = []string{anyDepth}
+	}
+	s.include, err = parsePatterns(q.Include)
+	if len(q.Include) == 0 {
 		err = errors.New("the list is empty: leave it out to read every file")
 	}
 	report("include", "Invalid pattern", err)
-	_, err = parsePatterns(q.Exclude)
+	s.exclude, err = parsePatterns(q.Exclude)
 	report("exclude", "Invalid pattern", err)
-	return found
+	return s, found
 }
 
 // cleanPath is a path as it is in a repository, from what people and Kalypso
@@ -137,6 +148,10 @@ func (c *Client) Read(ctx context.Context, query Query) (Files, error) {
 }
 
 func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
+	s, wrong := query.search()
+	if len(wrong) > 0 {
+		return Files{}, wrong[0]
+	}
 	// The root tree alone: how much is below is not known. Each level that matches
 	// takes one more request.
 	tip, err := c.git.OpenRef(ctx, remote, query.Ref, 1)
@@ -147,10 +162,7 @@ func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (File
 		return Files{}, err
 	}
 	defer tip.Close()
-	s, err := newSearch(tip, query)
-	if err != nil {
-		return Files{}, err
-	}
+	s.tip = tip
 	found, err := s.find(ctx)
 	if err != nil {
 		return Files{}, err
