@@ -54,11 +54,11 @@ func locate(r Repository) (address, error) {
 	if name == "" {
 		name = KindOf(clone.Hostname())
 	}
-	kind, ok := name.kind()
+	kind := name.Kind()
 	switch {
 	case name == "":
 		return address{}, failf(ErrNoKind, "the kind of the Git host %q is not known; set forge to %s", clone.Hostname(), Listed(""))
-	case !ok:
+	case kind.Forge == "":
 		return address{}, fmt.Errorf("set forge to %s, not %q", Listed(""), name)
 	}
 	var api *url.URL

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"cmp"
 	"context"
 	"crypto/rsa"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-github/v89/github"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // ErrGitHubApp is the error of an App that GitHub gives no token.
@@ -28,7 +28,7 @@ type GitHubApp struct {
 	pem               string
 	api               *url.URL // nil: that of the repository's server
 
-	turn   chan struct{} // one request at a time
+	turn   wait.Locks // one request at a time
 	tokens map[string]appToken
 }
 
@@ -45,7 +45,7 @@ const renewal = 5 * time.Minute
 // else https://<server>/api/v3. wrong are all mistakes, by the names that GitHub's settings have for users: id,
 // installation_id, private_key, url. Their texts have no secret.
 func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
-	app, wrong = &GitHubApp{pem: pem, turn: make(chan struct{}, 1), tokens: map[string]appToken{}}, map[string]string{}
+	app, wrong = &GitHubApp{pem: pem, tokens: map[string]appToken{}}, map[string]string{}
 	number := func(name, text string) int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n <= 0 {
@@ -92,12 +92,11 @@ func (a *GitHubApp) Secrets() []string {
 // a transport where there is none that lasts. That GitHub refuses it is ErrGitHubApp; the text has no secret.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
 	root := githubRoot(repository, a.api)
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return "", ctx.Err()
+	release, err := a.turn.Take(ctx, "")
+	if err != nil {
+		return "", err
 	}
-	defer func() { <-a.turn }()
+	defer release()
 	if kept := a.tokens[root.String()]; time.Until(kept.ends) > renewal {
 		return kept.text, nil
 	}
@@ -141,15 +140,14 @@ func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripp
 
 // describe says what to look at. A repository that does not exist is another thing than an installation that does not.
 func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
-	if ctx := cmp.Or(ifIs(err, context.Canceled), ifIs(err, context.DeadlineExceeded)); ctx != nil {
-		return ctx
-	}
 	text := err.Error()
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		text = request.Err.Error()
 	}
 	kind, advice := classify(err), ""
 	switch {
+	case errors.Is(kind, context.Canceled), errors.Is(kind, context.DeadlineExceeded):
+		return kind
 	case answered(err, http.StatusNotFound):
 		kind, advice = ErrGitHubApp, fmt.Sprintf(": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
 			"the account's settings show the App, .../installations/%d", a.installation)
@@ -160,11 +158,4 @@ func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) 
 	}
 	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", root.Host, a.installation, a.app, text, advice)
 	return &failure{text: secrets.Scrub(text), kind: kind}
-}
-
-func ifIs(err, kind error) error {
-	if errors.Is(err, kind) {
-		return kind
-	}
-	return nil
 }

@@ -71,20 +71,14 @@ func Names() []string {
 // Listed are the names in a sentence, each with a mark around it: `gitea`, `github` or `gitlab`.
 func Listed(mark string) string { return wording.Either(Names(), mark) }
 
-// kind is what is known of a kind; false when there is none of that name.
-func (f Forge) kind() (Kind, bool) {
-	kinds := Kinds()
-	i := slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Forge == f })
-	if i < 0 {
-		return Kind{}, false
-	}
-	return kinds[i], true
-}
-
 // Kind is what is known of a kind; the zero Kind where there is none of that name.
 func (f Forge) Kind() Kind {
-	kind, _ := f.kind()
-	return kind
+	for _, kind := range Kinds() {
+		if kind.Forge == f {
+			return kind
+		}
+	}
+	return Kind{}
 }
 
 // KindOf is the kind of the Git host with this name; "" where it does not follow from the name.
