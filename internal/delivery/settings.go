@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -140,7 +141,7 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 		subject, _, _ := strings.Cut(edit.Subject, "\n")
 		return subject
 	}
-	parts := wording.Counts([]int{len(result.Added), len(result.Changed), len(result.Removed)}, "added", "changed", "removed")
+	parts := wording.Counts(folder.Counts(result.Changes), "added", "changed", "removed")
 	switch {
 	case edit.GiveUp:
 		parts = []string{"folders no longer managed"}

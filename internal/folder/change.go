@@ -20,3 +20,12 @@ const (
 	Changed Action = "changed"
 	Removed Action = "removed"
 )
+
+// Counts says how many folders are added, changed and removed, in this order.
+func Counts(changes []Change) []int {
+	counts := map[Action]int{}
+	for _, change := range changes {
+		counts[change.Action]++
+	}
+	return []int{counts[Added], counts[Changed], counts[Removed]}
+}

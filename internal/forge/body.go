@@ -56,11 +56,7 @@ func versions(c folder.Change) string {
 
 // tally says how many were added, changed and removed.
 func tally(changes []folder.Change) string {
-	counts := map[folder.Action]int{}
-	for _, change := range changes {
-		counts[change.Action]++
-	}
-	return strings.Join(wording.Counts([]int{counts[folder.Added], counts[folder.Changed], counts[folder.Removed]}, "added", "changed", "removed"), ", ")
+	return strings.Join(wording.Counts(folder.Counts(changes), "added", "changed", "removed"), ", ")
 }
 
 func hosts(changes []folder.Change) int {

@@ -21,10 +21,7 @@ type Result struct {
 	Time time.Time
 	// Pushes counts the packs that were sent with this edit in them.
 	Pushes int
-	// Added, Changed and Removed are the keys, "<host>/<deployment target>", of
-	// the folders that the commit changed, in order.
-	Added, Changed, Removed []string
-	// Changes are the same with their config versions, ordered by key.
+	// Changes are the folders that the commit changed, ordered by key.
 	Changes []folder.Change
 	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
 	// Commit; the changes above are then those of the proposal, whether this
@@ -206,7 +203,6 @@ func (a *application) succeed(commit, head git.Hash, staged, made *change) {
 		made = a.unconfirmed
 	}
 	if made != nil {
-		a.result.Added, a.result.Changed, a.result.Removed = folder.Texts(made.with(folder.Added)), folder.Texts(made.with(folder.Changed)), folder.Texts(made.with(folder.Removed))
 		a.result.Changes, a.result.Time = made.folders, made.at
 	}
 	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held

@@ -24,8 +24,8 @@ func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
 		if !result.Committed || result.Pushes != 1 || result.Commit != r.git("rev-parse", "main") {
 			t.Errorf("result = %+v", result)
 		}
-		if want := []string{"clusters/store-17/hello", "drone/hello-world-app-functional-test"}; !slices.Equal(result.Added, want) {
-			t.Errorf("added = %v, want %v", result.Added, want)
+		if want := []string{"clusters/store-17/hello", "drone/hello-world-app-functional-test"}; !slices.Equal(keysOf(result, "added"), want) {
+			t.Errorf("added = %v, want %v", keysOf(result, "added"), want)
 		}
 		files := r.files()
 		want := []string{
@@ -70,7 +70,7 @@ func TestApplyAgainMakesNoCommit(t *testing.T) {
 		for _, previously := range []deployedTrees{nil, wanted(edit)} {
 			edit.Previously = previously
 			again := apply(t, r, edit)
-			if again.Committed || again.Pushes != 0 || again.Commit != first.Commit || len(again.Added) != 0 {
+			if again.Committed || again.Pushes != 0 || again.Commit != first.Commit || len(keysOf(again, "added")) != 0 {
 				t.Errorf("previously %v: result = %+v", previously, again)
 			}
 		}
@@ -111,7 +111,7 @@ func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
 
 		edit = devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 2\n"), "drone/three": rendered(t, "c.yaml", "c")})
 		result := apply(t, r, edit)
-		if got, want := sprint([][]string{result.Added, result.Changed, result.Removed}), "[[drone/three] [drone/app] [drone/two large/app]]"; got != want {
+		if got, want := sprint([][]string{keysOf(result, "added"), keysOf(result, "changed"), keysOf(result, "removed")}), "[[drone/three] [drone/app] [drone/two large/app]]"; got != want {
 			t.Errorf("changes = %s, want %s", got, want)
 		}
 		if message, want := r.git("log", "-1", "--format=%B"), "dev: 1 added, 1 changed, 2 removed\n\n"+
@@ -128,7 +128,7 @@ func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
 		r.fsck()
 
 		removed := apply(t, r, gitops.Edit{Owner: dev})
-		if !removed.Committed || len(removed.Removed) != 2 {
+		if !removed.Committed || len(keysOf(removed, "removed")) != 2 {
 			t.Errorf("removed = %+v", removed)
 		}
 		foreign["dev/drone/dev.md"], foreign["dev/large/dev.md"] = leftText("dev"), leftText("dev")

@@ -48,8 +48,8 @@ func largeProcess(in io.Reader, out io.Writer) error {
 		return err
 	}
 	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
-	if err != nil || len(result.Changed) != 1 {
-		return fmt.Errorf("%d folders changed, %w", len(result.Changed), err)
+	if err != nil || len(keysOf(result, "changed")) != 1 {
+		return fmt.Errorf("%d folders changed, %w", len(keysOf(result, "changed")), err)
 	}
 	after, err := processor()
 	if err != nil {

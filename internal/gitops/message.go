@@ -40,7 +40,7 @@ func (c *change) subject() string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	parts = append(parts, wording.Counts([]int{len(c.with(folder.Added)), len(c.with(folder.Changed)), len(c.with(folder.Removed)), len(c.adopted)}, "added", "changed", "removed", "taken over")...)
+	parts = append(parts, wording.Counts(append(folder.Counts(c.folders), len(c.adopted)), "added", "changed", "removed", "taken over")...)
 	if back := c.back(); len(back) > 0 {
 		parts = append(parts, c.rolledBack(back))
 	}

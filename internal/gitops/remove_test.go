@@ -62,7 +62,7 @@ func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	less.Remove = deployedTrees{"drone": {"two": ""}}
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(result.Removed, []string{"drone/two"}) {
+	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -73,7 +73,7 @@ func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
 	r.byHand(func(w *workTree) { w.remove("dev/drone/two") })
 	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
-	if err != nil || len(result.Removed) != 0 {
+	if err != nil || len(keysOf(result, "removed")) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
 	if owned, err := ownedIn(inspect(t, r, dev)); err != nil || len(owned["drone"]) != 1 {
@@ -90,7 +90,7 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 		apply(t, r, devEdit(t, all))
 		destroy := gitops.Edit{Owner: dev, Remove: deployedTrees{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
 		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy)
-		if err != nil || !slices.Equal(result.Removed, []string{"drone/app"}) {
+		if err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		owned, err := ownedIn(inspect(t, r, dev))

@@ -386,6 +386,17 @@ func wanted(edit gitops.Edit) deployedTrees {
 	return want
 }
 
+// keysOf are the folders with which an apply did something, in order.
+func keysOf(result gitops.Result, action folder.Action) []string {
+	var keys []string
+	for _, change := range result.Changes {
+		if change.Action == action {
+			keys = append(keys, change.String())
+		}
+	}
+	return keys
+}
+
 func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
 	t.Helper()
 	if edit.Remove == nil {
