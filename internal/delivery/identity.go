@@ -90,7 +90,7 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 	if records, err := view.Records(ctx, ""); err != nil || records.Holder != known.Holder {
 		return nil
 	}
-	relocated.Tip = view.Commit
+	relocated.Tip = view.Tip()
 	return &relocated
 }
 

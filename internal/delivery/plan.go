@@ -60,8 +60,6 @@ type Plan struct {
 	Cleared rollout.Trees
 	// LetGo says that the folders at the former location stay there, without an owner.
 	LetGo bool
-	// Adopted are folders that are taken over.
-	Adopted []gitops.Conflict
 	// Problems are in the order in which they are reported. With one that is not a warning, nothing can be
 	// applied.
 	Problems []Problem
@@ -214,7 +212,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 	if err != nil {
 		return err
 	}
-	if view.Missing {
+	if view.Missing() {
 		o.warn("gitops_repo", "Repository does not exist yet",
 			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
 	}
@@ -371,7 +369,6 @@ func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error 
 		case !desired.Adopt:
 			o.add("gitops_repo", "Folder does not belong to this assignment", "%s. To take it over, with what is in it, set adopt = true.", conflict)
 		default:
-			o.Adopted = append(o.Adopted, conflict)
 			text := conflict.String()
 			adopted = append(adopted, strings.ToUpper(text[:1])+text[1:]+".")
 		}
@@ -443,7 +440,7 @@ func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollo
 func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
 	at := known.Owner.Location
 	view, err := c.view(ctx, known.Owner, at.Branch)
-	if err != nil || view.Commit != "" || view.Missing || known.Trees.Count() == 0 || known.Proposed {
+	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
 		return
 	}
 	o.warn("gitops_repo", "Branch does not exist any more",

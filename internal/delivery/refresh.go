@@ -52,7 +52,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 	}
 	known.Proposed = branch != known.Owner.Location.Branch
 	view, err := c.view(ctx, known.Owner, branch)
-	if isGone(err) || err == nil && view.Missing && known.Trees.Count() > 0 {
+	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
 		known.Drift, known.Tip = Drift{Gone: true, Trees: map[rollout.Key]string{}}, ""
 		for _, key := range known.Trees.Keys() {
 			known.Drift.Trees[key] = ""
@@ -62,7 +62,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 	if err != nil {
 		return err
 	}
-	known.Tip = view.Commit
+	known.Tip = view.Tip()
 	if known.Trees == nil {
 		if err := known.readRecords(ctx, view); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 		return gitops.Written{}, err
 	}
 	more, err := view.Deployed(ctx, wanted)
-	written.Tip, written.Trees = view.Commit, union(written.Trees, more)
+	written.Tip, written.Trees = view.Tip(), union(written.Trees, more)
 	return written, err
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Blobs is how many blobs were fetched for a view.
 func (v *OwnerView) Blobs() (n int) {
-	release, err := v.look.hold(context.Background())
+	release, err := v.hold(context.Background())
 	if err != nil {
 		panic(err)
 	}

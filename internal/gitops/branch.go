@@ -80,13 +80,11 @@ func (l *Branch) view(ctx context.Context, owner Owner) (view *OwnerView, err er
 		}
 		l.levels = levels
 	}
-	if err := l.fetchOwners(ctx, owner.Path); err != nil {
+	// What is wrong with others' trees is no error.
+	if err := l.fetchOwners(ctx, owner.Path); err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
 		return nil, err
 	}
-	view = &OwnerView{
-		Commit: l.Tip(), Missing: l.Missing(),
-		remote: l.remote, owner: owner, work: newLayout(l.tip), look: l,
-	}
+	view = &OwnerView{Branch: l, owner: owner, work: newLayout(l.tip)}
 	view.records, err = view.work.openOwner(ctx, owner, nil)
 	return view, err
 }
@@ -121,16 +119,7 @@ const recordLevels = 3
 
 // fetchOwners brings the records folders and the hosts of all owners whose paths
 // are no deeper than this one, as far as the directories on the way show them.
-// What is wrong with others' trees is no error.
 func (l *Branch) fetchOwners(ctx context.Context, at string) error {
-	err := l.tryFetchOwners(ctx, at)
-	if err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
-		return err
-	}
-	return nil
-}
-
-func (l *Branch) tryFetchOwners(ctx context.Context, at string) error {
 	if err := l.seen.Open(ctx, []string{at}); err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 							t.Errorf("%s: %v", edit.Owner.Name, err)
 							return
 						}
-						if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Commit != tip {
-							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Commit, wanted(edit), tip)
+						if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Tip() != tip {
+							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Tip(), wanted(edit), tip)
 						}
 						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
 							t.Errorf("%d blobs", n)

@@ -16,8 +16,6 @@ import (
 type Claims struct {
 	// Commit is the tip, in hex; "" when the branch does not exist.
 	Commit string
-	// Missing says that the repository itself does not exist.
-	Missing bool
 	// Claims are ordered by name.
 	Claims []Claim
 	// Unreadable are the paths of records that cannot be read, in order.
@@ -78,7 +76,7 @@ func (l *Branch) claims(ctx context.Context, at string) (Claims, error) {
 		return Claims{}, err
 	}
 	found, err := l.seen.readClaims(ctx, at, entries)
-	found.Commit, found.Missing = l.Tip(), l.Missing()
+	found.Commit = l.Tip()
 	return found, err
 }
 

@@ -41,7 +41,7 @@ type Commit struct {
 //
 // A commit that is not found is no error. Errors: as of Branch.
 func (v *OwnerView) Commits(ctx context.Context, ids []string, want folder.Trees) (map[string]Commit, error) {
-	return using(ctx, v.look, func() (map[string]Commit, error) { return v.look.commits(ctx, v.owner, ids, want) })
+	return using(ctx, v.Branch, func() (map[string]Commit, error) { return v.commits(ctx, v.owner, ids, want) })
 }
 
 // Recent returns the newest commits of the branch, newest first, and none before

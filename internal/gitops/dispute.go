@@ -22,9 +22,9 @@ import (
 //
 // Errors: as of Branch, or a record of another owner that cannot be read.
 func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
-	return using(ctx, v.look, func() ([]Conflict, error) {
+	return using(ctx, v.Branch, func() ([]Conflict, error) {
 		work := v.work
-		if commit != "" && commit != v.Commit && len(folders) > 0 {
+		if commit != "" && commit != v.Tip() && len(folders) > 0 {
 			switch past, err := v.work.at(ctx, commit); {
 			case err == nil:
 				work = past
@@ -103,7 +103,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 //
 // Errors: as of ListedByOthers.
 func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
-	return using(ctx, v.look, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
+	return using(ctx, v.Branch, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
 }
 
 func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {

@@ -23,7 +23,7 @@ import (
 func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.look, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, known) })
+	return using(ctx, v.Branch, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, known) })
 }
 
 // entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.

@@ -62,5 +62,5 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 //
 // Errors: as of Branch.
 func (v *OwnerView) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
-	return using(ctx, v.look, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
+	return using(ctx, v.Branch, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
 }

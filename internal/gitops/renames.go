@@ -84,7 +84,7 @@ func (s *staging) checkVanishes() error {
 
 // Beside are the paths in folders of hosts that are none of an owner's folders.
 func (v *OwnerView) Beside(ctx context.Context, own folder.Trees) ([]string, error) {
-	return using(ctx, v.look, func() (found []string, err error) {
+	return using(ctx, v.Branch, func() (found []string, err error) {
 		hosts := slices.Sorted(maps.Keys(own))
 		if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 //
 // Errors: git.ErrCommit, or as of Branch.
 func (v *OwnerView) AsOf(ctx context.Context, commit string) (Folders, error) {
-	return using(ctx, v.look, func() (Folders, error) { return v.work.asOf(ctx, v.owner, commit) })
+	return using(ctx, v.Branch, func() (Folders, error) { return v.work.asOf(ctx, v.owner, commit) })
 }
 
 func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (Folders, error) {

@@ -51,7 +51,7 @@ func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[
 			files[paths[host]] = id
 		}
 	}
-	found, err := using(ctx, v.look, func() (map[string]UnsignedRecord, error) { return v.look.unsigned(ctx, files) })
+	found, err := using(ctx, v.Branch, func() (map[string]UnsignedRecord, error) { return v.unsigned(ctx, files) })
 	return sentences(found, paths), err
 }
 

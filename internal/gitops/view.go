@@ -21,18 +21,10 @@ func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 // the branch moves on. It is not safe for concurrent use, but several views of one
 // Branch are.
 type OwnerView struct {
-	// Commit is the tip, in hex; "" when the branch does not exist.
-	Commit string
-	// Missing says that the repository itself does not exist: a local path that
-	// the first Apply creates.
-	Missing bool
-
-	remote  git.Remote
+	*Branch // shared with other views
 	owner   Owner
 	work    *layout
 	records map[string]git.Hash // host to the blob of the owner's record
-
-	look *Branch // shared with other views
 }
 
 // levels is how many levels of trees show the folders of the owner's hosts that
@@ -73,7 +65,7 @@ func (v *OwnerView) Owners() []string { return v.work.ownersAt(v.owner.Path) }
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
 func (v *OwnerView) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, error) {
-	return using(ctx, v.look, func() (folder.Trees, error) {
+	return using(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
 		for host := range want {
 			if checkHost(host) == nil {
@@ -161,8 +153,8 @@ func (w Written) Label() string {
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
 func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error) {
-	return using(ctx, v.look, func() (Written, error) {
-		at := &past{layout: v.work, owner: v.owner, commit: v.Commit, entries: v.records}
+	return using(ctx, v.Branch, func() (Written, error) {
+		at := &past{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
 		var err error
 		if commit == "" {
 			at.records, err = v.work.readRecords(ctx, v.records)
@@ -203,7 +195,7 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *OwnerView) Conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
-	return using(ctx, v.look, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
+	return using(ctx, v.Branch, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
 }
 
 func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
