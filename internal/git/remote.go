@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,13 +27,7 @@ type Remote struct {
 
 // Check reports what is wrong with a remote, without any request.
 func (r Remote) Check() error {
-	if err := CheckURL(r.URL); err != nil {
-		return err
-	}
-	if err := r.Credentials.Check(); err != nil {
-		return err
-	}
-	return CheckBranch(r.Branch)
+	return cmp.Or(CheckURL(r.URL), r.Credentials.Check(), CheckBranch(r.Branch))
 }
 
 // local returns the directory of a local repository, absolute, and whether the

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -56,10 +57,7 @@ type Result struct {
 // them, the branch does not have the commit, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
-	if err := remote.Check(); err != nil {
-		return Result{}, describe(remote, err)
-	}
-	if err := edit.check(); err != nil {
+	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return Result{}, describe(remote, err)
 	}
 	if edit.Head == remote.Branch {

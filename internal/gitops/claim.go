@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,7 @@ type ClaimTip struct {
 
 // ClaimResult is the outcome of an edit of a claim.
 type ClaimResult struct {
-	// Commit is a commit that holds what was wanted; "" when the branch does not exist and nothing was to be written.
-	Commit string
-	// Committed says that this edit made a commit.
-	Committed bool
-	// Pushes counts the packs that were sent with this edit in them.
-	Pushes int
+	Result
 	// Clusters are what the claim has.
 	Clusters []string
 	// Record is the id of its record's blob, in hex; "" where it has none.
@@ -85,10 +81,7 @@ func (e *ClaimError) Unwrap() error { return e.err }
 //
 // Errors: as of Apply, or *ClaimError.
 func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
-	if err := remote.Check(); err != nil {
-		return ClaimResult{}, describe(remote, err)
-	}
-	if err := edit.check(); err != nil {
+	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ClaimResult{}, describe(remote, err)
 	}
 	result, err := c.write(ctx, remote, Edit{
@@ -98,10 +91,7 @@ func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (
 	if err != nil {
 		return ClaimResult{}, describe(remote, err)
 	}
-	return ClaimResult{
-		Commit: result.Commit, Committed: result.Committed, Pushes: result.Pushes,
-		Clusters: result.claim.clusters, Record: result.claim.record,
-	}, nil
+	return ClaimResult{Result: result, Clusters: result.claim.clusters, Record: result.claim.record}, nil
 }
 
 func (e ClaimEdit) check() error {
@@ -116,16 +106,7 @@ func (e ClaimEdit) check() error {
 			return fmt.Errorf("the claim's former name is %q, its own", e.Formerly)
 		}
 	}
-	if err := checkClaimTexts(e.Environment, e.Holder); err != nil {
-		return err
-	}
-	if err := e.Author.Check(); err != nil {
-		return err
-	}
-	if err := checkText(e.Subject, e.Release); err != nil {
-		return err
-	}
-	return git.CheckPath(e.Path)
+	return cmp.Or(checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), git.CheckPath(e.Path))
 }
 
 // claimChange is what an edit of a claim changes at one tip.

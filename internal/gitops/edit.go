@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -154,19 +155,9 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // check finds what is wrong with an edit before the repository is asked.
 func (e Edit) check() error {
-	if err := e.Owner.check(); err != nil {
-		return err
-	}
-	if err := e.Author.Check(); err != nil {
-		return err
-	}
-	if err := checkText(e.Subject, e.Release); err != nil {
-		return err
-	}
-	if err := checkClaimTexts(e.Holder); err != nil {
-		return err
-	}
-	if err := folder.CheckText(string(e.Source)); err != nil {
+	if err := cmp.Or(
+		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source)),
+	); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

@@ -27,7 +27,7 @@ func (o Owner) check() error {
 	if err := git.CheckName(o.Name); err != nil {
 		return fmt.Errorf("the owner's name: %w", err)
 	}
-	if strings.ContainsFunc(o.Environment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if strings.ContainsFunc(o.Environment, isControl) {
 		return errors.New("the owner's environment has a control character")
 	}
 	return git.CheckPath(o.Path)
