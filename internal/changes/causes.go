@@ -62,7 +62,7 @@ func newExplainer(before, after *Version, folders []Folder, notes *Notes) *expla
 	}
 	wanted := make(map[string]bool, len(folders))
 	for i := range folders {
-		wanted[folders[i].key()] = true
+		wanted[folders[i].String()] = true
 	}
 	e.former, e.current = e.placedIn(before, wanted), e.placedIn(after, wanted)
 	return e
@@ -109,7 +109,7 @@ func (e *explainer) reach(folder *Folder) *reached {
 		for _, of := range []objectName{{byEnvironment, e.after.Fleet.Environment}, {byHydration, ""}, {byRepo, ""}, {byProvider, ""}} {
 			add(e.changed[of])
 		}
-		former, current := e.former[folder.key()], e.current[folder.key()]
+		former, current := e.former[folder.String()], e.current[folder.String()]
 		if former.assignment != nil {
 			e.addObjectsOf(former, e.before.Fleet, add)
 		}
@@ -297,7 +297,7 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
 		return besides
 	}
-	former, current := e.former[folder.key()].assignment, e.current[folder.key()].assignment
+	former, current := e.former[folder.String()].assignment, e.current[folder.String()].assignment
 	a, in := current, e.after
 	if folder.Removed {
 		a, in = former, e.before
@@ -324,7 +324,7 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 	decides(ofTarget, a.Target.Name, "labels")
 	decides(byWorkload, a.Target.Workload.Name, "labels", "workspace")
 	others := []objectName{{byEnvironment, e.after.Fleet.Environment}, {byAssignments, ""}}
-	for _, policy := range slices.Concat(a.Policies, e.excluded[folder.key()]) {
+	for _, policy := range slices.Concat(a.Policies, e.excluded[folder.String()]) {
 		others = append(others, objectName{byPolicy, policy})
 	}
 	for _, of := range others {
@@ -360,9 +360,9 @@ func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 
 // policiesOf is equal for folders whose assignments the same policies make, or made.
 func (e *explainer) policiesOf(folder *Folder) string {
-	of := e.current[folder.key()].assignment
+	of := e.current[folder.String()].assignment
 	if folder.Removed {
-		of = e.former[folder.key()].assignment
+		of = e.former[folder.String()].assignment
 	}
 	if of == nil {
 		return ""

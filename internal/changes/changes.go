@@ -13,7 +13,7 @@ import (
 
 // Folder is one assignment's folder, before and after.
 type Folder struct {
-	Host, DeploymentTarget string
+	folder.Key
 	// Before and After are its files, sorted by name. Files that are equal in both may be left out. Before is
 	// nil where the folder is added, After where it is removed; both may be nil where the content is not known.
 	Before, After  []File
@@ -29,9 +29,6 @@ type Folder struct {
 	// Finals are its final objects; nil where there are none, or nothing is said of them.
 	Finals *Finals
 }
-
-// key is the assignment's key.
-func (f *Folder) key() string { return f.Host + "/" + f.DeploymentTarget }
 
 // File is one file of a folder.
 type File = folder.File

@@ -306,7 +306,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	older := *version
 	older.Provider = "1.2.0"
 	interval := changes.Folder{
-		Host: "large", DeploymentTarget: "hello-live",
+		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
 		Before: file("reconciler.yaml", "spec:\n  interval: 1m\n"), After: file("reconciler.yaml", "spec:\n  interval: 2m\n"),
 	}
 	byHand := interval
@@ -326,23 +326,23 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: hello-live, by rollback to commit 1a2b3c4d"},
 		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: hello-live, by the new name of the owner"},
 		"a folder that somebody removed": {
-			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "+ large/hello-live, removed by hand, since commit 1a2b3c4d",
 		},
 		"a first plan": {
-			nil, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Added: true}, changes.Notes{},
+			nil, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true}, changes.Notes{},
 			`+ large/hello-live, by target policy "hellos"`,
 		},
 		"an old location is cleared": {
-			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Removed: true, Location: "https://git.example.com/old (main)"},
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
 			changes.Notes{}, "- large/hello-live, at https://git.example.com/old (main)",
 		},
 		"what is not known yet": {
-			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", WaitsFor: `config container "east"`},
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
 			changes.Notes{}, `not known yet, on large: hello-live waits for config container "east"`,
 		},
 		"something that is not the content of a file": {
-			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Drift: "by hand, since commit 1a2b3c4d"},
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "file modes or links, on large: hello-live, by hand, since commit 1a2b3c4d",
 		},
 	} {
@@ -364,7 +364,7 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
 	after := mustRender(t, f, config)
 	folders := append(foldersOf(before, after), changes.Folder{
-		Host: "small", DeploymentTarget: "hello-live", Drift: "by hand, since commit 1a2b3c4d",
+		Key: folder.Key{Host: "small", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d",
 		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
 	})
 	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
@@ -393,9 +393,9 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10_000)
 	folders := []changes.Folder{
-		{Host: "large\n- all", DeploymentTarget: long, Removed: true},
-		{Host: "a\u202eb", DeploymentTarget: "hello", Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
-		{Host: "a", DeploymentTarget: "hello", WaitsFor: "\x1b[31m", Drift: "\n"},
+		{Key: folder.Key{Host: "large\n- all", DeploymentTarget: long}, Removed: true},
+		{Key: folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"}, Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
+		{Key: folder.Key{Host: "a", DeploymentTarget: "hello"}, WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
 	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}}) {
 		if len(line) > 1000 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -408,7 +408,7 @@ func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 	t.Parallel()
 	var folders []changes.Folder
 	for i := range 5000 {
-		folder := changes.Folder{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}
+		folder := changes.Folder{Key: folder.Key{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}}
 		switch i % 5 {
 		case 0:
 			folder.Removed, folder.Location = true, fmt.Sprintf("location %d", i)

@@ -280,7 +280,7 @@ func (s *summary) finalCauses(folder *Folder, by *reached, diffs []*fileDiff) *c
 			found[object.cause] = true
 		}
 	}
-	if a := s.current[folder.key()].assignment; folder.Finals.Moved != "" && a != nil {
+	if a := s.current[folder.String()].assignment; folder.Finals.Moved != "" && a != nil {
 		workload := cause{kind: byWorkload, name: a.Target.Workload.Name}
 		delete(found, workload)
 		workload.moved = folder.Finals.Moved

@@ -81,7 +81,7 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 func sortedFolders(folders []Folder) []Folder {
 	folders = slices.Clone(folders)
 	slices.SortStableFunc(folders, func(a, b Folder) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Location, b.Location))
+		return cmp.Or(a.Compare(b.Key), cmp.Compare(a.Location, b.Location))
 	})
 	return folders
 }

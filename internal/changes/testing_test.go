@@ -6,6 +6,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -62,7 +63,7 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 func foldersOf(before, after rendered) []changes.Folder {
 	var folders []changes.Folder
 	for key, files := range before.files {
-		folder := changes.Folder{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name, Before: files}
+		folder := changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name}, Before: files}
 		wanted, stays := after.files[key]
 		folder.After, folder.Removed = wanted, !stays
 		if !stays || !slices.EqualFunc(files, wanted, sameFile) {
@@ -72,7 +73,7 @@ func foldersOf(before, after rendered) []changes.Folder {
 	for key, files := range after.files {
 		if _, was := before.files[key]; !was {
 			folders = append(folders, changes.Folder{
-				Host: after.hosts[key].Host.Name, DeploymentTarget: after.hosts[key].Target.Name, After: files, Added: true,
+				Key: folder.Key{Host: after.hosts[key].Host.Name, DeploymentTarget: after.hosts[key].Target.Name}, After: files, Added: true,
 			})
 		}
 	}

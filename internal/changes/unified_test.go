@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 func TestUnifiedShowsLinesAsGitDoes(t *testing.T) {
 	t.Parallel()
 	got := changes.Unified([]changes.Folder{{
-		Host: "large", DeploymentTarget: "hello-live",
+		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
 		Before: file("platform-config.yaml", "data:\n  A: one\n  B: two\n"), After: file("platform-config.yaml", "data:\n  A: one\n  B: three\n"),
 	}, {
-		Host: "clusters/a", DeploymentTarget: "hello-edge", Added: true, After: file("namespace.yaml", "kind: Namespace\n"),
+		Key: folder.Key{Host: "clusters/a", DeploymentTarget: "hello-edge"}, Added: true, After: file("namespace.yaml", "kind: Namespace\n"),
 	}, {
-		Host: "large", DeploymentTarget: "reports", WaitsFor: "the GitOps repository",
+		Key: folder.Key{Host: "large", DeploymentTarget: "reports"}, WaitsFor: "the GitOps repository",
 	}}, "dev", 1<<20)
 	want := `diff --git a/dev/clusters/a/hello-edge/namespace.yaml b/dev/clusters/a/hello-edge/namespace.yaml
 new file mode 100644
@@ -45,13 +46,13 @@ func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	folders := make([]changes.Folder, 3)
 	for i := range folders {
-		folders[i] = changes.Folder{Host: "large", DeploymentTarget: string(rune('a' + i)), After: file("x.txt", strings.Repeat("a line\n", 100))}
+		folders[i] = changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: string(rune('a' + i))}, After: file("x.txt", strings.Repeat("a line\n", 100))}
 	}
 	got := changes.Unified(folders, "", 1500)
 	if !strings.HasSuffix(got, "\n# 2 more files left out: the difference is longer than 1500 bytes.\n") || !strings.Contains(got, "b/large/a/x.txt") {
 		t.Error(got)
 	}
-	binary := changes.Unified([]changes.Folder{{Host: "h", DeploymentTarget: "t\n", Before: file("x", "\x00"), After: file("x", "y")}}, "", 1500)
+	binary := changes.Unified([]changes.Folder{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}}, "", 1500)
 	if want := `Binary files "a/h/t\n/x" and "b/h/t\n/x" differ` + "\n"; !strings.HasSuffix(binary, want) {
 		t.Error(binary)
 	}

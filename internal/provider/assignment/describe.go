@@ -26,7 +26,7 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	}
 	changed := make([]rollout.Key, len(folders))
 	for i, folder := range folders {
-		changed[i] = rollout.Key{Host: folder.Host, DeploymentTarget: folder.DeploymentTarget}
+		changed[i] = folder.Key
 	}
 	notes.Constraints = o.constraintLines(changed)
 	notes.Lines = o.moveLines()
@@ -78,7 +78,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	for _, key := range after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := after[key.Host][key.DeploymentTarget]
-		one := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, Drift: o.driftOf(key)}
+		one := changes.Folder{Key: key, Added: !was, Drift: o.driftOf(key)}
 		switch {
 		case now == "":
 			complete = false
@@ -100,7 +100,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	o.fill(ctx, folders, changed, back)
 	complete = o.fillFinals(ctx, folders, before) && complete
 	for _, key := range removed.Keys() {
-		folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Back: o.goesBack(key)})
+		folders = append(folders, changes.Folder{Key: key, Removed: true, Back: o.goesBack(key)})
 	}
 	cleared := o.outlook.Cleared
 	if o.outlook.Identity == delivery.Moved && !o.mayMove() && !o.intent.Leave {
@@ -109,7 +109,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	if cleared != nil {
 		for _, key := range cleared.Keys() {
 			folders = append(folders, changes.Folder{
-				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Location: repository.LocationText(o.known.Owner.Location),
+				Key: key, Removed: true, Location: repository.LocationText(o.known.Owner.Location),
 			})
 		}
 	}
@@ -158,9 +158,8 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 		return
 	}
 	for i := range folders {
-		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
-		if files, ok := present[key]; ok {
-			folders[i].Before, folders[i].After = files, wanted[key]
+		if files, ok := present[folders[i].Key]; ok {
+			folders[i].Before, folders[i].After = files, wanted[folders[i].Key]
 		}
 	}
 }

@@ -91,9 +91,8 @@ func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folde
 	clusterTypes := o.formerClusterTypes()
 	former = make(map[int]render.Former, len(changed))
 	for i, one := range changed {
-		key := rollout.Key{Host: one.Host, DeploymentTarget: one.DeploymentTarget}
 		of := render.Former{ClusterType: clusterTypes[o.result.Schedule.Assignments[i].Host.ClusterType.Name], Files: one.Before}
-		if record, has := written[key]; has && record.Tree == before[key.Host][key.DeploymentTarget] {
+		if record, has := written[one.Key]; has && record.Tree == before[one.Host][one.DeploymentTarget] {
 			of.Manifests = record.Manifests
 		}
 		former[i] = of
@@ -123,7 +122,7 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 	var folders []changes.Folder
 	complete = o.finalChanges(ctx, former, func(i int, finals *changes.Finals) {
 		assignment := o.result.Schedule.Assignments[i]
-		folders = append(folders, changes.Folder{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name, Finals: finals})
+		folders = append(folders, changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Finals: finals})
 	})
 	after := o.version()
 	return changes.SummarizeFinals(o.private.version(after.Fleet), after, folders), complete

@@ -127,7 +127,7 @@ func folders(
 		if !narrowed.Includes(assignment) || was && tree == rendering.Trees[i] {
 			continue
 		}
-		folder := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, WaitsFor: rendering.WaitsFor(i)}
+		folder := changes.Folder{Key: key, Added: !was, WaitsFor: rendering.WaitsFor(i)}
 		if folder.WaitsFor == "" {
 			files, err := rendering.Files(ctx, i)
 			if err != nil {
@@ -141,7 +141,7 @@ func folders(
 	}
 	for _, key := range outlook.Found.Keys() {
 		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.IncludesGone(key, result.Fleet) {
-			folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
+			folders = append(folders, changes.Folder{Key: key, Removed: true})
 			wanted[key] = nil
 		}
 	}
@@ -157,8 +157,7 @@ func folders(
 		return nil, nil
 	}
 	for i := range folders {
-		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
-		folders[i].Before = present[key]
+		folders[i].Before = present[folders[i].Key]
 	}
 	return folders, rendering
 }

@@ -54,7 +54,7 @@ func finals(
 		assignment := result.Schedule.Assignments[i]
 		before, unreadable := file(change.Before, nil)
 		after, otherErr := file(change.After, change.Before)
-		one := changes.Folder{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name, Before: before, After: after}
+		one := changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Before: before, After: after}
 		mutex.Lock()
 		defer mutex.Unlock()
 		switch err = errors.Join(err, unreadable, otherErr); {
