@@ -54,7 +54,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	for _, at := range ordered {
 		content := records[at].encode()
 		s.change.put = append(s.change.put, putFile{
-			path: at.owner.record(at.host), id: h.Blob(content), content: content,
+			path: at.owner.RecordPath(at.host), id: h.Blob(content), content: content,
 		})
 	}
 	return left, nil
@@ -72,9 +72,9 @@ func (s *staging) take(c Conflict, until *folderRecord) {
 // recordOf reads a record of another owner, which was fetched to find that the
 // folder is its.
 func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
-	e, ok := s.Lookup(owner.record(host))
+	e, ok := s.Lookup(owner.RecordPath(host))
 	if !ok {
-		return hostRecord{}, fmt.Errorf("the record %q is gone", owner.record(host))
+		return hostRecord{}, fmt.Errorf("the record %q is gone", owner.RecordPath(host))
 	}
 	content, err := s.Blob(e.ID)
 	if err != nil {

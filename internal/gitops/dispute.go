@@ -36,9 +36,6 @@ func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, co
 	})
 }
 
-// RecordPath is the file that records what the owner has on a host.
-func (o Owner) RecordPath(host string) string { return o.record(host) }
-
 func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []folder.Key) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -90,7 +87,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 			continue
 		}
 		if _, recorded := s.prior(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
-			c.Record = s.edit.Owner.record(k.Host)
+			c.Record = s.edit.Owner.RecordPath(k.Host)
 			found = append(found, c)
 		}
 	}

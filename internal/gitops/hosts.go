@@ -129,11 +129,11 @@ func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, 
 // is written again even where it says the same: members twice are read in two ways.
 func (s *staging) record(host string) (right bool) {
 	id, there := s.atTip[host]
-	at := s.edit.Owner.record(host)
+	at := s.edit.Owner.RecordPath(host)
 	former, moves := s.formerAtTip[host]
 	if moves {
 		s.change.formerly = s.edit.Formerly
-		s.change.remove = append(s.change.remove, s.former().record(host))
+		s.change.remove = append(s.change.remove, s.former().RecordPath(host))
 	}
 	before, readable := s.recorded[host]
 	if moves && !there {
@@ -223,11 +223,11 @@ func (s *staging) otherHosts(marker git.Hash) {
 			s.change.hosts = append(s.change.hosts, host)
 		}
 		if recorded {
-			s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
+			s.change.remove = append(s.change.remove, s.edit.Owner.RecordPath(host))
 		}
 		if former {
 			s.change.formerly = s.edit.Formerly
-			s.change.remove = append(s.change.remove, s.former().record(host))
+			s.change.remove = append(s.change.remove, s.former().RecordPath(host))
 			s.formerMarker(host)
 		}
 	}

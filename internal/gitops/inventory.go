@@ -334,7 +334,7 @@ func (l *Branch) readOwned(
 	var readable []ownedRecord
 	for i, r := range records {
 		if !read[i] {
-			found.Unreadable = append(found.Unreadable, r.owner.record(r.host))
+			found.Unreadable = append(found.Unreadable, r.owner.RecordPath(r.host))
 			continue
 		}
 		r.owner.Environment = r.record.Environment

@@ -49,8 +49,8 @@ func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Nam
 // records is the folder of the owner's records.
 func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
 
-// record is the file that records what is owned on a host.
-func (o Owner) record(host string) string { return path.Join(o.records(), host+recordSuffix) }
+// RecordPath is the file that records what is owned on a host.
+func (o Owner) RecordPath(host string) string { return path.Join(o.records(), host+recordSuffix) }
 
 // markerText is what the marker says.
 func (o Owner) markerText() []byte {

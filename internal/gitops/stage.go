@@ -244,7 +244,7 @@ func (s *staging) letGo() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
 			s.change.hosts = append(s.change.hosts, host)
-			s.change.remove = append(s.change.remove, owner.record(host))
+			s.change.remove = append(s.change.remove, owner.RecordPath(host))
 		}
 	}
 	remove(s.edit.Owner, s.atTip)

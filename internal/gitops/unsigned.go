@@ -47,7 +47,7 @@ func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[
 	files, paths := map[string]git.Hash{}, map[string]string{}
 	for host, record := range known {
 		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
-			paths[host] = v.owner.record(host)
+			paths[host] = v.owner.RecordPath(host)
 			files[paths[host]] = id
 		}
 	}
@@ -93,7 +93,7 @@ func sentences(found map[string]UnsignedRecord, paths map[string]string) map[str
 func (l *Branch) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
 	files := map[string]git.Hash{}
 	for _, r := range records {
-		files[r.owner.record(r.host)] = r.id
+		files[r.owner.RecordPath(r.host)] = r.id
 	}
 	for _, claim := range claims {
 		files[ClaimRecordPath(claim.Path, claim.Name)] = l.seen.claimEntries(claim.Path)[claim.Name]

@@ -167,7 +167,7 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 		written := Written{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
 		for _, host := range slices.Sorted(maps.Keys(at.entries)) {
 			if _, ok := at.records[host]; !ok {
-				written.Unreadable = append(written.Unreadable, at.owner.record(host))
+				written.Unreadable = append(written.Unreadable, at.owner.RecordPath(host))
 			}
 		}
 		for host, record := range at.records {
