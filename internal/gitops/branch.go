@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"strings"
@@ -31,24 +32,16 @@ type Branch struct {
 // Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable,
 // git.ErrTooLarge, or what is wrong with the remote.
 func (c *Client) Branch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
-	look, err := c.look(ctx, remote, owners)
-	return look, describe(remote, err)
-}
-
-func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*Branch, error) {
-	if err := remote.Check(); err != nil {
-		return nil, err
-	}
-	levels := 1
+	levels, err := 1, remote.Check()
 	for _, owner := range owners {
-		if err := owner.check(); err != nil {
-			return nil, err
-		}
-		levels = max(levels, owner.levels())
+		levels, err = max(levels, owner.levels()), cmp.Or(err, owner.check())
+	}
+	if err != nil {
+		return nil, describe(remote, err)
 	}
 	t, err := c.options.Git.OpenPatiently(ctx, remote, levels)
 	if err != nil {
-		return nil, err
+		return nil, describe(remote, err)
 	}
 	t.Close()
 	return &Branch{remote: remote, git: c.options.Git, tip: t, levels: levels, seen: newLayout(t), signers: c.options.AllowedSigners}, nil

@@ -67,17 +67,15 @@ func TwiceIn(claims []Claim) []ClaimedTwice {
 //
 // Errors: as of Branch, or a path that cannot be one.
 func (l *Branch) Claims(ctx context.Context, at string) (Claims, error) {
-	return using(ctx, l, func() (Claims, error) { return l.claims(ctx, at) })
-}
-
-func (l *Branch) claims(ctx context.Context, at string) (Claims, error) {
-	entries, err := l.seen.openClaims(ctx, at)
-	if err != nil {
-		return Claims{}, err
-	}
-	found, err := l.seen.readClaims(ctx, at, entries)
-	found.Commit = l.Tip()
-	return found, err
+	return using(ctx, l, func() (Claims, error) {
+		entries, err := l.seen.openClaims(ctx, at)
+		if err != nil {
+			return Claims{}, err
+		}
+		found, err := l.seen.readClaims(ctx, at, entries)
+		found.Commit = l.Tip()
+		return found, err
+	})
 }
 
 // ClaimRecords lists the ids of the records of all claims at a path, in hex, by name. It reads no file.

@@ -50,20 +50,18 @@ func (v *OwnerView) Commits(ctx context.Context, ids []string, want folder.Trees
 //
 // Errors: as of Branch.
 func (l *Branch) Recent(ctx context.Context, limit int) ([]string, error) {
-	return using(ctx, l, func() ([]string, error) { return l.recent(ctx, limit) })
-}
-
-func (l *Branch) recent(ctx context.Context, limit int) ([]string, error) {
-	l.begin()
-	if _, err := l.lookAgain(ctx); err != nil {
-		return nil, err
-	}
-	for l.past.depth < limit && !l.past.exhausted() {
-		if err := l.deepen(ctx); err != nil {
+	return using(ctx, l, func() ([]string, error) {
+		l.begin()
+		if _, err := l.lookAgain(ctx); err != nil {
 			return nil, err
 		}
-	}
-	return l.past.newest(limit), nil
+		for l.past.depth < limit && !l.past.exhausted() {
+			if err := l.deepen(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return l.past.newest(limit), nil
+	})
 }
 
 func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]Commit, error) {
