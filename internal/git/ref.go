@@ -17,7 +17,6 @@ import (
 // RefError says that a repository has no branch, tag or commit of a name, or not
 // one alone.
 type RefError struct {
-	Ref string // as it was asked for; "" for the default branch
 	Why string // a sentence without its full stop
 }
 
@@ -108,7 +107,7 @@ func (c *Client) dialExisting(remote Remote) (wire, error) {
 // Commit is that which a ref is at, as OpenRef reads it. What is missing is a *RefError.
 func (r *Refs) Commit(ref string) (Hash, error) {
 	if r.advertised == nil {
-		return Hash{}, &RefError{ref, "the repository is empty"}
+		return Hash{}, &RefError{"the repository is empty"}
 	}
 	return resolveRef(r.advertised, ref)
 }
@@ -135,7 +134,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 		return nil, err
 	}
 	if advertised == nil {
-		return nil, &RefError{ref, "the repository is empty"}
+		return nil, &RefError{"the repository is empty"}
 	}
 	commit, err := resolveRef(advertised, ref)
 	if err != nil {
@@ -147,7 +146,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
 		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
 	if refused && IsCommitID(ref) {
-		return nil, &RefError{ref, fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
+		return nil, &RefError{fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be fetched: %w", nameOfRef(ref), err)
@@ -169,7 +168,7 @@ func nameOfRef(ref string) string {
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
-			return Hash{}, &RefError{ref, "the repository has no default branch: its HEAD refers to a branch that does not exist; give a branch"}
+			return Hash{}, &RefError{"the repository has no default branch: its HEAD refers to a branch that does not exist; give a branch"}
 		}
 		return *advertised.Head, nil
 	}
@@ -193,7 +192,7 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	tag, isTag := at(tagPrefix + ref)
 	switch {
 	case isBranch && isTag && branch != tag:
-		return Hash{}, &RefError{ref, fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref)}
+		return Hash{}, &RefError{fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref)}
 	case isBranch:
 		return branch, nil
 	case isTag:
@@ -217,13 +216,13 @@ func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 			return nil
 		}
 	}
-	return &RefError{id.String(), fmt.Sprintf("no branch or tag is at commit %s, and its server gives no other commits "+
+	return &RefError{fmt.Sprintf("no branch or tag is at commit %s, and its server gives no other commits "+
 		"(git's uploadpack.allowReachableSHA1InWant is off): make a tag for the commit", id)}
 }
 
 func missingRef(advertised *packp.AdvRefs, ref string) error {
 	if shortPattern.MatchString(ref) {
-		return &RefError{ref, fmt.Sprintf("there is no branch or tag %q; the id of a commit has to be whole, 40 hexadecimal digits", ref)}
+		return &RefError{fmt.Sprintf("there is no branch or tag %q; the id of a commit has to be whole, 40 hexadecimal digits", ref)}
 	}
 	var names []string
 	kind, prefixes := "branch or tag", []string{branchPrefix, tagPrefix}
@@ -240,5 +239,5 @@ func missingRef(advertised *packp.AdvRefs, ref string) error {
 		}
 	}
 	short := strings.TrimPrefix(strings.TrimPrefix(ref, branchPrefix), tagPrefix)
-	return &RefError{ref, fmt.Sprintf("there is no %s %q%s", kind, short, wording.DidYouMean(short, slices.Sorted(slices.Values(names))))}
+	return &RefError{fmt.Sprintf("there is no %s %q%s", kind, short, wording.DidYouMean(short, slices.Sorted(slices.Values(names))))}
 }
