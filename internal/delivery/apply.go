@@ -95,13 +95,7 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 }
 
 func held(o *Plan) error {
-	e := &HeldError{}
-	for _, problem := range o.Problems {
-		if !problem.Warning {
-			e.Problems = append(e.Problems, problem)
-		}
-	}
-	return e
+	return &HeldError{slices.DeleteFunc(slices.Clone(o.Problems), func(p Problem) bool { return p.Warning })}
 }
 
 func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {

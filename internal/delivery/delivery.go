@@ -110,7 +110,9 @@ type Options struct {
 }
 
 // New returns a Client. It makes no request.
-func New(options Options) *Client { return &Client{options: options} }
+func New(options Options) *Client {
+	return &Client{options: options, plans: plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}}}
+}
 
 func (c *Client) remote(at Location) git.Remote {
 	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.options.Credentials}

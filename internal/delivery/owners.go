@@ -27,7 +27,7 @@ func NewHolder() string {
 	return hex.EncodeToString(random[:])
 }
 
-// plans is what this process has planned. The zero value is ready.
+// plans is what this process has planned.
 type plans struct {
 	mu      sync.Mutex
 	owners  map[ownerKey]Location // claims, too
@@ -72,9 +72,6 @@ func (p *plans) note(key ownerKey, at Location, name string, duplicate error) er
 	if _, again := p.owners[key]; again {
 		return fmt.Errorf("%w: %q on branch %q at path %q", duplicate, name, at.Branch, at.Path)
 	}
-	if p.owners == nil {
-		p.owners = map[ownerKey]Location{}
-	}
 	p.owners[key] = at
 	return nil
 }
@@ -82,9 +79,6 @@ func (p *plans) note(key ownerKey, at Location, name string, duplicate error) er
 func (p *plans) noteHolder(key ownerKey, holder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.holders == nil {
-		p.holders = map[ownerKey][]string{}
-	}
 	p.holders[key] = append(p.holders[key], holder)
 }
 

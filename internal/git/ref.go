@@ -145,7 +145,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	// A server that does not give commits by id has its own words for that.
 	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
 		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
-	if refused && IsCommitID(ref) {
+	if refused && CheckCommit(ref) == nil {
 		return nil, &RefError{fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
 	}
 	if err != nil {
@@ -153,9 +153,6 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	}
 	return t, nil
 }
-
-// IsCommitID reports whether a ref is the full id of a commit.
-func IsCommitID(ref string) bool { _, err := ParseID(ref); return err == nil }
 
 func nameOfRef(ref string) string {
 	if ref == "" {
