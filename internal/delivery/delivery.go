@@ -119,10 +119,8 @@ func (c *Client) remote(at Location) git.Remote {
 }
 
 // view reads what an owner has at its location. A branch is read once for all owners.
-func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.OwnerView, error) {
-	at := owner.Location
-	at.Branch = branch
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at), owner.gitops())
+func (c *Client) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(owner.Location), owner.gitops())
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +146,7 @@ func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.Inven
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
 func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (gitops.Folders, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +156,7 @@ func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (gitops.F
 // Commits looks up commits that clusters report in the history of the location's branch, and reads what the
 // owner's wanted folders are there; see gitops.OwnerView.Commits.
 func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +170,7 @@ func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want ro
 func (c *Client) Files(
 	ctx context.Context, owner Owner, folders rollout.Trees, wanted map[rollout.Key][]git.File,
 ) (map[rollout.Key][]git.File, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +192,7 @@ func (c *Client) Files(
 func (c *Client) FilesNamed(
 	ctx context.Context, owner Owner, folders rollout.Trees, wanted func(name string) bool,
 ) (map[rollout.Key][]git.File, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +203,7 @@ func (c *Client) FilesNamed(
 //
 // Errors: as of a look.
 func (c *Client) OwnersAt(ctx context.Context, owner Owner) ([]string, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 	}
 	relocated := *known
 	relocated.Owner.Location, relocated.Drift = at, Drift{}
-	view, err := c.view(ctx, relocated.Owner, at.Branch)
+	view, err := c.view(ctx, relocated.Owner)
 	if err != nil {
 		return nil // reported where the location is read
 	}

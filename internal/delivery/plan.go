@@ -98,11 +98,10 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	case Same:
 		err = c.knows(ctx, desired, o)
 	case Renamed:
-		formerly := Owner{Location: desired.Owner.Location, Name: desired.State.Owner.Name}
 		if err = c.knows(ctx, desired, o); err != nil {
 			return nil, err
 		}
-		if err = c.arrive(ctx, desired, formerly, o); err == nil {
+		if err = c.arrive(ctx, desired, o.ownerThere(desired), o); err == nil {
 			err = c.arrive(ctx, desired, desired.Owner, o)
 		}
 	case Created, Moved:
@@ -135,7 +134,7 @@ func (c *Client) knows(ctx context.Context, desired Desired, o *Plan) error {
 	if len(found) == 0 {
 		return nil
 	}
-	view, err := c.view(ctx, desired.State.Owner, desired.Owner.Location.Branch)
+	view, err := c.view(ctx, o.ownerThere(desired))
 	if err != nil {
 		return err
 	}
@@ -208,7 +207,7 @@ func (o *Plan) warnOfFound(desired Desired) {
 
 // arrive finds folders of the owner at the location that the state does not know.
 func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Plan) error {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return err
 	}
@@ -268,7 +267,7 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 		return nil
 	}
 	owner := o.ownerThere(desired)
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return err
 	}
@@ -349,7 +348,7 @@ func (o *Plan) refuse(protection rollout.Protection, removal rollout.Removal, cl
 
 // conflicts finds folders that the owner may not write.
 func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error {
-	view, err := c.view(ctx, desired.Owner, desired.Owner.Location.Branch)
+	view, err := c.view(ctx, desired.Owner)
 	if err != nil {
 		return err
 	}
@@ -394,7 +393,7 @@ func Unseen(desired Desired) *Plan {
 // dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
 // destroy does not remove those. Where the repository cannot be read, all of it stays known.
 func (c *Client) dropTaken(ctx context.Context, known *State) *State {
-	view, err := c.view(ctx, known.Owner, known.Owner.Location.Branch)
+	view, err := c.view(ctx, known.Owner)
 	if err != nil {
 		return known
 	}
@@ -439,7 +438,7 @@ func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollo
 // warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
 func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
 	at := known.Owner.Location
-	view, err := c.view(ctx, known.Owner, at.Branch)
+	view, err := c.view(ctx, known.Owner)
 	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
 		return
 	}

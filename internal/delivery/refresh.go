@@ -51,7 +51,9 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 		return err
 	}
 	known.Proposed = branch != known.Owner.Location.Branch
-	view, err := c.view(ctx, known.Owner, branch)
+	at := known.Owner
+	at.Location.Branch = branch
+	view, err := c.view(ctx, at)
 	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
 		known.Drift, known.Tip = Drift{Gone: true, Trees: map[rollout.Key]string{}}, ""
 		for _, key := range known.Trees.Keys() {
@@ -148,7 +150,7 @@ func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullReq
 		}
 		return fmt.Sprintf("pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged", request.Number, request.Head, at.Branch), nil
 	}
-	view, err := c.view(ctx, known.Owner, at.Branch)
+	view, err := c.view(ctx, known.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -234,7 +236,7 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 // Label returns the name that an owner has in the labels of what is rendered, where its records at the
 // location have another one than its present name; "" where they have none.
 func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
 		return nil
 	}
 	owner := o.ownerThere(desired)
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return err
 	}

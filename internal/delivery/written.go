@@ -16,7 +16,7 @@ import (
 //
 // Errors: as of a look.
 func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees) (gitops.Written, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return gitops.Written{}, err
 	}
@@ -37,7 +37,7 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of a look.
 func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (gitops.Written, error) {
-	view, err := c.view(ctx, owner, owner.Location.Branch)
+	view, err := c.view(ctx, owner)
 	if err != nil {
 		return gitops.Written{}, err
 	}
@@ -75,7 +75,7 @@ func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owne
 	if err != nil || former.Name == "" {
 		return gitops.Written{}, err
 	}
-	if view, err = c.view(ctx, former, former.Location.Branch); err != nil {
+	if view, err = c.view(ctx, former); err != nil {
 		return gitops.Written{}, err
 	}
 	written, err := view.Records(ctx, "")
