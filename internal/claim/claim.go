@@ -126,9 +126,6 @@ type ShortError struct {
 	Elsewhere map[string][]string // what others have of the pool, by claim
 }
 
-// maxNamed is how many clusters of one claim, and how many claims, the error names.
-const maxNamed = 10
-
 func (e *ShortError) Error() string {
 	if e.Pool == 0 {
 		return fmt.Sprintf("%s wanted, and the pool selects no cluster of the fleet", wording.Count(e.Number, "cluster is", "clusters are"))
@@ -143,11 +140,11 @@ func (e *ShortError) Error() string {
 	}
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(e.Elsewhere)) {
-		others = append(others, fmt.Sprintf("claim %q has %s", name, wording.List(e.Elsewhere[name], maxNamed)))
+		others = append(others, fmt.Sprintf("claim %q has %s", name, wording.List(e.Elsewhere[name], wording.Named)))
 	}
 	more := ""
-	if rest := len(others) - maxNamed; rest > 0 {
-		others, more = others[:maxNamed], fmt.Sprintf("; and %s more", wording.Count(rest, "claim", "claims"))
+	if rest := len(others) - wording.Named; rest > 0 {
+		others, more = others[:wording.Named], fmt.Sprintf("; and %s more", wording.Count(rest, "claim", "claims"))
 	}
 	return text + ": " + strings.Join(others, "; ") + more
 }

@@ -50,10 +50,9 @@ type Result struct {
 // something to write. A branch that does not exist begins with this commit.
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the
-// server's words), ErrRace, ErrTooLarge, *OwnershipError (an ErrConflict),
-// *UnplannedError or *ChangedError (each an
-// ErrUnplanned), *git.BlockedError, git.ErrCommit, the context's, or what is
-// wrong with the edit. With any of
+// server's words), ErrRace, ErrTooLarge, ErrConflict or ErrUnplanned (with the
+// folders in the text; the latter may be a *ChangedError), *git.BlockedError,
+// git.ErrCommit, the context's, or what is wrong with the edit. With any of
 // them, the branch does not have the commit, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {

@@ -67,19 +67,11 @@ type ClaimResult struct {
 	Record string
 }
 
-// ClaimError is the error of an edit of a claim that others' claims or Choose prevent.
-type ClaimError struct{ err error }
-
-func (e *ClaimError) Error() string { return e.err.Error() }
-
-// Unwrap gives the reason: ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
-func (e *ClaimError) Unwrap() error { return e.err }
-
 // Claim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
 // is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
 // however many there are. Edits of claims and of owners of one branch wait for each other, as Apply says.
 //
-// Errors: as of Apply, or *ClaimError.
+// Errors: as of Apply, ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
 func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ClaimResult{}, describe(remote, err)
@@ -134,7 +126,7 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		return c, nil
 	}
 	if s.held {
-		return nil, &ClaimError{fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name))}
+		return nil, told(fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)))
 	}
 	clusters, err := e.choose(s)
 	if err != nil {
@@ -162,12 +154,12 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 		if other, twice := s.elsewhere[cluster]; twice {
 			claims := []string{e.recorded(s), other}
 			slices.Sort(claims)
-			return nil, &ClaimError{fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims})}
+			return nil, told(fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims}))
 		}
 	}
 	clusters, err := e.Choose(ClaimTip{Held: s.own.Names(), Elsewhere: s.elsewhere})
 	if err != nil {
-		return nil, &ClaimError{err}
+		return nil, told(err)
 	}
 	if len(clusters) > MaxClaimed {
 		return nil, fmt.Errorf("a claim may have %d clusters at most, and %d are wanted", MaxClaimed, len(clusters))
@@ -181,11 +173,11 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 			return nil, fmt.Errorf("cluster %q is wanted twice", cluster)
 		}
 		if other, taken := s.elsewhere[cluster]; taken {
-			return nil, &ClaimError{fmt.Errorf("cluster %q belongs to claim %q", cluster, other)}
+			return nil, told(fmt.Errorf("cluster %q belongs to claim %q", cluster, other))
 		}
 		if len(s.unreadable) > 0 && !slices.Contains(held, cluster) {
-			return nil, &ClaimError{fmt.Errorf("%w, so that it is not known which clusters are free; repair or remove %s",
-				ErrClaimUnreadable, wording.List(s.unreadable, maxNamed))}
+			return nil, told(fmt.Errorf("%w, so that it is not known which clusters are free; repair or remove %s",
+				ErrClaimUnreadable, wording.List(s.unreadable, wording.Named)))
 		}
 	}
 	return clusters, nil

@@ -35,7 +35,7 @@ func (t ClaimedTwice) String() string {
 	for i, name := range t.Claims {
 		listed[i] = fmt.Sprintf("claim %q (%s)", name, ClaimRecordPath(t.Path, name))
 	}
-	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, maxNamed))
+	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, wording.Named))
 }
 
 // TwiceIn are the clusters that more than one of these claims at one path has, by path and name.

@@ -40,10 +40,10 @@ type Edit struct {
 	Seen folder.Trees
 	// Remove are the only folders that the edit may remove: those that the plan
 	// showed. The trees in it mean nothing. Others that are the owner's and that are
-	// not wanted are an *UnplannedError, and nothing is written.
+	// not wanted are an ErrUnplanned, and nothing is written.
 	Remove folder.Trees
 	// LeaveOthers lets folders that are the owner's, and neither wanted nor in
-	// Remove, stay with their records, in place of an *UnplannedError. It is for a
+	// Remove, stay with their records, in place of an ErrUnplanned. It is for a
 	// destroy. Then hosts whose records have another holder stay as they are.
 	LeaveOthers bool
 	// Records are the ids of the owner's records by host, as the state knows them:
@@ -66,7 +66,7 @@ type Edit struct {
 	GiveUp bool
 	// Adopt takes over folders that another owner's records list, or that hold
 	// something else and are in no record: they belong to the edit's owner from
-	// then on. Without it they are an *OwnershipError.
+	// then on. Without it they are an ErrConflict.
 	Adopt bool
 	// Head, when not "", is the branch that the commit goes to in place of the
 	// remote's, for a pull request: the remote's tip with this edit applied. It

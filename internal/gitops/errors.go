@@ -23,45 +23,29 @@ var (
 	ErrRace = errors.New("others kept moving the branch")
 )
 
-// OwnershipError is an ErrConflict: it names every folder that belongs to others,
-// in order.
-type OwnershipError struct {
-	Conflicts []Conflict
+// toldError is an error that says all that there is to say, and matches another one.
+type toldError struct {
+	text string
+	of   error
 }
 
-// maxNamed is how many conflicts an error's text names; all are in the error.
-const maxNamed = 10
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.of }
 
-func (e *OwnershipError) Error() string { return listed(e.Conflicts, Conflict.String) }
+// told is an error that says all that there is to say.
+func told(err error) error { return &toldError{err.Error(), err} }
 
-// listed are the texts of the first few of a list, and how many more there are.
-func listed[T any](all []T, text func(T) string) string {
+// textsOf are the texts of the first few of a list, and how many more there are.
+func textsOf[T any](all []T, text func(T) string) string {
 	var texts []string
-	for _, one := range all[:min(len(all), maxNamed)] {
+	for _, one := range all[:min(len(all), wording.Named)] {
 		texts = append(texts, text(one))
 	}
-	if more := len(all) - maxNamed; more > 0 {
+	if more := len(all) - wording.Named; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }
-
-// Unwrap makes errors.Is(err, ErrConflict) true.
-func (e *OwnershipError) Unwrap() error { return ErrConflict }
-
-// UnplannedError is an ErrUnplanned: it names every folder that would have to
-// go, "<host>/<deployment target>", in order.
-type UnplannedError struct {
-	Owner   Owner
-	Folders []string
-}
-
-func (e *UnplannedError) Error() string {
-	return fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s", e.Owner.Name, wording.List(e.Folders, maxNamed))
-}
-
-// Unwrap makes errors.Is(err, ErrUnplanned) true.
-func (e *UnplannedError) Unwrap() error { return ErrUnplanned }
 
 // ChangedError is an ErrUnplanned: it names every folder that is to be written or
 // removed and is not what the plan saw, in order.
@@ -79,7 +63,7 @@ type ChangedFolder struct {
 	Commit string
 }
 
-func (e *ChangedError) Error() string { return listed(e.Folders, ChangedFolder.String) }
+func (e *ChangedError) Error() string { return textsOf(e.Folders, ChangedFolder.String) }
 
 func (f ChangedFolder) String() string {
 	text := fmt.Sprintf("folder %q has changed since the plan", f.Folder)
@@ -94,18 +78,11 @@ func (e *ChangedError) Unwrap() error { return ErrUnplanned }
 
 // describe returns err in the form in which this package returns errors.
 func describe(remote git.Remote, err error) error {
-	var told interface {
-		error
-		isTold()
+	if changed, ok := errors.AsType[*ChangedError](err); ok {
+		return changed
 	}
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*toldError](err); ok {
 		return told
 	}
 	return remote.Describe(err, ErrRace)
 }
-
-// Errors that say all that there is to say.
-func (e *OwnershipError) isTold() {}
-func (e *UnplannedError) isTold() {}
-func (e *ChangedError) isTold()   {}
-func (e *ClaimError) isTold()     {}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // stage computes what the edit changes at this tip, for a commit of that time.
@@ -311,10 +312,11 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 		return err
 	}
 	if found = slices.Concat(found, inside, hosts); len(found) > 0 {
-		return &OwnershipError{Conflicts: found}
+		return &toldError{textsOf(found, Conflict.String), ErrConflict}
 	}
 	if len(unplanned) > 0 {
-		return &UnplannedError{Owner: s.edit.Owner, Folders: folder.Texts(unplanned)}
+		return &toldError{fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s",
+			s.edit.Owner.Name, wording.List(folder.Texts(unplanned), wording.Named)), ErrUnplanned}
 	}
 	return nil
 }
