@@ -1,9 +1,12 @@
 package wire
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
-	"strings"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // valueType is a type of Terraform's, as far as it decides how a value is read.
@@ -25,12 +28,13 @@ const (
 	kindObject
 )
 
+// The types by their JSON.
 var (
 	scalarTypes = map[string]*valueType{
-		"string": {kind: kindString}, "number": {kind: kindNumber}, "bool": {kind: kindBool}, "dynamic": {kind: kindDynamic},
+		`"string"`: {kind: kindString}, `"number"`: {kind: kindNumber}, `"bool"`: {kind: kindBool}, `"dynamic"`: {kind: kindDynamic},
 	}
 	compoundKinds = map[string]byte{
-		"list": kindList, "set": kindList, "map": kindMap, "tuple": kindTuple, "object": kindObject,
+		`"list"`: kindList, `"set"`: kindList, `"map"`: kindMap, `"tuple"`: kindTuple, `"object"`: kindObject,
 	}
 )
 
@@ -48,156 +52,112 @@ func (t *valueType) attribute(name string, index int) *valueType {
 	return nil
 }
 
+// types are the types that were read, by their JSON. The elements of a tuple often have the same.
+type types map[string]*valueType
+
+// maxShared is the depth down to which types are looked up by their JSON, which is read once more at each level.
+const maxShared = 8
+
 // parseType reads the JSON of a type, such as ["object",{"name":"string","tags":["map","string"]}]. The
 // type of a fleet is a megabyte of it, with a type for each object of each list.
-func parseType(text string) (*valueType, error) {
-	p := &typeParser{rest: text}
-	typ, err := p.typ(0)
-	if err == nil && p.rest != "" {
-		err = p.wrong()
+func parseType(text []byte) (*valueType, error) {
+	tokens := newTokens(text)
+	typ, err := types{}.read(tokens, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tokens.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("text after the type: %w", errForm)
+	}
+	return typ, nil
+}
+
+func newTokens(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
+}
+
+// next reads the type that comes next, unless one of the same JSON was read.
+func (t types) next(tokens *jsontext.Decoder, depth int) (*valueType, error) {
+	if depth > maxShared || tokens.PeekKind() != '[' {
+		return t.read(tokens, depth)
+	}
+	text, err := tokens.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if typ := t[string(text)]; typ != nil {
+		return typ, nil
+	}
+	typ, err := t.read(newTokens(text), depth)
+	if err == nil {
+		t[string(text)] = typ
 	}
 	return typ, err
 }
 
-type typeParser struct {
-	rest string
-}
-
-func (p *typeParser) wrong() error {
-	return fmt.Errorf("type at %.20q: %w", p.rest, errForm)
-}
-
-// expect cuts off a text that must come next. There is no white space: Terraform writes none.
-func (p *typeParser) expect(text string) error {
-	rest, ok := strings.CutPrefix(p.rest, text)
-	if !ok {
-		return p.wrong()
-	}
-	p.rest = rest
-	return nil
-}
-
-// ends says whether a list or an object ends here, and cuts off its end, or the comma between two elements.
-func (p *typeParser) ends(with string, first bool) (bool, error) {
-	if rest, ok := strings.CutPrefix(p.rest, with); ok {
-		p.rest = rest
-		return true, nil
-	}
-	if first {
-		return false, nil
-	}
-	return false, p.expect(",")
-}
-
-func (p *typeParser) typ(depth int) (*valueType, error) {
+func (t types) read(tokens *jsontext.Decoder, depth int) (*valueType, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("type of more than %d levels: %w", maxDepth, errForm)
 	}
-	compound := strings.HasPrefix(p.rest, "[")
-	if compound {
-		p.rest = p.rest[1:]
+	if tokens.PeekKind() == '"' {
+		name, err := tokens.ReadValue()
+		if typ := scalarTypes[string(name)]; typ != nil || err != nil {
+			return typ, err
+		}
+		return nil, fmt.Errorf("type %.20s: %w", name, errForm)
 	}
-	name, err := p.text()
+	if err := expect(tokens, '['); err != nil {
+		return nil, err
+	}
+	name, err := tokens.ReadValue()
 	if err != nil {
 		return nil, err
 	}
-	if !compound {
-		if typ, ok := scalarTypes[name]; ok {
-			return typ, nil
-		}
-		return nil, p.wrong()
-	}
-	typ := &valueType{kind: compoundKinds[name]}
-	if err := p.expect(","); err != nil {
-		return nil, err
-	}
+	typ := &valueType{kind: compoundKinds[string(name)]}
 	switch typ.kind {
 	case kindList, kindMap:
-		typ.element, err = p.typ(depth + 1)
+		typ.element, err = t.read(tokens, depth+1)
 	case kindTuple:
-		err = p.tuple(typ, depth)
+		err = t.elements(typ, tokens, '[', depth+1)
 	case kindObject:
-		err = p.object(typ, depth)
+		err = t.elements(typ, tokens, '{', depth+1)
 	default:
-		err = p.wrong()
+		err = fmt.Errorf("type %.20s: %w", name, errForm)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return typ, p.expect("]") // optional attributes are in no value's type
+	return typ, expect(tokens, ']') // optional attributes are in no value's type
 }
 
-func (p *typeParser) tuple(typ *valueType, depth int) error {
-	if err := p.expect("["); err != nil {
+// elements reads the types of a tuple's elements, or the names and the types of an object's attributes.
+func (t types) elements(of *valueType, tokens *jsontext.Decoder, begin jsontext.Kind, depth int) error {
+	if err := expect(tokens, begin); err != nil {
 		return err
 	}
-	for {
-		if end, err := p.ends("]", len(typ.elements) == 0); end || err != nil {
-			return err
-		}
-		element, err := p.typ(depth + 1)
-		if err != nil {
-			return err
-		}
-		typ.elements = append(typ.elements, element)
-	}
-}
-
-func (p *typeParser) object(typ *valueType, depth int) error {
-	if err := p.expect("{"); err != nil {
-		return err
-	}
-	for {
-		if end, err := p.ends("}", len(typ.elements) == 0); end || err != nil {
-			return err
-		}
-		name, err := p.text()
-		if err != nil {
-			return err
-		}
-		if err := p.expect(":"); err != nil {
-			return err
-		}
-		element, err := p.typ(depth + 1)
-		if err != nil {
-			return err
-		}
-		typ.names, typ.elements = append(typ.names, name), append(typ.elements, element)
-	}
-}
-
-// text reads a JSON string.
-func (p *typeParser) text() (string, error) {
-	if err := p.expect(`"`); err != nil {
-		return "", err
-	}
-	for i := 0; i < len(p.rest); i++ {
-		switch c := p.rest[i]; {
-		case c == '"':
-			text := p.rest[:i]
-			p.rest = p.rest[i+1:]
-			return text, nil
-		case c == '\\' || c < ' ' || c >= 0x80:
-			return p.escaped()
-		}
-	}
-	return "", p.wrong()
-}
-
-// escaped is text for what is not plain ASCII.
-func (p *typeParser) escaped() (string, error) {
-	for i := 0; i < len(p.rest); i++ {
-		switch p.rest[i] {
-		case '\\':
-			i++
-		case '"':
-			var text string
-			if err := json.Unmarshal([]byte(`"`+p.rest[:i+1]), &text); err != nil {
-				return "", fmt.Errorf("type: %w", errForm)
+	for end := tokens.PeekKind(); end != ']' && end != '}'; end = tokens.PeekKind() {
+		if of.kind == kindObject {
+			name, err := tokens.ReadToken()
+			if err != nil {
+				return err
 			}
-			p.rest = p.rest[i+1:]
-			return text, nil
+			of.names = append(of.names, name.String())
 		}
+		element, err := t.next(tokens, depth)
+		if err != nil {
+			return err
+		}
+		of.elements = append(of.elements, element)
 	}
-	return "", p.wrong()
+	_, err := tokens.ReadToken()
+	return err
+}
+
+// expect reads a token that must be of a kind.
+func expect(tokens *jsontext.Decoder, kind jsontext.Kind) error {
+	token, err := tokens.ReadToken()
+	if err == nil && token.Kind() != kind {
+		err = fmt.Errorf("type with %.20q in place of %s: %w", token.String(), kind, errForm)
+	}
+	return err
 }

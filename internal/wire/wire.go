@@ -9,13 +9,15 @@
 package wire
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -32,11 +34,14 @@ const maxDepth = 1000
 // not known yet. What it does not read is an error: a value without a type, which is null or unknown as a
 // whole, and collections of values of any type, which only a provider's own schema could have.
 func Plain(message []byte) (any, error) {
-	r := &reader{rest: string(message)}
+	r := newReader(message)
 	if length, err := r.arrayLength(); err != nil || length != 2 {
 		return nil, fmt.Errorf("value with its type: %w", errForm)
 	}
-	text, err := r.bytes()
+	if code, err := r.PeekCode(); err != nil || !msgpcode.IsBin(code) {
+		return nil, fmt.Errorf("type of the value: %w", errForm)
+	}
+	text, err := r.DecodeBytes()
 	if err != nil {
 		return nil, err
 	}
@@ -48,38 +53,30 @@ func Plain(message []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.rest != "" {
-		return nil, fmt.Errorf("%d bytes after the value: %w", len(r.rest), errForm)
-	}
-	return value, nil
+	return value, r.ended()
 }
 
 // value reads what comes next, which is of a type.
 func (r *reader) value(typ *valueType, depth int) (any, error) {
-	code, err := r.peek()
+	code, err := r.PeekCode()
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case depth > maxDepth:
 		return nil, fmt.Errorf("more than %d levels: %w", maxDepth, errForm)
-	case isExtension(code): // with or without what is known of it all the same
-		return fleet.Unknown{}, r.skip(0)
-	case code == codeNil:
-		r.rest = r.rest[1:]
-		return nil, nil
+	case msgpcode.IsExt(code): // with or without what is known of it all the same
+		return fleet.Unknown{}, r.Skip()
+	case code == msgpcode.Nil:
+		return nil, r.DecodeNil()
 	}
 	switch typ.kind {
 	case kindString:
 		return r.text()
 	case kindBool:
-		r.rest = r.rest[1:]
-		if code != codeFalse && code != codeTrue {
-			return nil, fmt.Errorf("bool: %w", errForm)
-		}
-		return code == codeTrue, nil
+		return r.DecodeBool()
 	case kindNumber:
-		number, err := r.number()
+		number, err := r.number(code)
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +142,7 @@ func (r *reader) object(typ *valueType, depth int) (any, error) {
 
 // Replace returns an object with another value of one of its attributes.
 func Replace(object []byte, name string, value []byte) ([]byte, error) {
-	text := string(object)
-	r := &reader{rest: text}
+	r := newReader(object)
 	length, err := r.mapLength()
 	if err != nil {
 		return nil, err
@@ -157,38 +153,33 @@ func Replace(object []byte, name string, value []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		start := len(text) - len(r.rest)
-		if err := r.skip(0); err != nil {
+		start := len(object) - r.rest.Len()
+		if err := r.Skip(); err != nil {
 			return nil, err
 		}
 		if key == name {
-			from, to = start, len(text)-len(r.rest)
+			from, to = start, len(object)-r.rest.Len()
 		}
 	}
-	if from < 0 || r.rest != "" {
+	if from < 0 || r.rest.Len() > 0 {
 		return nil, fmt.Errorf("no object with an attribute %q: %w", name, errForm)
 	}
 	return slices.Concat(object[:from], value, object[to:]), nil
 }
 
 // number reads a number as exactly as Terraform has it.
-func (r *reader) number() (*big.Float, error) {
-	code, _ := r.peek()
+func (r *reader) number(code byte) (*big.Float, error) {
 	switch {
-	case code <= codePositiveFixLast || code >= codeNegativeFix, code >= codeInt8 && code <= codeInt64:
-		number, err := r.integer()
+	case isSigned(code):
+		number, err := r.DecodeInt64()
 		return new(big.Float).SetInt64(number), err
-	case code >= codeUint8 && code <= codeUint64:
-		number, err := r.unsigned()
+	case isUnsigned(code):
+		number, err := r.DecodeUint64()
 		return new(big.Float).SetUint64(number), err
-	case code == codeFloat64:
-		bits, err := r.take(9)
-		if err != nil {
-			return nil, err
-		}
-		number := math.Float64frombits(binary.BigEndian.Uint64([]byte(bits[1:])))
-		if math.IsNaN(number) {
-			return nil, fmt.Errorf("not a number: %w", errForm)
+	case code == msgpcode.Double:
+		number, err := r.DecodeFloat64()
+		if err != nil || math.IsNaN(number) {
+			return nil, cmp.Or(err, fmt.Errorf("not a number: %w", errForm))
 		}
 		return big.NewFloat(number), nil
 	}
@@ -206,18 +197,15 @@ func (r *reader) number() (*big.Float, error) {
 // NumbersAsText returns a message in which each number is a text, the form in which Terraform sends those that have no
 // other. Terraform then reads it as it reads the number from a state, and finds both the same.
 func NumbersAsText(message []byte) ([]byte, error) {
-	r, w := &reader{rest: string(message)}, &Writer{}
-	if err := r.numbersAsText(w, 0); err != nil {
+	r, w := newReader(message), &Writer{}
+	if err := r.numbersAsText(message, w, 0); err != nil {
 		return nil, err
 	}
-	if r.rest != "" {
-		return nil, fmt.Errorf("more than one value: %w", errForm)
-	}
-	return w.Bytes(), nil
+	return w.Bytes(), r.ended()
 }
 
-func (r *reader) numbersAsText(w *Writer, depth int) error {
-	code, err := r.peek()
+func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
+	code, err := r.PeekCode()
 	if err != nil {
 		return err
 	}
@@ -225,28 +213,28 @@ func (r *reader) numbersAsText(w *Writer, depth int) error {
 	switch {
 	case depth > maxDepth:
 		return fmt.Errorf("more than %d levels: %w", maxDepth, errForm)
-	case code&0xf0 == codeFixArray, code == codeArray16, code == codeArray32:
+	case isArray(code):
 		if elements, err = r.arrayLength(); err == nil {
 			w.List(elements)
 		}
-	case code&0xf0 == codeFixMap, code == codeMap16, code == codeMap32:
+	case isMap(code):
 		if elements, err = r.mapLength(); err == nil {
 			w.Map(elements)
 		}
 		elements *= 2
-	case code <= codePositiveFixLast, code >= codeNegativeFix, code >= codeInt8 && code <= codeInt64, code >= codeUint8 && code <= codeUint64, code == codeFloat64:
+	case isSigned(code), isUnsigned(code), code == msgpcode.Double:
 		var number *big.Float
-		if number, err = r.number(); err == nil {
+		if number, err = r.number(code); err == nil {
 			w.Text(number.Text('f', -1))
 		}
 	default:
-		before := r.rest
-		if err = r.skip(depth); err == nil {
-			w.message = append(w.message, before[:len(before)-len(r.rest)]...)
+		from := len(message) - r.rest.Len()
+		if err = r.Skip(); err == nil {
+			w.message = append(w.message, message[from:len(message)-r.rest.Len()]...)
 		}
 	}
 	for range elements {
-		if err := r.numbersAsText(w, depth+1); err != nil {
+		if err := r.numbersAsText(message, w, depth+1); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
+)
 
 // Writer writes a value piece by piece. The zero value is ready. Whoever uses it knows the schema: nothing
 // checks that what is written is of any type.
@@ -12,17 +16,17 @@ type Writer struct {
 func (w *Writer) Bytes() []byte { return w.message }
 
 // Null writes a value that is null.
-func (w *Writer) Null() { w.message = append(w.message, codeNil) }
+func (w *Writer) Null() { w.message = append(w.message, msgpcode.Nil) }
 
 // Text writes a string, or a key of a map.
 func (w *Writer) Text(text string) {
 	switch length := len(text); {
 	case length < 32:
-		w.message = append(w.message, codeFixString|byte(length))
+		w.message = append(w.message, msgpcode.FixedStrLow|byte(length))
 	case length < 1<<8:
-		w.message = append(w.message, codeString8, byte(length))
+		w.message = append(w.message, msgpcode.Str8, byte(length))
 	default:
-		w.length(codeString8+1, length)
+		w.length(msgpcode.Str8+1, length)
 	}
 	w.message = append(w.message, text...)
 }
@@ -30,19 +34,19 @@ func (w *Writer) Text(text string) {
 // List begins a list of so many values, which follow.
 func (w *Writer) List(length int) {
 	if length < 16 {
-		w.message = append(w.message, codeFixArray|byte(length))
+		w.message = append(w.message, msgpcode.FixedArrayLow|byte(length))
 		return
 	}
-	w.length(codeArray16, length)
+	w.length(msgpcode.Array16, length)
 }
 
 // Map begins a map or an object of so many entries: the key and the value of each follow.
 func (w *Writer) Map(length int) {
 	if length < 16 {
-		w.message = append(w.message, codeFixMap|byte(length))
+		w.message = append(w.message, msgpcode.FixedMapLow|byte(length))
 		return
 	}
-	w.length(codeMap16, length)
+	w.length(msgpcode.Map16, length)
 }
 
 // length writes a code that has a length of two bytes, or the next one, which has four.
