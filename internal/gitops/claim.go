@@ -90,15 +90,7 @@ func (e ClaimEdit) check() error {
 	if err := CheckClaim(e.Name); err != nil {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
-	if e.Formerly != "" {
-		if err := CheckClaim(e.Formerly); err != nil {
-			return fmt.Errorf("the claim's former name: %w", err)
-		}
-		if e.Formerly == e.Name {
-			return fmt.Errorf("the claim's former name is %q, its own", e.Formerly)
-		}
-	}
-	return cmp.Or(checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), git.CheckPath(e.Path))
+	return cmp.Or(checkFormer("claim", e.Formerly, e.Name, CheckClaim), checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), git.CheckPath(e.Path))
 }
 
 // claimChange is what an edit of a claim changes at one tip.

@@ -157,16 +157,9 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 func (e Edit) check() error {
 	if err := cmp.Or(
 		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source)),
+		checkFormer("owner", e.Formerly, e.Owner.Name, git.CheckName),
 	); err != nil {
 		return err
-	}
-	if e.Formerly != "" {
-		if err := git.CheckName(e.Formerly); err != nil {
-			return fmt.Errorf("the owner's former name: %w", err)
-		}
-		if e.Formerly == e.Owner.Name {
-			return fmt.Errorf("the owner's former name is %q, its own", e.Formerly)
-		}
 	}
 	if e.GiveUp && len(e.Hosts) > 0 {
 		return errors.New("an edit that gives up its folders must not want any")
@@ -187,6 +180,20 @@ func (e Edit) check() error {
 	}
 	if err := checkFolders(e.Previously); err != nil {
 		return fmt.Errorf("in the state: %w", err)
+	}
+	return nil
+}
+
+// checkFormer finds what is wrong with the name that an owner or a claim had before; "" is none.
+func checkFormer(whose, former, name string, check func(string) error) error {
+	if former == "" {
+		return nil
+	}
+	if err := check(former); err != nil {
+		return fmt.Errorf("the %s's former name: %w", whose, err)
+	}
+	if former == name {
+		return fmt.Errorf("the %s's former name is %q, its own", whose, former)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -73,15 +74,11 @@ func (c *Client) History(ctx context.Context, remote git.Remote, owner Owner, fi
 }
 
 func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
-	if err := remote.Check(); err != nil {
-		return History{}, err
-	}
+	err := cmp.Or(remote.Check(), git.CheckPath(owner.Path))
 	if owner.Name != "" {
-		if err := owner.check(); err != nil {
-			return History{}, err
-		}
+		err = cmp.Or(err, owner.check())
 	}
-	if err := git.CheckPath(owner.Path); err != nil {
+	if err != nil {
 		return History{}, err
 	}
 	t, err := c.options.Git.Open(ctx, remote, 1)
