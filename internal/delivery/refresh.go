@@ -233,17 +233,6 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	return nil
 }
 
-// Label returns the name that an owner has in the labels of what is rendered, where its records at the
-// location have another one than its present name; "" where they have none.
-func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
-	view, err := c.view(ctx, owner)
-	if err != nil {
-		return "", err
-	}
-	records, err := view.Records(ctx, "")
-	return records.Label(), err
-}
-
 // maxSearched is how many commits are searched at most for who changed a folder.
 const maxSearched = 200
 

@@ -150,9 +150,9 @@ func (o *operation) label(ctx context.Context) string {
 		return o.known.Owner.Name
 	case o.locationKnown && o.connection.CanAsk():
 		// The plan reports errors when it looks at the location.
-		if label, err := o.connection.Delivery.Label(ctx, o.intent.Owner); err == nil && label != "" {
-			o.relabelled = label != o.intent.Owner.Name
-			return label
+		if written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil); err == nil && written.Label() != "" {
+			o.relabelled = written.Label() != o.intent.Owner.Name
+			return written.Label()
 		}
 	}
 	return o.intent.Owner.Name

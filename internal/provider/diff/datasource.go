@@ -101,13 +101,13 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 func folders(
 	ctx context.Context, c *connection.Connection, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
 ) ([]changes.Folder, *pipeline.Rendering) {
-	label, err := c.Delivery.Label(ctx, owner)
+	written, err := c.Delivery.Written(ctx, owner, nil)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil, nil
 	}
 	intent := delivery.Desired{Owner: owner, Adopt: true, Renames: result.Fleet.Renames()}
-	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(label, owner.Name)}, nil)
+	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(written.Label(), owner.Name)}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := c.Delivery.Plan(ctx, intent)
