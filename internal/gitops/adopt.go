@@ -25,7 +25,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		if c.Owner == "" {
-			s.take(c, nil)
+			s.change.adopted = append(s.change.adopted, c)
 			continue
 		}
 		from := Owner{Name: c.Owner, Path: c.OwnerPath}
@@ -45,7 +45,8 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		delete(record.DeploymentTargets, target)
-		s.take(c, &folder)
+		s.change.adopted = append(s.change.adopted, c)
+		s.taken[c.Key] = folder // what was recorded of it until then
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
 		return folder.Key.Compare(folder.Key{Host: a.owner.records(), DeploymentTarget: a.host}, folder.Key{Host: b.owner.records(), DeploymentTarget: b.host})
@@ -58,15 +59,6 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		})
 	}
 	return left, nil
-}
-
-// take notes a folder that is taken over, and what was recorded of it until
-// then; nil when it was in no record.
-func (s *staging) take(c Conflict, until *folderRecord) {
-	s.change.adopted = append(s.change.adopted, c)
-	if until != nil {
-		s.taken[folder.Key{Host: c.Host, DeploymentTarget: c.DeploymentTarget}] = *until
-	}
 }
 
 // recordOf reads a record of another owner, which was fetched to find that the

@@ -3,9 +3,7 @@ package gitops
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -80,7 +78,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	}
 	var found []Conflict
 	for _, c := range listed {
-		k := folder.Key{Host: c.Host, DeploymentTarget: c.DeploymentTarget}
+		k := c.Key
 		delete(s.owned, k)
 		if _, wanted := s.want[k.Host][k.DeploymentTarget]; wanted {
 			found = append(found, c)
@@ -131,11 +129,4 @@ func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.
 		}
 	}
 	return taken, err
-}
-
-// disputed is what the text of a conflict says where the owner's own record lists the
-// folder, too.
-func (c Conflict) disputed(by string) string {
-	return fmt.Sprintf("%s, and the record %q lists it, too: mend or remove that record, or set adopt = true, with which the apply writes it again without the folder",
-		by, path.Clean(c.Record))
 }
