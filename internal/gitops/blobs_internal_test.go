@@ -7,16 +7,17 @@ import (
 )
 
 // Blobs is how many blobs were fetched for a view.
-func (v *OwnerView) Blobs() (n int) {
-	release, err := v.hold(context.Background())
+func (v *OwnerView) Blobs() int {
+	count, err := using(context.Background(), v.Branch, func() (count int, _ error) {
+		for _, o := range v.work.Fetched() {
+			if o.Kind == plumbing.BlobObject {
+				count++
+			}
+		}
+		return count, nil
+	})
 	if err != nil {
 		panic(err)
 	}
-	defer release()
-	for _, o := range v.work.Fetched() {
-		if o.Kind == plumbing.BlobObject {
-			n++
-		}
-	}
-	return n
+	return count
 }

@@ -20,7 +20,7 @@ type Branch struct {
 	tip    *git.Tip
 	levels int      // of trees that are here everywhere
 	seen   *layout  // what was opened to find owners; its directories are never edited
-	past   *lineage // the history of the tip; nil until it is first needed
+	past   *lineage // the history of the tip, or of a later one
 
 	signers *git.Verifier // nil: every record is believed
 }
@@ -44,7 +44,7 @@ func (c *Client) Branch(ctx context.Context, remote git.Remote, owners ...Owner)
 		return nil, describe(remote, err)
 	}
 	t.Close()
-	return &Branch{remote: remote, git: c.options.Git, tip: t, levels: levels, seen: newLayout(t), signers: c.options.AllowedSigners}, nil
+	return &Branch{remote: remote, git: c.options.Git, tip: t, levels: levels, seen: newLayout(t), past: newLineage(t), signers: c.options.AllowedSigners}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.
@@ -84,26 +84,14 @@ func (l *Branch) view(ctx context.Context, owner Owner) (view *OwnerView, err er
 
 // using does what needs the tip, when it is not in use.
 func using[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
-	release, err := l.hold(ctx)
+	release, err := l.lock.Take(ctx, "")
 	if err != nil {
 		return result, describe(l.remote, err)
 	}
 	defer release()
+	defer l.tip.Close()
 	result, err = do()
 	return result, describe(l.remote, err)
-}
-
-// hold waits until the tip is not in use. release closes its connection and gives
-// it free.
-func (l *Branch) hold(ctx context.Context) (release func(), err error) {
-	free, err := l.lock.Take(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		l.tip.Close()
-		free()
-	}, nil
 }
 
 // recordLevels are the levels of trees of a records folder: its own, its owners',

@@ -51,7 +51,6 @@ func (v *OwnerView) Commits(ctx context.Context, ids []string, want folder.Trees
 // Errors: as of Branch.
 func (l *Branch) Recent(ctx context.Context, limit int) ([]string, error) {
 	return using(ctx, l, func() ([]string, error) {
-		l.begin()
 		if _, err := l.lookAgain(ctx); err != nil {
 			return nil, err
 		}
@@ -122,7 +121,6 @@ func parsePrefix(id string) (commitPrefix, bool) {
 // any. Those that are nowhere get a reason.
 func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[string]Commit) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
-	l.begin()
 	missing := l.past.find(sought, found, commits)
 	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
 		if err := l.deepen(ctx); err != nil {
@@ -149,13 +147,6 @@ func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[st
 		commits[prefix.asked] = Commit{Reason: l.past.lacks(prefix.asked)}
 	}
 	return found, nil
-}
-
-// begin makes sure that the history was begun.
-func (l *Branch) begin() {
-	if l.past == nil {
-		l.past = newLineage(l.tip)
-	}
 }
 
 // maxTips is from how many tips the branch is read back, when it keeps moving.

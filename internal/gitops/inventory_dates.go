@@ -29,7 +29,6 @@ func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssig
 	if len(wanted) == 0 {
 		return nil
 	}
-	l.begin()
 	for !l.past.isDeep() && !l.past.reaches(oldest) {
 		if err := l.deepen(ctx); err != nil {
 			return err

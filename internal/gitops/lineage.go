@@ -24,11 +24,6 @@ type lineage struct {
 	whole   bool             // the commits are the complete history
 }
 
-func (l *lineage) has(commit git.Hash) bool {
-	_, ok := l.heads[commit]
-	return ok
-}
-
 // newLineage knows the tip alone.
 func newLineage(tip *git.Tip) *lineage {
 	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
@@ -86,7 +81,8 @@ func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits
 	var sorted []string // the ids, for those that are short
 	for _, prefix := range sought {
 		if len(prefix.digits) == 2*len(git.Hash{}) {
-			if id, _ := git.ParseID(prefix.digits); l.has(id) {
+			id, _ := git.ParseID(prefix.digits)
+			if _, ok := l.heads[id]; ok {
 				found[prefix.asked] = id
 			} else {
 				missing = append(missing, prefix)
