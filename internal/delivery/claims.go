@@ -84,8 +84,7 @@ func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...strin
 	return look.UnsignedClaims(ctx, at.Path, names)
 }
 
-// RefreshClaim compares the record of a claim with what was written. It reads no file while the record is as it was
-// left.
+// RefreshClaim compares the record of a claim with what was written.
 //
 // Errors: as of a look.
 func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
@@ -97,16 +96,12 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 	if err != nil {
 		return SeenClaim{}, err
 	}
-	records, err := look.ClaimRecords(ctx, known.Location.Path)
-	if err != nil {
-		return SeenClaim{}, err
-	}
-	if known.Record != "" && records[known.Name] == known.Record {
-		return SeenClaim{Clusters: known.Clusters}, nil
-	}
 	all, err := look.Claims(ctx, known.Location.Path)
 	if err != nil {
 		return SeenClaim{}, err
+	}
+	if slices.ContainsFunc(all.Claims, func(c gitops.Claim) bool { return c.Name == known.Name && c.Record == known.Record }) {
+		return SeenClaim{Clusters: known.Clusters}, nil
 	}
 	seen := SeenClaim{Touched: true}
 	unsigned, err := look.UnsignedClaims(ctx, known.Location.Path, []string{known.Name})

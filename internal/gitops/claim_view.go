@@ -78,20 +78,6 @@ func (l *Branch) Claims(ctx context.Context, at string) (Claims, error) {
 	})
 }
 
-// ClaimRecords lists the ids of the records of all claims at a path, in hex, by name. It reads no file.
-//
-// Errors: as of Claims.
-func (l *Branch) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
-	return using(ctx, l, func() (map[string]string, error) {
-		ids := map[string]string{}
-		entries, err := l.seen.openClaims(ctx, at)
-		for name, id := range entries {
-			ids[name] = id.String()
-		}
-		return ids, err
-	})
-}
-
 // openClaims opens the folder of the records of claims, and lists these.
 func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash, error) {
 	if err := git.CheckPath(at); err != nil {
