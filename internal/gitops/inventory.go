@@ -246,7 +246,6 @@ func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error
 type ownedRecord struct {
 	owner  Owner
 	host   string
-	id     git.Hash
 	record hostRecord
 }
 
@@ -315,7 +314,7 @@ func (l *Branch) readOwned(
 	for i, owner := range owners {
 		for _, host := range slices.Sorted(maps.Keys(entries[i])) {
 			if wanted(owner, host) {
-				records = append(records, ownedRecord{owner: owner, host: host, id: entries[i][host]})
+				records = append(records, ownedRecord{owner: owner, host: host})
 				ids = append(ids, entries[i][host])
 			}
 		}

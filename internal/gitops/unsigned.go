@@ -44,15 +44,14 @@ func compareUnsigned(a, b UnsignedRecord) int {
 //
 // Errors: as of Branch.
 func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
-	files, paths := map[string]git.Hash{}, map[string]string{}
+	files := map[string]string{}
 	for host, record := range known {
 		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
-			paths[host] = v.owner.RecordPath(host)
-			files[paths[host]] = id
+			files[host] = v.owner.RecordPath(host)
 		}
 	}
 	found, err := using(ctx, v.Branch, func() (map[string]UnsignedRecord, error) { return v.unsigned(ctx, files) })
-	return sentences(found, paths), err
+	return sentences(found), err
 }
 
 // UnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
@@ -60,51 +59,49 @@ func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[
 //
 // Errors: as of Claims.
 func (l *Branch) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
-	paths := map[string]string{}
 	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
 		entries, err := l.seen.openClaims(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		files := map[string]git.Hash{}
+		files := map[string]string{}
 		for _, name := range names {
-			if id, ok := entries[name]; ok {
-				paths[name] = ClaimRecordPath(at, name)
-				files[paths[name]] = id
+			if _, ok := entries[name]; ok {
+				files[name] = ClaimRecordPath(at, name)
 			}
 		}
 		return l.unsigned(ctx, files)
 	})
-	return sentences(found, paths), err
+	return sentences(found), err
 }
 
-// sentences are those of unsigned records, by the names of their paths.
-func sentences(found map[string]UnsignedRecord, paths map[string]string) map[string]string {
+// sentences are those of unsigned records.
+func sentences(found map[string]UnsignedRecord) map[string]string {
 	texts := map[string]string{}
-	for name, at := range paths {
-		if record, ok := found[at]; ok {
-			texts[name] = record.String()
-		}
+	for name, record := range found {
+		texts[name] = record.String()
 	}
 	return texts
 }
 
 // unsignedIn returns the records of an inventory that none of the allowed keys has signed.
 func (l *Branch) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
-	files := map[string]git.Hash{}
+	files := map[string]string{}
 	for _, r := range records {
-		files[r.owner.RecordPath(r.host)] = r.id
+		at := r.owner.RecordPath(r.host)
+		files[at] = at
 	}
 	for _, claim := range claims {
-		files[ClaimRecordPath(claim.Path, claim.Name)] = l.seen.claimEntries(claim.Path)[claim.Name]
+		at := ClaimRecordPath(claim.Path, claim.Name)
+		files[at] = at
 	}
 	found, err := l.unsigned(ctx, files)
 	return slices.SortedFunc(maps.Values(found), compareUnsigned), err
 }
 
-// unsigned looks for the commits that gave files their ids, and returns the files for which none of the allowed keys
-// has signed it.
-func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[string]UnsignedRecord, error) {
+// unsigned looks for the commits that changed files last, which are given by any name, and returns the files for which none of
+// the allowed keys has signed it.
+func (l *Branch) unsigned(ctx context.Context, files map[string]string) (map[string]UnsignedRecord, error) {
 	unsigned := map[string]UnsignedRecord{}
 	if l.signers == nil || len(files) == 0 {
 		return unsigned, nil
@@ -114,7 +111,7 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[s
 	for {
 		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
 		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
-			for file := range files {
+			for _, file := range files {
 				reader.file(head.Tree, file)
 			}
 		}
@@ -124,9 +121,9 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[s
 			}
 			continue
 		}
-		for file := range files {
+		for name, file := range files {
 			if commit, ok := past.changer(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
-				changed[file] = commit
+				changed[name] = commit
 			}
 		}
 		if len(changed) == len(files) || past.isDeep() {
@@ -136,14 +133,14 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[s
 			return nil, err
 		}
 	}
-	for file := range files {
-		commit, ok := changed[file]
+	for name, file := range files {
+		commit, ok := changed[name]
 		if !ok {
-			unsigned[file] = UnsignedRecord{Record: file, read: past.depth}
+			unsigned[name] = UnsignedRecord{Record: file, read: past.depth}
 			continue
 		}
 		if text, _ := past.tip.CommitText(commit); !l.signers.Verify(text) {
-			unsigned[file] = UnsignedRecord{Record: file, Commit: commit.String()}
+			unsigned[name] = UnsignedRecord{Record: file, Commit: commit.String()}
 		}
 	}
 	return unsigned, nil
