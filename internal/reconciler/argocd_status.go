@@ -115,37 +115,26 @@ func (o *Object) isCompared() bool {
 
 // withoutDefaults leaves out what is empty: Argo CD writes an empty `jsonnet` where nothing was.
 func withoutDefaults(value any) any {
-	switch value := value.(type) {
+	switch within := value.(type) {
 	case map[string]any:
 		left := map[string]any{}
-		for key, one := range value {
+		for key, one := range within {
 			if one = withoutDefaults(one); one != nil {
 				left[key] = one
 			}
 		}
-		if len(left) == 0 {
-			return nil
-		}
-		return left
+		value = left
 	case []any:
-		left := make([]any, len(value))
-		for i, one := range value {
+		left := make([]any, len(within))
+		for i, one := range within {
 			left[i] = withoutDefaults(one)
 		}
-		if len(left) == 0 {
-			return nil
-		}
-		return left
-	case string:
-		if value == "" {
-			return nil
-		}
-	case bool:
-		if !value {
-			return nil
-		}
+		value = left
 	case int64:
-		return float64(value)
+		value = float64(within)
+	}
+	if isEmpty(value) {
+		return nil
 	}
 	return value
 }

@@ -36,13 +36,7 @@ func (f *Field) Matters(value any) bool {
 	if f.Value != nil {
 		return reflect.DeepEqual(value, f.Value)
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		return len(value) > 0
-	case []any:
-		return len(value) > 0
-	}
-	return value != nil && !reflect.ValueOf(value).IsZero()
+	return !isEmpty(value) && !reflect.ValueOf(value).IsZero()
 }
 
 // controllers are the kinds that an agent runs as. An autoscaler may set replicas, but not to none.

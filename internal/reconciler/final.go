@@ -124,25 +124,8 @@ func (f *fields) problem(path, format string, arguments ...any) {
 
 // none reports a field that has a value other than false or nothing.
 func (f *fields) none(path, why string) {
-	switch value := f.value(path).(type) {
-	case nil:
+	if isEmpty(f.value(path)) {
 		return
-	case bool:
-		if !value {
-			return
-		}
-	case string:
-		if value == "" {
-			return
-		}
-	case []any:
-		if len(value) == 0 {
-			return
-		}
-	case map[string]any:
-		if len(value) == 0 {
-			return
-		}
 	}
 	f.problem(path, "cannot be rendered: %s", why)
 }

@@ -99,6 +99,23 @@ func entryOf(value any) entry {
 	return fields
 }
 
+// isEmpty says whether a value is false, or has nothing in it.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !value
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
 func (e entry) value(fields ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(e, fields...)
 	if err != nil {
