@@ -6,20 +6,24 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
@@ -57,34 +61,33 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Config Sync, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
-			"clusters":     connection.ClustersAttribute(),
-			"git":          gitAttribute(),
-			"measurements": measurementsAttribute(),
+			"clusters": connection.ClustersAttribute(),
+			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
+				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
+			"measurements": schemas.OfProvider("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
+				"the environment, or from ephemeral values, are in no plan either.", fleet.ObjectType, measurementsTable),
 		},
 	}
 }
 
 // ValidateConfig checks what needs no server.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
-	var value, clusters, measurements types.Dynamic
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("measurements"), &measurements)...)
-	decodeGit(value, &resp.Diagnostics)
-	connection.DecodeClusters(clusters, &resp.Diagnostics)
-	decodeMeasurements(measurements, &resp.Diagnostics)
+	decode(ctx, req.Config, &resp.Diagnostics)
+}
+
+// decode reads the attributes of the provider, strictly.
+func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) (gitSettings, connection.Clusters, measurementsSettings) {
+	read := func(name string) (value types.Dynamic) {
+		diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &value)...)
+		return value
+	}
+	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics), decodeMeasurements(read("measurements"), diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	var value, clusters, measurements types.Dynamic
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("measurements"), &measurements)...)
-	settings := decodeGit(value, &resp.Diagnostics)
-	reached := connection.DecodeClusters(clusters, &resp.Diagnostics)
+	settings, reached, measured := decode(ctx, req.Config, &resp.Diagnostics)
 	reached.WarnOfUnverified(&resp.Diagnostics)
-	measured := decodeMeasurements(measurements, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -8,13 +8,11 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
 // gitSettings is the provider's attribute git: how repositories are reached, and who commits.
@@ -29,15 +27,6 @@ type gitSettings struct {
 }
 
 var secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
-
-// gitAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
-func gitAttribute() schema.Attribute {
-	return schema.DynamicAttribute{
-		Optional: true, Sensitive: true,
-		MarkdownDescription: schemas.OfProvider(schemas.Setting("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
-			"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable)),
-	}
-}
 
 // decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {

@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -23,15 +21,6 @@ type measurementsSettings struct {
 	headers      []map[string]string // likewise
 	certificates string
 	complete     bool // false while some of it is not known yet, so that no request can be sent
-}
-
-// measurementsAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
-func measurementsAttribute() schema.Attribute {
-	return schema.DynamicAttribute{
-		Optional: true, Sensitive: true,
-		MarkdownDescription: schemas.OfProvider(schemas.Setting("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from the environment, or from "+
-			"ephemeral values, are in no plan either.", fleet.ObjectType, measurementsTable)),
-	}
 }
 
 // decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.

@@ -62,7 +62,6 @@ type Plan struct {
 	Drifted  []string // what a plan that only refreshes finds so; with Terraform, by its attributes alone
 
 	refreshed State
-	destroys  bool
 	file      string // of a plan of Terraform's
 }
 
@@ -168,7 +167,7 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 		return nil, said
 	}
 	p.refreshesOrphans = w.RefreshesOrphans
-	plan := &Plan{Configuration: configuration, refreshed: from.Clone(), destroys: how.destroy}
+	plan := &Plan{Configuration: configuration, refreshed: from.Clone()}
 	changes := map[string][]*Change{}
 	var mu sync.Mutex
 	addresses := union(from, configuration.Resources)

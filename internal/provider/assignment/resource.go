@@ -45,12 +45,9 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
 			"is a handover: the folders stay as they are."),
-		"fleet": schema.DynamicAttribute{
-			Required: true, WriteOnly: true,
-			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
-				"it that is enforced is an error, before anything is written.",
-		},
+		"fleet": schemas.RequiredWriteOnly("The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
+			"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
+			"it that is enforced is an error, before anything is written."),
 		"gitops_repo": schemas.RequiredDynamic(schemas.Location("Where to write, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
 			"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
 			"two locations are the same when the one has the commit of the other. A different location is written first; then " +
@@ -71,21 +68,15 @@ var definition = schema.Schema{
 		"rollout": schemas.OptionalDynamic(schemas.Setting("Writes a change to one stage after the other, each when the one before has proven it: see the guide [Staged rollouts](../guides/staged-rollouts.md). "+
 			"Needs `evidence`. Without it everything goes at once.", fleet.ObjectType, rollout.SettingsTable)),
 		"holds": schemas.OptionalDynamic(schemas.Setting("Folders that stay as they are until the hold is removed.", fleet.ObjectsType, rollout.HoldTable)),
-		"evidence": schema.DynamicAttribute{
-			Optional: true, WriteOnly: true,
-			MarkdownDescription: "The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
-				"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
-				"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
-				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
-		},
+		"evidence": schemas.OptionalWriteOnly("The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
+			"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
+			"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
+			"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing."),
 		"timeouts":       schemas.OptionalDynamic(schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table)),
 		"commit_message": schemas.OptionalText("First line of commit messages, without a line break. Default: how many assignments were added, changed and removed."),
-		"source": schema.DynamicAttribute{
-			Optional: true, WriteOnly: true,
-			MarkdownDescription: schemas.Setting("Where the configuration of Terraform is. "+
-				"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` "+
-				"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.", fleet.ObjectType, SourceTable),
-		},
+		"source": schemas.OptionalWriteOnly(schemas.Setting("Where the configuration of Terraform is. "+
+			"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` "+
+			"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.", fleet.ObjectType, SourceTable)),
 		"changes": schemas.ComputedTexts("The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
 			"which keys of which files change, where, and by which object of the fleet; with `render`, which fields of which final objects; and which constraints that changes, or violates. Never a value. In the state " +
 			"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is."),

@@ -123,10 +123,8 @@ func (o *operation) plan(ctx context.Context) {
 		return
 	}
 	moved := o.isMoved(ctx)
-	var held []string
-	lost := map[string]string{}
+	held, lost := o.private.held(), map[string]string{}
 	if o.private != nil {
-		held = o.private.held()
 		for _, cluster := range o.private.Seen.Lost {
 			lost[cluster] = "another"
 		}
@@ -410,11 +408,7 @@ func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 	if !o.model.Clusters.IsUnknown() && len(promised) == o.model.number() {
 		return promised, nil
 	}
-	var held []string
-	if o.private != nil {
-		held = o.private.held()
-	}
-	s := o.situation(slices.Concat(promised, held, tip.Held), tip.Elsewhere)
+	s := o.situation(slices.Concat(promised, o.private.held(), tip.Held), tip.Elsewhere)
 	s.Fleet = slices.Concat(s.Fleet, promised)
 	decision, err := claim.Decide(s)
 	return decision.Clusters, err

@@ -57,5 +57,10 @@ func (m *claimPrivate) known(claim delivery.Claim) delivery.ClaimState {
 	return delivery.ClaimState{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
-// held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
-func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Seen.Clusters) }
+// held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand. m may be nil.
+func (m *claimPrivate) held() []string {
+	if m == nil {
+		return nil
+	}
+	return slices.Concat(m.Clusters, m.Seen.Clusters)
+}

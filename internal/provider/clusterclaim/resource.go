@@ -45,23 +45,17 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
 			"clusters."),
-		"pool": schema.DynamicAttribute{
-			Required: true, WriteOnly: true,
-			MarkdownDescription: schemas.Described(&fleet.Attribute{
-				Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
-					"a change of it takes nothing from a claim that has enough.",
-				Type: fleet.ObjectType, Of: fleet.SelectorTable(),
-			}, "reference-fleet"),
-		},
+		"pool": schemas.RequiredWriteOnly(schemas.Described(&fleet.Attribute{
+			Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
+				"a change of it takes nothing from a claim that has enough.",
+			Type: fleet.ObjectType, Of: fleet.SelectorTable(),
+		}, "reference-fleet")),
 		"number": schema.NumberAttribute{
 			Required:            true,
 			MarkdownDescription: "How many clusters the claim is to have. 0 keeps the claim and releases its clusters.",
 		},
-		"fleet": schema.DynamicAttribute{
-			Required: true, WriteOnly: true,
-			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
-				"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example.",
-		},
+		"fleet": schemas.RequiredWriteOnly("The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
+			"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example."),
 		"gitops_repo": schemas.RequiredDynamic(schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
 			"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
 			"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released.")),

@@ -69,37 +69,36 @@ func Asking(o *fleet.Object) kube.Options {
 	return kube.Options{Deadline: o.Timeout("deadline"), Parallel: o.Int("parallel")}
 }
 
-// ClustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
+// ClustersAttribute is the attribute clusters.
 func ClustersAttribute() schema.Attribute {
-	return schema.DynamicAttribute{
-		Optional: true, Sensitive: true,
-		MarkdownDescription: schemas.OfProvider(schemas.Setting("How to reach the clusters of the fleet, by their names. Only what asks clusters needs it, "+
-			"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
-			"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)) + "\n\n" +
-			"```terraform\n" +
-			"clusters = {\n" +
-			"  aks = { # azurerm_kubernetes_cluster\n" +
-			"    host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n" +
-			"    cluster_ca_certificate = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n" +
-			"    client_certificate     = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n" +
-			"    client_key             = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n" +
-			"  }\n" +
-			"  eks = { # module terraform-aws-modules/eks\n" +
-			"    host                   = module.eks.cluster_endpoint\n" +
-			"    cluster_ca_certificate = base64decode(module.eks.cluster_certificate_authority_data)\n" +
-			"    exec = {\n" +
-			"      api_version = \"client.authentication.k8s.io/v1beta1\"\n" +
-			"      command     = \"aws\"\n" +
-			"      args        = [\"eks\", \"get-token\", \"--cluster-name\", module.eks.cluster_name]\n" +
-			"    }\n" +
-			"  }\n" +
-			"  edge-1 = {\n" +
-			"    kubeconfig = file(\"${path.root}/edge.kubeconfig\")\n" +
-			"    context    = \"edge-1\"\n" +
-			"  }\n" +
-			"}\n" +
-			"```",
-	}
+	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only what asks clusters needs it, "+
+		"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
+		"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
+	attribute.MarkdownDescription += "\n\n" +
+		"```terraform\n" +
+		"clusters = {\n" +
+		"  aks = { # azurerm_kubernetes_cluster\n" +
+		"    host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n" +
+		"    cluster_ca_certificate = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n" +
+		"    client_certificate     = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n" +
+		"    client_key             = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n" +
+		"  }\n" +
+		"  eks = { # module terraform-aws-modules/eks\n" +
+		"    host                   = module.eks.cluster_endpoint\n" +
+		"    cluster_ca_certificate = base64decode(module.eks.cluster_certificate_authority_data)\n" +
+		"    exec = {\n" +
+		"      api_version = \"client.authentication.k8s.io/v1beta1\"\n" +
+		"      command     = \"aws\"\n" +
+		"      args        = [\"eks\", \"get-token\", \"--cluster-name\", module.eks.cluster_name]\n" +
+		"    }\n" +
+		"  }\n" +
+		"  edge-1 = {\n" +
+		"    kubeconfig = file(\"${path.root}/edge.kubeconfig\")\n" +
+		"    context    = \"edge-1\"\n" +
+		"  }\n" +
+		"}\n" +
+		"```"
+	return attribute
 }
 
 // DecodeClusters reads the attribute clusters, strictly. It reports all mistakes; the same mistake in many clusters is

@@ -38,6 +38,16 @@ func ComputedDynamic(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Computed: true, MarkdownDescription: what}
 }
 
+// RequiredWriteOnly is a required value of any type that is in no plan and no state.
+func RequiredWriteOnly(what string) schema.DynamicAttribute {
+	return schema.DynamicAttribute{Required: true, WriteOnly: true, MarkdownDescription: what}
+}
+
+// OptionalWriteOnly is an optional value of any type that is in no plan and no state.
+func OptionalWriteOnly(what string) schema.DynamicAttribute {
+	return schema.DynamicAttribute{Optional: true, WriteOnly: true, MarkdownDescription: what}
+}
+
 // OptionalBool is optional, true or false.
 func OptionalBool(what string) schema.BoolAttribute {
 	return schema.BoolAttribute{Optional: true, MarkdownDescription: what}

@@ -39,9 +39,12 @@ func Location(meaning string) string {
 	return Described(&fleet.Attribute{Meaning: meaning, Type: fleet.ObjectType, Of: fleet.LocationTable()}, "reference-fleet")
 }
 
-// OfProvider is a description for the provider itself, whose page is beside the folder of guides.
-func OfProvider(description string) string {
-	return strings.ReplaceAll(description, "](../guides/", "](guides/")
+// OfProvider is an attribute of the provider itself, whose page is beside the folder of guides. It is dynamic, since Terraform drops
+// misspelt keys of nested attributes without an error.
+func OfProvider(meaning string, typ fleet.Type, table *fleet.Table) schema.DynamicAttribute {
+	return schema.DynamicAttribute{
+		Optional: true, Sensitive: true, MarkdownDescription: strings.ReplaceAll(Setting(meaning, typ, table), "](../guides/", "](guides/"),
+	}
 }
 
 // NamesAttribute is a set of names.

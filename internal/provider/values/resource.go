@@ -34,11 +34,8 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` name it as a deployment target. A " +
 			"new name changes no value."),
-		"fleet": schema.DynamicAttribute{
-			Required: true, WriteOnly: true,
-			MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
-				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in `values` no more.",
-		},
+		"fleet": schemas.RequiredWriteOnly("The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
+			"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in `values` no more."),
 		"wanted": schemas.RequiredDynamic("The value that all clusters shall have in the end, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for each cluster of the " +
 			"fleet. While it is not known yet, clusters that are held keep their values, and no other value is known."),
 		"released": schemas.OptionalDynamic("The values of clusters that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all clusters. It is used by the first " +
@@ -51,12 +48,9 @@ var definition = schema.Schema{
 		"proof": schemas.OptionalText("Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts are those of " +
 			"`flotilla_cluster_facts` in `evidence`. A cluster of which it is not true has another value, and is waited for. Where it cannot be evaluated, it is waited for, too, and the plan says " +
 			"why. Without it, a cluster has what it was given since then."),
-		"evidence": schema.DynamicAttribute{
-			Required: true, WriteOnly: true,
-			MarkdownDescription: "The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
-				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
-				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values knows no hosts and no assignments.",
-		},
+		"evidence": schemas.RequiredWriteOnly("The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
+			"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
+			"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values knows no hosts and no assignments."),
 		"on_failure":        schemas.OptionalText("The fate of a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what they had before."),
 		"failed_for":        schemas.OptionalText("How long a cluster must have failed, a duration. Default: `5m` with `roll_back`, and `0s` before a halt."),
 		"progress_deadline": schemas.OptionalText("How long a cluster may take to have the value and be ready, a duration. A value that is not ready by then has failed. Default: any time."),
