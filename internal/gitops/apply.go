@@ -233,12 +233,7 @@ func (c *change) pack(pack *git.Pack) error {
 		h := git.NewHasher()
 		return func(i int) { failures[i] = packFile(h, pack, &c.put[i]) }
 	})
-	for _, err := range failures {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(failures...)
 }
 
 func packFile(h *git.Hasher, pack *git.Pack, file *putFile) error {

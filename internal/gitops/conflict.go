@@ -212,13 +212,11 @@ func (w *layout) openAbove(ctx context.Context, owner Owner, keys []folder.Key) 
 			}
 		}
 	}
-	above := make([]string, 0, len(seen))
-	directories := make([]string, 0, len(seen))
-	for at := range seen {
-		above = append(above, at)
-		directories = append(directories, path.Join(at, recordsFolder))
+	above := slices.Sorted(maps.Keys(seen))
+	directories := make([]string, len(above))
+	for i, at := range above {
+		directories[i] = path.Join(at, recordsFolder)
 	}
-	slices.Sort(above)
 	return above, w.Open(ctx, directories)
 }
 

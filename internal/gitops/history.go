@@ -304,13 +304,8 @@ type hostChange struct {
 // folders compares the folders that the records of a host list.
 func (w *walk) folders(c hostChange) []folder.Change {
 	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
-	targets := map[string]bool{}
-	for target := range oldRecord {
-		targets[target] = true
-	}
-	for target := range nowRecord {
-		targets[target] = true
-	}
+	targets := maps.Collect(maps.All(oldRecord))
+	maps.Copy(targets, nowRecord)
 	var changes []folder.Change
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {

@@ -181,16 +181,10 @@ func (s *staging) formerMarker(host string) {
 // and keep their folder with a marker that says so: an agent whose folder
 // vanishes stops, and removes nothing.
 func (s *staging) otherHosts(marker git.Hash) {
-	others := map[string]bool{}
-	for host := range s.atTip {
-		others[host] = true
-	}
-	for host := range s.formerAtTip {
-		others[host] = true
-	}
-	for host := range s.edit.Previously {
-		others[host] = true
-	}
+	others := slices.Collect(maps.Keys(s.atTip))
+	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
+	others = slices.AppendSeq(others, maps.Keys(s.edit.Previously))
+	slices.Sort(others)
 	loses := map[string]bool{}
 	for _, k := range s.change.with(folder.Removed) {
 		loses[k.Host] = true
@@ -199,7 +193,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 	for k := range s.staying {
 		stays[k.Host] = true
 	}
-	for _, host := range slices.Sorted(maps.Keys(others)) {
+	for _, host := range slices.Compact(others) {
 		if _, wanted := s.edit.Hosts[host]; wanted {
 			continue
 		}

@@ -26,10 +26,8 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 		return nil, err
 	}
 	hosts := slices.Collect(maps.Keys(edit.Hosts))
-	for host := range edit.Previously {
-		hosts = append(hosts, host)
-	}
-	hosts = append(hosts, slices.Collect(maps.Keys(edit.Renames))...)
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Previously))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
 	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
 	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return nil, err
