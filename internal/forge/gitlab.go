@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -107,12 +108,7 @@ func (g *gitlabAPI) request(merge *gitlab.BasicMergeRequest) *request {
 	case "merged":
 		r.State = Merged
 		// A project may merge with a commit, squash, do both or fast-forward.
-		for _, commit := range []string{merge.MergeCommitSHA, merge.SquashCommitSHA, merge.SHA} {
-			if commit != "" {
-				r.MergeCommit = commit
-				break
-			}
-		}
+		r.MergeCommit = cmp.Or(merge.MergeCommitSHA, merge.SquashCommitSHA, merge.SHA)
 	case "closed":
 		r.State = Closed
 	}
@@ -262,11 +258,8 @@ func (g *gitlabAPI) statuses(ctx context.Context, commit string, page int) (foun
 		next := status{id: s.ID, Status: Status{
 			Context: s.Name, State: stateOf(s.Status), Description: s.Description, URL: s.TargetURL, Creator: s.Author.Username,
 		}}
-		for _, at := range []*time.Time{s.FinishedAt, s.StartedAt, s.CreatedAt} {
-			if at != nil {
-				next.Time = at.UTC()
-				break
-			}
+		if at := cmp.Or(s.FinishedAt, s.StartedAt, s.CreatedAt); at != nil {
+			next.Time = at.UTC()
 		}
 		found = append(found, next)
 	}
