@@ -9,22 +9,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/claim"
 )
 
-// lives is how many random fleets the property test drives; with -short a twentieth.
-const lives = 2_000
+// lives is how many random fleets the property test drives.
+var lives = acceptancetest.Count(100, 2_000)
 
 // TestClaimsOfRandomFleets lets claims come, grow, shrink and go while clusters come and go and lose their labels, and
 // holds each decision to what is promised.
 func TestClaimsOfRandomFleets(t *testing.T) {
 	t.Parallel()
-	number := lives
-	if testing.Short() {
-		number /= 20
-	}
 	var total tally
-	for seed := range number {
+	for seed := range lives {
 		w := &world{t: t, random: rand.New(rand.NewPCG(uint64(seed), 1)), clusters: map[string]bool{}, claims: map[string][]string{}, tally: &total}
 		for range 60 {
 			w.step()

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
 
 func TestGiteaOwnersAtOnceKeepToTheirOwn(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	const owners = 6
 	heads := make([]string, owners)
@@ -59,6 +61,7 @@ func TestGiteaOwnersAtOnceKeepToTheirOwn(t *testing.T) {
 }
 
 func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	head := p.commit(dev.Head, "main", "a", "1")
 	open := func(body string) pull {
@@ -111,6 +114,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 }
 
 func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t, impatient)
 	p.api("PATCH", "", map[string]any{"private": false}, nil)
 	head := p.commit(dev.Head, "main", "a", "1")
@@ -140,6 +144,7 @@ func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
 }
 
 func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
 	reviewer, other, stranger := p.server.User(t), p.server.User(t), p.server.User(t)
@@ -199,6 +204,7 @@ func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
 }
 
 func TestGiteaFindsOursAmongThoseOfOthers(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	s := forge.Selector{Owner: "dev", Base: "env/dev", Head: "flotilla/env/dev"}
 	p.commit(s.Base, "main", "base", "1")
@@ -222,6 +228,7 @@ func TestGiteaFindsOursAmongThoseOfOthers(t *testing.T) {
 }
 
 func TestGiteaWantsTheRightCredentials(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
 	if _, err := p.as(forge.Credentials{Username: p.user.Name, Password: p.user.Password}).Ensure(t.Context(), wanted(dev)); err != nil {
@@ -282,6 +289,7 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 }
 
 func TestGiteaCallsEndWithTheirContext(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -293,6 +301,7 @@ func TestGiteaCallsEndWithTheirContext(t *testing.T) {
 // What a name says must not become a link, a mention or markup: Gitea itself
 // renders the body.
 func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	var changes []folder.Change
 	for _, name := range hostileNames(p.user.Name) {
@@ -318,6 +327,7 @@ func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 
 // A first deployment may be larger than what a body holds.
 func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	p.commit(dev.Head, "main", "a", "1")
 	names := hostileNames(p.user.Name)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
@@ -207,6 +208,7 @@ func TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged(t *testing.T) {
 }
 
 func TestGiteaMergeIsPinnedToTheHead(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t, impatient)
 	pushed := p.commit(dev.Head, "main", "a", "1")
 	request := p.ensure(wanted(dev))
@@ -260,6 +262,7 @@ func TestGiteaTellsClosedFromMerged(t *testing.T) {
 }
 
 func TestGiteaSaysWhyItDoesNotMerge(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t, impatient)
 	p.commit("release/1", "main", "release", "1")
 	p.api("POST", "/branch_protections", map[string]any{"rule_name": "release/*", "required_approvals": 1}, nil)
@@ -284,6 +287,7 @@ func TestGiteaSaysWhyItDoesNotMerge(t *testing.T) {
 
 // Who prefixes the title makes a draft, which is not merged before that is undone.
 func TestGiteaDraftsStayDrafts(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t, impatient)
 	head := p.commit(dev.Head, "main", "a", "1")
 	request := p.ensure(wanted(dev))
@@ -366,6 +370,7 @@ func TestGiteaMergesWhenChecksSucceed(t *testing.T) {
 }
 
 func TestGiteaMergesAtOnceWithoutChecks(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	head := p.commit(dev.Head, "main", "a", "1")
 	request := p.ensure(wanted(dev))
@@ -382,6 +387,7 @@ func TestGiteaMergesAtOnceWithoutChecks(t *testing.T) {
 }
 
 func TestGiteaMergesAsTheRepositoryAllows(t *testing.T) {
+	acceptancetest.Only(t)
 	for _, style := range []string{"rebase", "squash", "fast-forward-only"} {
 		t.Run(style, func(t *testing.T) {
 			p := newProject(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
@@ -61,6 +62,7 @@ func TestStatusesOnARealGitea(t *testing.T) {
 
 // Two runs at once set their own statuses of one commit, and all of them are there.
 func TestNoneOfManyStatusesOfOneCommitIsLost(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	commit := p.commit("main", "", "a", "x")
 	const each = 20

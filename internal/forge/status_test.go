@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
@@ -341,6 +342,7 @@ func TestALimitThatOutlastsTheDeadlineIsReportedAtOnce(t *testing.T) {
 
 // What controllers told a real Gitea of more clusters than a page has.
 func TestAllStatusesOfManyClustersAreRead(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	clusters := []int{160, 60, 60} // a page has 50
 	var commits []string

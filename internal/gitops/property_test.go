@@ -19,11 +19,11 @@ import (
 // after each step.
 func TestRandomEditsAndForeignChanges(t *testing.T) {
 	t.Parallel()
-	for i := range uint64(len(servings)) {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+	for i, serving := range someServings(t) {
+		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRepository(t, servings[i])
-			m := newModel(t, gitBranch{r}, r.remote, gitops.NewClient(gitops.Options{}), i)
+			r := newRepository(t, serving)
+			m := newModel(t, gitBranch{r}, r.remote, gitops.NewClient(gitops.Options{}), uint64(i))
 			m.playSequence(reliabilitytest.Count(15, 25))
 			r.fsck()
 		})

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -55,9 +55,7 @@ func TestReliabilityRaces(t *testing.T) {
 // after the other. The starts of the processes count for both. `make test` leaves it out: but for the figures, TestReliabilityRaces
 // sees the same.
 func TestReliabilityRounds(t *testing.T) {
-	if os.Getenv("FLOTILLA_ACCEPTANCE") == "" {
-		t.Skip("`make acceptance` runs it")
-	}
+	acceptancetest.Only(t)
 	atOnce(t)
 	for i, serving := range reliabilityServers {
 		t.Run(serving.name, func(t *testing.T) {

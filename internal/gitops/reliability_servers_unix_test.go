@@ -2,7 +2,7 @@
 
 package gitops_test
 
-import "os"
+import "github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 
 // reliabilityServers are the real servers that the guide "Reliability" names.
 var reliabilityServers = []serving{
@@ -13,10 +13,10 @@ var reliabilityServers = []serving{
 	{name: "Gitea over ssh", mirror: true, remote: overGiteaSSH},
 }
 
-// raceServers are those on which processes race: all of them with FLOTILLA_ACCEPTANCE, which `make acceptance` sets, else those of git
+// raceServers are those on which processes race: all of them in `make acceptance`, else those of git
 // itself. Who comes second is told alike by all of them, and a push to Gitea costs half a second of a processor.
 func raceServers() []serving {
-	if os.Getenv("FLOTILLA_ACCEPTANCE") == "" {
+	if !acceptancetest.All() {
 		return reliabilityServers[:3]
 	}
 	return reliabilityServers

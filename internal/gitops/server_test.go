@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
@@ -44,7 +46,7 @@ type repository struct {
 // serving is a way to serve a repository.
 type serving struct {
 	name   string
-	often  bool     // tests of every kind take it without FLOTILLA_ACCEPTANCE, too
+	often  bool     // tests of every kind take it, or another such one, in `make test`, too
 	config []string // git configuration of the bare repository
 	remote func(t testing.TB, directory string) git.Remote
 	mirror bool // the repository is elsewhere, and origin of the directory's
@@ -90,12 +92,21 @@ func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Rem
 	}
 }
 
-// forEachServing runs a test against a fresh, empty repository of every kind: a path, a server that allows most, and
-// one that allows least. With FLOTILLA_ACCEPTANCE, which `make acceptance` sets, also of the kinds between these.
+// forEachServing runs a test against a fresh, empty repository of every kind in `make acceptance`. In `make test` it is a
+// path, a server that allows most, or one that allows least, by the name of the test.
 func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
 	t.Helper()
-	all := os.Getenv("FLOTILLA_ACCEPTANCE") != ""
-	forEachOf(t, slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !all && !one.often }), test)
+	forEachOf(t, someServings(t), test)
+}
+
+func someServings(t *testing.T) []serving {
+	t.Helper()
+	if acceptancetest.All() {
+		return servings
+	}
+	often := slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often })
+	one := crc32.ChecksumIEEE([]byte(t.Name())) % uint32(len(often))
+	return often[one : one+1]
 }
 
 // forEachOf is forEachServing with other kinds.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -87,6 +88,7 @@ func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look f
 }
 
 func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	for name, passphrase := range map[string]string{"a key": "", "a key with a passphrase": canary} {
 		t.Run(name, func(t *testing.T) {

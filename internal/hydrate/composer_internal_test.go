@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestTheComposerAgreesWithTracing(t *testing.T) {
 	t.Parallel()
 	ambiguities := 0
-	for seed := range uint64(4_000) {
+	for seed := range uint64(acceptancetest.Count(400, 4_000)) {
 		random := rand.New(rand.NewPCG(seed, 13))
 		f := &fleet.Fleet{Hydration: &fleet.Hydration{
 			Lists: []string{"replace", "append", "merge"}[random.IntN(3)], ListKey: "a", OnConflict: "warn",

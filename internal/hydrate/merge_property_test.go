@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
-const trials = 5_000
+var trials = acceptancetest.Count(500, 5_000)
 
 var listModes = []string{"replace", "append", "merge"}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -314,7 +315,7 @@ func randomReferences(random *rand.Rand, data map[string]any) []string {
 	return references
 }
 
-const randomFleets = 10_000
+var randomFleets = acceptancetest.Count(1_000, 10_000)
 
 func TestHydrationAgreesWithAnOracle(t *testing.T) {
 	t.Parallel()

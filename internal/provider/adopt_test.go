@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // fleetExample is Flux' own example of a fleet.
@@ -118,7 +120,7 @@ func TestApplicationSetsAreAdopted(t *testing.T) {
 			"stringData: {name: " + name + ", server: 'https://" + name + ".example.com'}\n"
 	}
 	clusters := secret("eu-1", "prod") + secret("eu-2", "prod") + secret("dev-1", "dev")
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			adopted := func(documents map[string]string) (workdir, map[string]string) {
@@ -218,7 +220,7 @@ func TestAdoptRefusesBadArguments(t *testing.T) {
 // TestAdoptWaitsForWhatIsNotKnown plans with documents that are known at apply.
 func TestAdoptWaitsForWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t) // the stand-in knows no local that waits for a resource
+	acceptancetest.Only(t) // the stand-in knows no local that waits for a resource
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: `
 resource "terraform_data" "name" {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -66,6 +67,7 @@ func (l *liar) start(t *testing.T, server *kubetest.Server) map[string]any {
 // A cluster that lies about the agent's objects can do nothing to the terminal and cannot fill the state, and a destroy
 // still removes what was applied.
 func TestAnAgentOnAClusterThatLies(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const evil = "\x1b[2J\u202eApply complete!\n\nError: x"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -203,16 +204,13 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 }
 
 // TestAgentsConvergeThroughTheProvider plays random sequences: edits, deletions, another manager, lost states, other
-// settings, destroys. The next apply converges, or names who is in the way. With FLOTILLA_ACCEPTANCE they are twice as many.
+// settings, destroys. The next apply converges, or names who is in the way. In `make acceptance` they are six times as many.
 func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
 	seed := uint64(time.Now().UnixNano())
-	sequences := uint64(12)
-	if simulated() {
-		sequences = 6
-	}
+	sequences := uint64(acceptancetest.Count(2, 12))
 	for number := range sequences {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			t.Parallel()

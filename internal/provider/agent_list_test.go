@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -115,7 +116,7 @@ func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
 // With Terraform, the example lists an agent, and what it generates plans nothing. `make matrix` has it.
 func TestQueriesListAgents(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
 	if !isTerraform(t, tool, 14) {
 		t.Skip("Terraform before 1.14, and any other tool, has no queries")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/branchlist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -65,7 +66,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 // given. `make matrix` has it.
 func TestQueriesListWhatABranchHas(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
 	if !isTerraform(t, tool, 14) {
 		t.Skip("Terraform before 1.14, and any other tool, has no queries")

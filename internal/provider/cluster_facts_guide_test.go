@@ -16,7 +16,7 @@ import (
 func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 	t.Parallel()
 	example := guideExample(t, "what-runs-where-reference.md.tmpl", "examples/observing/facts/main.tf")
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			world := &sayingClusters{region: map[string]string{"edge-1": "eu-1", "edge-2": "us-1"}, ready: true}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -101,7 +102,7 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 // The example does what it says with both tools: the token signs in, and no plan and no state has it. `make matrix` has it.
 func TestATokenIsInNoState(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, `
 apiVersion: v1

@@ -12,7 +12,7 @@ import (
 // they ask for, and a new version begins with its own commit.
 func TestACommitSaysWhetherItRuns(t *testing.T) {
 	t.Parallel()
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		host := &standInStatuses{}
 		url := bare(t)
 		const next = "89e6c98d92887913cadf06b2adb97f26cde4849b"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -317,7 +318,7 @@ func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
 }
 
 func TestConstraintsWithRealTools(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {

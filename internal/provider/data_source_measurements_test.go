@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -421,7 +422,7 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 // Through Terraform: figures are outputs, a plan without a change is empty, and a server that is gone is no error.
 func TestMeasurementsComeOutOfTerraform(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "0.25") })
 	config := func(url, output string) string {
 		return `

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -21,7 +22,7 @@ import (
 // TestExamplesApply applies every configuration that the documentation shows.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	folders := 0
 	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "secrets/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
@@ -128,7 +129,7 @@ func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 // they are.
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	for name, tool := range tools(t) {
 		hasActions := isTerraform(t, tool, 14)
 		for _, folder := range exampleFolders(t) {

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // Each rule of the library for final objects finds what it is for, and an upgrade of Kubernetes what stands in its way.
 func TestTheLibraryOfRulesFindsFinalObjects(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "constraints", "final-objects", "main.tf"))
 	if err != nil {
 		t.Fatal(err)

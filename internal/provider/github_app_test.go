@@ -21,6 +21,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -186,7 +187,7 @@ func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
 
 // The App opens pull requests, too; here Terraform and OpenTofu themselves apply.
 func TestAGitHubAppOpensAPullRequest(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	for name, tool := range tools(t) {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
@@ -22,7 +24,7 @@ func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 	return nil
 }
 
-// TestHelloWorld plays the example with both tools; without FLOTILLA_ACCEPTANCE with one of them.
+// TestHelloWorld plays the example with both tools; in `make test` with one of them.
 func TestHelloWorld(t *testing.T) {
 	t.Parallel()
 	all := allTools(t)
@@ -33,7 +35,7 @@ func TestHelloWorld(t *testing.T) {
 				t.Skipf("%s is not on this machine", name)
 			}
 			if name == "tofu" && all["terraform"] != "" {
-				byAcceptance(t)
+				acceptancetest.Only(t)
 			}
 			testHelloWorld(t, all[name])
 		})

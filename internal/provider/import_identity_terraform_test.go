@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // Terraform 1.12 and later import by an identity what another state wrote, and nothing changes by it. `make matrix` has it.
 func TestIdentitiesAreImportedByTerraform(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo := bareRepository(t)
 	configuration := map[string]string{"main.tf": small{path: "clusters"}.config(repo), "required_providers.tf": requiredProviders}
 	tool := allTools(t)["terraform"]

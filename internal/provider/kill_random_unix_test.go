@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -18,6 +19,7 @@ import (
 // are spread evenly over the length of an undisturbed apply. The branch is always either before or
 // after, and the next apply converges.
 func TestReliabilityKilledAtRandomMoments(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	asItIs := func(next http.Handler) http.Handler { return next }
 	for i, server := range []struct {

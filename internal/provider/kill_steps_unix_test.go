@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -58,14 +59,14 @@ func (found foundSteps) named(after bool) (count int, names string) {
 	return count, cmp.Or(text.String(), "none")
 }
 
-// TestReliabilityKilledAtEveryStep kills providers at every step of an apply. What is tried only when
-// all is asked for are Gitea's steps, which take long.
+// TestReliabilityKilledAtEveryStep kills providers at every step of an apply.
 func TestReliabilityKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for order, server := range []struct {
-		name string
-		kill func(*testing.T, *foundSteps)
-		long bool
+		name  string
+		kill  func(*testing.T, *foundSteps)
+		long  bool // only when all is asked for
+		often bool // in `make test`, too
 	}{
 		{name: "http-backend", kill: func(t *testing.T, found *foundSteps) {
 			w := &webWatcher{}
@@ -77,7 +78,7 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 			p := giteaPlace(t, w.before)
 			killAtEachStep(t, found, w, func(*testing.T) *place { return p })
 		}},
-		{name: "local path", kill: func(t *testing.T, found *foundSteps) {
+		{name: "local path", often: true, kill: func(t *testing.T, found *foundSteps) {
 			p := localPlace(t)
 			killAtEachStep(t, found, newGitWatcher(t), func(*testing.T) *place { return p })
 		}},
@@ -103,6 +104,9 @@ func TestReliabilityKilledAtEveryStep(t *testing.T) {
 			continue
 		}
 		t.Run(server.name, func(t *testing.T) {
+			if !server.often {
+				acceptancetest.Only(t)
+			}
 			t.Parallel()
 			var found foundSteps
 			server.kill(t, &found)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -25,7 +26,7 @@ import (
 // Terraform applies: Terraform says so, its state stays valid, and the next apply converges.
 func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
 	if tool == "" {
 		t.Skip("terraform is not on this machine")

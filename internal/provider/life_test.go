@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
@@ -467,7 +468,7 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 // the run is reported.
 func TestALifeWithTerraform(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	folder, err := mirror()
 	if err != nil {
 		t.Fatal(err)

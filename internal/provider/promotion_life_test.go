@@ -115,7 +115,7 @@ func example(t *testing.T, name, url string) map[string]string {
 // What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
 func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
 		e.goes("prod")                                    // which gets what dev began with
 		e.change("1.8.0", "1.9.0")

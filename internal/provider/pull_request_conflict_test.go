@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // A person edits on the branch what an open request changes. Gitea merges no request that conflicts, and says of it what it says
 // of one that it is still checking.
 func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -79,7 +81,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 
 // The same with the real tools, and what a drift job sees of it.
 func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	for _, tool := range acceptanceTools(t) {
 		repo, server, user := giteaWithUser(t)

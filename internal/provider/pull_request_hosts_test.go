@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
 
@@ -89,7 +90,7 @@ func (h hosted) awaitMerge() {
 var nothingToDo = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -136,7 +137,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 
 func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	value := func(database string) string {
@@ -177,7 +178,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 
 func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	value := func(database, merge string) string {
@@ -229,7 +230,7 @@ resource "flotilla_assignment" %[1]q {
 }
 
 func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -328,7 +329,7 @@ func valueAt(t *testing.T, repo repository, branch, path string) string {
 
 func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	config := func(value, second, delivery string) string {
@@ -389,7 +390,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 }
 
 func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -424,7 +425,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 }
 
 func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}

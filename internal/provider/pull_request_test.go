@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -176,7 +177,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 
 func TestPullRequestIsMergedAtOnceOnRequest(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
@@ -225,7 +226,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 // TestPendingRequestFollowsTheDelivery changes nothing but the delivery, again and again, while what is
 // deployed is only proposed.
 func TestPendingRequestFollowsTheDelivery(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	commits, head := 0, ""
@@ -331,7 +332,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 }
 
 func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	behind, err := url.Parse(repo.url)

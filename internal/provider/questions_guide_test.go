@@ -26,7 +26,7 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	}
 	newcomers := readFile(t, filepath.Join("..", "..", "examples", "newcomer", "main.tf"))
 	staged := requiredProviders + readFile(t, filepath.Join("..", "..", filepath.FromSlash(stagesExample)))
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		answer := func(t *testing.T, question string) (newcomer, []codeBlock) {
 			t.Helper()
 			return newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"), "TF_CLI_ARGS_apply=-auto-approve", "TF_CLI_ARGS_destroy=-auto-approve"),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reconcile"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -132,7 +133,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 // The example does what it says: the cluster is asked after each change, and not without one. `make matrix` has it.
 func TestActionsAfterAnUpdate(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
 	if !isTerraform(t, tool, 14) {
 		t.Skip("Terraform before 1.14, and any other tool, has no actions")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -50,7 +51,7 @@ func TestReliabilityStates(t *testing.T) {
 	if reliabilitytest.Count(0, 1) == 0 {
 		t.Parallel()
 	}
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	tool := allTools(t)["terraform"]
 	if tool == "" {
 		t.Skip("terraform is not on this machine")

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // emptyPlan expects the plan after an apply to be empty.
@@ -198,7 +200,7 @@ func TestProtectionHoldsARollback(t *testing.T) {
 
 func TestRollbackByPullRequest(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	repo, server, user := giteaWithUser(t)
 	const request = `delivery = { mode = "pull_request", forge = "gitea", merge = "none" }`
 	first, second := twoVersions(t, repo)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -140,7 +141,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 			t.Run(name+"/"+onFailure, func(t *testing.T) {
 				t.Parallel()
 				if onFailure == "halt" {
-					byAcceptance(t)
+					acceptancetest.Only(t)
 				}
 				s := newScripted(t, tool, fmt.Sprintf("on_failure = %q", onFailure))
 				s.run("1", nil, "1  ", false)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
@@ -86,11 +87,8 @@ func (w *memoryWorld) check() {
 // gets stuck.
 func TestReliabilitySequencesOfAssignments(t *testing.T) {
 	t.Parallel()
-	const steps, batch = 50, 20
-	sequences := reliabilitytest.Count(2*batch, 100*batch)
-	if testing.Short() {
-		sequences = batch
-	}
+	const steps, batch = 50, 10
+	sequences := reliabilitytest.Count(acceptancetest.Count(batch, 4*batch), 200*batch)
 	var all struct{ steps, applied, refused, removed, renamed atomic.Int64 }
 	t.Run("seeds", func(t *testing.T) {
 		for first := 0; first < sequences; first += batch {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // sourceHost is where the repositories of testdata/sources are in examples and guides.
@@ -164,7 +166,7 @@ output "registrations" {
 // registration.
 func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 	t.Parallel()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	root := kalypsoRoot(t)
 	for _, tool := range acceptanceTools(t) {
 		for _, environment := range []string{"dev", "stage"} {

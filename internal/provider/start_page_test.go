@@ -22,7 +22,7 @@ func TestNewcomersGetWhatTheStartPageShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"))
@@ -56,7 +56,7 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	gocache, gomodcache, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			if _, err := mirror(); err != nil { // which builds the same program
 				t.Fatal(err)

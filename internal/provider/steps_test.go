@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +15,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // testSteps plays the steps of a test case. It takes the stand-in for Terraform, which does a step in a tenth of
-// the time that six runs of Terraform need; with FLOTILLA_ACCEPTANCE, which `make acceptance` sets, it is Terraform.
+// the time that six runs of Terraform need; in `make acceptance` it is Terraform.
 func testSteps(t *testing.T, test resource.TestCase) {
 	t.Helper()
 	if simulated() {
@@ -40,7 +40,7 @@ func testSteps(t *testing.T, test resource.TestCase) {
 	resource.Test(t, test)
 }
 
-func simulated() bool { return os.Getenv("FLOTILLA_ACCEPTANCE") == "" }
+func simulated() bool { return !acceptancetest.All() }
 
 // moduleOf reads a configuration without anything that is known only after an apply.
 func moduleOf(t *testing.T, config string) *providertest.Module {

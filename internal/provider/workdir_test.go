@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 )
 
 // allTools are the programs that apply configurations: those that the environment names, or that are on PATH.
@@ -47,31 +49,11 @@ func tools(t *testing.T) map[string]string {
 }
 
 // acceptanceTools are the tools in `make acceptance`, and so in .ci/run. Elsewhere the test, or what of it follows, is
-// skipped: runs of Terraform are two fifths of what the provider's tests cost, and the stand-in finds what is the provider's.
+// skipped: the stand-in finds what is the provider's. TestHelloWorld has Terraform in each `make test`.
 func acceptanceTools(t *testing.T) map[string]string {
 	t.Helper()
-	byAcceptance(t)
+	acceptancetest.Only(t)
 	return tools(t)
-}
-
-// oneTool is Terraform, or else OpenTofu; with `make acceptance` it is both. What a newcomer does, and what goes from one
-// environment to the next, is seen with one of them in every `make test`; TestHelloWorld takes both always.
-func oneTool(t *testing.T) map[string]string {
-	t.Helper()
-	found := tools(t)
-	if len(found) > 1 && simulated() {
-		delete(found, "tofu")
-	}
-	return found
-}
-
-// byAcceptance skips a test that `make acceptance` runs, and so .ci/run: it shows with a server, in
-// seconds, what tests without one show in every run.
-func byAcceptance(t *testing.T) {
-	t.Helper()
-	if simulated() {
-		t.Skip("`make acceptance` runs it")
-	}
 }
 
 // mirror lays the provider out as a mirror that both tools install from. It is the program of `make build`, which is linked

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// fleets is how many random fleets the simulator drives; with -short a twentieth.
-const fleets = 10_000
+// fleets is how many random fleets the simulator drives.
+var fleets = acceptancetest.Count(500, 10_000)
 
 // TestSimulatedRollouts drives rollouts of random fleets, whose clusters become ready late, fail, flap, fall
 // silent, join and leave while new content arrives at random, and holds each step to a naive oracle.
@@ -27,12 +28,8 @@ func TestSimulatedRollouts(t *testing.T) {
 
 func simulate(t *testing.T, newWorld func(*testing.T, uint64) *world) {
 	t.Helper()
-	number := fleets
-	if testing.Short() {
-		number /= 20
-	}
 	var total tally
-	for seed := range number {
+	for seed := range fleets {
 		w := newWorld(t, uint64(seed))
 		w.live()
 		if t.Failed() {
@@ -40,8 +37,8 @@ func simulate(t *testing.T, newWorld func(*testing.T, uint64) *world) {
 		}
 		total.add(w.tally)
 	}
-	t.Logf("%d fleets: %+v", number, total)
-	if total.Timed == 0 || total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < number {
+	t.Logf("%d fleets: %+v", fleets, total)
+	if total.Timed == 0 || total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < fleets {
 		t.Errorf("not everything happened: %+v", total)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
@@ -218,7 +219,7 @@ func TestSameSeedGivesTheSameFleet(t *testing.T) {
 }
 
 func TestSmallIsValid(t *testing.T) {
-	for seed := range uint64(2_000) {
+	for seed := range uint64(acceptancetest.Count(200, 2_000)) {
 		f, config := fleettest.Small(seed)
 		sameWhenDecoded(t, f, config)
 		if t.Failed() {
