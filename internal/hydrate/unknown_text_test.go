@@ -99,7 +99,8 @@ func TestNoReferenceIsRefusedThatSomeTextWouldSatisfy(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(24, 24))
 	texts, refused, accepted := []string{"", "a", "b", "ba", "10.0.0.1"}, 0, 0
-	for range acceptancetest.Count(200, 2_000) {
+	rounds := acceptancetest.Count(200, 2_000)
+	for range rounds {
 		document := map[string]any{}
 		for range 1 + random.IntN(2) {
 			maps.Copy(document, randomSchema(random, 3, true))
@@ -127,7 +128,7 @@ func TestNoReferenceIsRefusedThatSomeTextWouldSatisfy(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < 200 || accepted < 200 {
+	if refused < rounds/10 || accepted < rounds/10 {
 		t.Errorf("%d refused, %d accepted: the schemas are too tame", refused, accepted)
 	}
 }

@@ -58,6 +58,7 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 
 // Credentials that may not read kube-system still notice another cluster in the place of theirs.
 func TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	const rights = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -110,6 +111,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 
 // A credential that goes into a Secret of the agent's own manifests is no drift, since no state knows it.
 func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, kind := range []string{"AppProject", "Application"} { // the API knows the kinds by then
@@ -151,6 +153,7 @@ func onHub(server *kubetest.Server, agent map[string]any) providertest.Configura
 }
 
 func TestAClusterIsRegisteredAtAHub(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
@@ -206,6 +209,7 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 // TestAgentsConvergeThroughTheProvider plays random sequences: edits, deletions, another manager, lost states, other
 // settings, destroys. The next apply converges, or names who is in the way. In `make acceptance` they are six times as many.
 func TestAgentsConvergeThroughTheProvider(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then

@@ -15,6 +15,7 @@ import (
 
 // What is listed is imported as it is, whichever agent it is: the generated configuration plans nothing.
 func TestAgentsOfAClusterAreListed(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objectsIn := func(namespace string) string {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -176,6 +177,7 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 }
 
 func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
@@ -199,6 +201,7 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 
 // A cluster that is not known or not reachable.
 func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
@@ -231,6 +234,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 
 // A destroy leaves nothing behind without a word: what cannot be reached may be there.
 func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	attributes := anAgent("provider-lost", nil)
@@ -285,6 +289,7 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 
 // Two agents of one name on a cluster would undo each other's work. One that is replaced, renamed or imported is not two.
 func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const another = "flotilla_agent.another"
@@ -331,6 +336,7 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 }
 
 func TestInvalidSettingsOfAnAgentAreReportedAtTheirAttributes(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Apply(t, `

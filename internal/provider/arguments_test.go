@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -213,6 +214,7 @@ func TestRareArgumentsAreApplied(t *testing.T) {
 
 // A flotilla_agent takes all that it has.
 func TestAnAgentIsAppliedWithForce(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	_, said := providertest.New(startProvider).Apply(t.Context(), onCluster(theCluster(server), anAgent("rare-arguments", map[string]any{

@@ -12,7 +12,7 @@ import (
 
 func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		past(t, repo, small{path: "a/b"}.config(repo))
 		imported := fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", assignment, repo.url+"#dev:a/b:dev")
 		testSteps(t, resource.TestCase{
@@ -37,7 +37,7 @@ func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 
 func TestImportReadsTheRecords(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		repo.provider += requiredProviders
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),

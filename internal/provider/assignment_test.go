@@ -140,7 +140,7 @@ func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 
 func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		var before string
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
@@ -215,7 +215,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onServers(t, func(t *testing.T, repo repository) {
+			onEveryServer(t, func(t *testing.T, repo repository) {
 				var original map[string]string
 				places := []string{"changes", "commit", "content"}
 				if strings.HasPrefix(name, "marker") || strings.HasPrefix(name, "record") {
@@ -264,7 +264,7 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 
 func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		var written []map[string]string
 		for run := range 2 { // the second run starts from an empty state
 			testSteps(t, resource.TestCase{
@@ -357,7 +357,7 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 
 func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{path: "old"}.config(repo)},

@@ -219,7 +219,7 @@ func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeCreated(t *testing.T) {
 
 func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{

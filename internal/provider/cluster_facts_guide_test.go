@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -86,6 +87,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 
 // The role that the guide has is what facts need, and no more.
 func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	_, role, _ := strings.Cut(guideText(t, "what-runs-where-reference.md.tmpl"), "```yaml\napiVersion: rbac")
 	role, _, _ = strings.Cut("apiVersion: rbac"+role, "```")

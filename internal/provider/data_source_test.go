@@ -155,7 +155,7 @@ func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
 
 func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{

@@ -73,7 +73,7 @@ func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
 	for _, environment := range []string{"dev", "stage"} {
 		t.Run(environment, func(t *testing.T) {
 			t.Parallel()
-			onServers(t, func(t *testing.T, repo repository) {
+			onEveryServer(t, func(t *testing.T, repo repository) {
 				root := kalypsoRoot(t)
 				resource.Test(t, resource.TestCase{
 					ProtoV6ProviderFactories: factories(),

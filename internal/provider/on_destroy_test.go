@@ -24,7 +24,7 @@ func withoutRecords(written map[string]string, at string) map[string]string {
 
 func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		var written map[string]string
 		isKept := func(commits int) resource.TestCheckFunc {
 			return func(*terraform.State) error {

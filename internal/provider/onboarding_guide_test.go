@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -34,6 +35,7 @@ const onboardingGuide = "onboarding-reference.md.tmpl"
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
 // TestOneRunOnboardsClustersAndOneTakesThemBack.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -103,6 +104,7 @@ func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *test
 
 // Environments that are in different repositories share what a name stands for on a hub.
 func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
 // One apply creates clusters, registers them, commits what they shall run and makes them follow it; one destroy takes
 // it back. API servers stand in for a cloud's clusters: a real one, and one that takes everything.
 func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
+	acceptancetest.Only(t)
 	repo := giteaRepository(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then

@@ -73,7 +73,7 @@ func mergeRequest(t *testing.T, server *giteatest.Server, user giteatest.User, n
 
 func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	t.Parallel()
-	repo, server, user := giteaWithUser(t)
+	repo, server, user := giteaAlways(t)
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea", labels = ["flotilla"] }`
 	value := func(database string) string {
 		return small{database: fmt.Sprintf("%q", database), extra: proposes}.config(repo)

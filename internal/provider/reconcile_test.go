@@ -46,6 +46,7 @@ func annotation(t *testing.T, server *kubetest.Server, apiVersion, kind, namespa
 }
 
 func TestAgentsAreAskedToLook(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const namespace, url = "provider-reconcile", "https://git.example.com/reconcile/gitops"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -116,6 +117,7 @@ func TestMeanInputIsAnErrorOfThePlan(t *testing.T) {
 
 // A chart that loops costs its bound, and not once for each host.
 func TestAChartThatLoopsIsAnErrorOfThePlan(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
 	p.chart(t, "loops", map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})

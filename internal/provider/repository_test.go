@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -29,7 +30,8 @@ type repository struct {
 	folder   string // of a server on this machine: git may look there, which is a tenth of the work
 }
 
-// onEveryServer runs a test against a local bare repository and against Gitea over http.
+// onEveryServer runs a test against a local bare repository and, in `make acceptance`, against Gitea over http, where a push
+// takes half a second of a processor.
 func onEveryServer(t *testing.T, test func(t *testing.T, repo repository)) {
 	t.Helper()
 	t.Run("bare", func(t *testing.T) {
@@ -40,17 +42,6 @@ func onEveryServer(t *testing.T, test func(t *testing.T, repo repository)) {
 		t.Parallel()
 		test(t, giteaRepository(t))
 	})
-}
-
-// onServers is for what depends on no server: Gitea, where a push takes half a second of a processor, is asked only
-// by `make acceptance`.
-func onServers(t *testing.T, test func(t *testing.T, repo repository)) {
-	t.Helper()
-	if !simulated() {
-		onEveryServer(t, test)
-		return
-	}
-	test(t, bareRepository(t))
 }
 
 // bareRepository is a path at which there is nothing yet.
@@ -79,7 +70,15 @@ func giteaRepository(t *testing.T) repository {
 	return repo
 }
 
+// giteaWithUser is a repository on Gitea, in `make acceptance`.
 func giteaWithUser(t *testing.T) (repository, *giteatest.Server, giteatest.User) {
+	t.Helper()
+	acceptancetest.Only(t)
+	return giteaAlways(t)
+}
+
+// giteaAlways is one in `make test`, too.
+func giteaAlways(t *testing.T) (repository, *giteatest.Server, giteatest.User) {
 	t.Helper()
 	requireAcceptance(t)
 	server := giteatest.Start(t)

@@ -163,7 +163,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 
 func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, repo repository) {
+	onEveryServer(t, func(t *testing.T, repo repository) {
 		_, second := twoVersions(t, repo)
 		repo.change(t, "dev", func(folder string) {
 			os.RemoveAll(filepath.Join(folder, ".flotilla"))
