@@ -193,11 +193,18 @@ func httpBackend(t testing.TB, root string) *cgi.Handler {
 	}
 }
 
+// gitea is a real Gitea, in `make acceptance`. A push to it costs half a second of a processor.
+func gitea(t testing.TB) *giteatest.Server {
+	t.Helper()
+	acceptancetest.Only(t)
+	return giteatest.Start(t)
+}
+
 // overGiteaHTTP makes a repository of a new user of Gitea, with a token, and lets
 // the one in the directory mirror it.
 func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
-	server := giteatest.Start(t)
+	server := gitea(t)
 	user := giteaMirrored(t, server, directory)
 	return git.Remote{
 		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),

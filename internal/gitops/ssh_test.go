@@ -19,9 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -57,7 +55,7 @@ func overGiteaSSH(t testing.TB, directory string) git.Remote {
 
 func giteaSSH(t testing.TB, directory, passphrase string) git.Remote {
 	t.Helper()
-	server := giteatest.Start(t)
+	server := gitea(t)
 	user := giteaMirrored(t, server, directory)
 	private, public := newSSHKey(t, passphrase)
 	server.API(t, user, "POST", "/user/keys", map[string]any{"title": "test", "key": public}, nil)
@@ -88,7 +86,6 @@ func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look f
 }
 
 func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
-	acceptancetest.Only(t)
 	t.Parallel()
 	for name, passphrase := range map[string]string{"a key": "", "a key with a passphrase": canary} {
 		t.Run(name, func(t *testing.T) {
