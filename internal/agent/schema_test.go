@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
@@ -24,6 +25,7 @@ var resources = map[string]string{
 }
 
 func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for name, settings := range everySetting() {
 		for _, object := range rendered(t, settings) {
@@ -54,6 +56,7 @@ func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
 
 // What a reconciler's table of fields names is there in the definitions of its kinds.
 func TestDecisiveFieldsAreFieldsOfTheirKinds(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for _, name := range reconciler.Names() {
 		for _, one := range reconciler.Named(name).Decisive {

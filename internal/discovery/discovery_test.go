@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/discovery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
@@ -48,6 +49,7 @@ spec:
 
 // A real API server says what its nodes and pods are, and which right is missing where it does not.
 func TestARealClusterSaysWhatItIs(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.StartAnother(t, kubetest.Options{})
 	server.Restore(t, `apiVersion: v1
@@ -116,6 +118,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 
 // Clusters that others registered on a real hub are found, without their credentials.
 func TestClustersOfARealHub(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.StartAnother(t, kubetest.Options{})
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}

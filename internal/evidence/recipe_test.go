@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/prometheustest"
@@ -231,6 +232,7 @@ func line(name string, changes []change) (text string, halted, missed float64) {
 // TestTheRecipeTellsRegressionsApart has the figures of the guide to measurements: how often the check that it recommends halts a
 // good change, and how often it lets a bad one pass, by the decisions of rollouts over the answers of a Prometheus.
 func TestTheRecipeTellsRegressionsApart(t *testing.T) {
+	acceptancetest.Only(t)
 	r := readRecipe(t)
 	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "measurements.md.tmpl"))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -35,6 +36,7 @@ data: {hello: world}
 `
 
 func TestKubeconfigReachesTheAPI(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, strings.ReplaceAll(configMap, "%NAME%", "reached"))
 
@@ -57,6 +59,7 @@ func TestKubeconfigReachesTheAPI(t *testing.T) {
 }
 
 func TestAPIKnowsItsAdministratorsFromOthers(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{})
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(server.CA)) {
@@ -120,6 +123,7 @@ status:
 `
 
 func TestRecordedObjectsKeepTheirStatus(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	restored := server.Restore(t, kustomization)[0]
 	if generation := restored.GetGeneration(); generation != 1 {
@@ -155,6 +159,7 @@ func TestRecordedObjectsKeepTheirStatus(t *testing.T) {
 }
 
 func TestKindsOfAllAgentsAreKnown(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for kind, version := range map[string]string{
 		"GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "HelmRepository": "source.toolkit.fluxcd.io/v1",
@@ -169,6 +174,7 @@ func TestKindsOfAllAgentsAreKnown(t *testing.T) {
 }
 
 func TestKindsOfSecretServicesAreKnown(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Secrets: true})
 	server.Apply(t, `
 apiVersion: external-secrets.io/v1
@@ -194,6 +200,7 @@ spec: {encryptedData: {a: AgBy}}
 }
 
 func TestNamespacesEndWhenControllersRun(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Controllers: true})
 	server.Apply(t, strings.ReplaceAll(configMap, "%NAME%", "ended"))
 	server.Delete(t, "v1", "Namespace", "", "ended")

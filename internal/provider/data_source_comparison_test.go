@@ -307,7 +307,7 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 // A commit that is not known yet defers the reading, as of any data source.
 func TestAComparisonOfACommitThatIsNotKnownYetIsDeferred(t *testing.T) {
 	t.Parallel()
-	for _, tool := range tools(t) {
+	for _, tool := range acceptanceTools(t) {
 		url := bare(t)
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: url}) + `
 data "flotilla_comparison" "test" {

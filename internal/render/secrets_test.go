@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
+	acceptancetest.Only(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Secrets: true})
 	files, err := filepath.Glob(filepath.Join("testdata", "builtin", "*", "platform-secrets.yaml"))
 	if err != nil || len(files) < 3 {
