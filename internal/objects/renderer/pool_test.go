@@ -41,7 +41,7 @@ func TestWhatComesToItsBoundsIsAnErrorAndTheNextIsRendered(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	files := chart(map[string]string{"templates/_self.tpl": `{{ define "self" }}{{ template "self" . }}{{ end }}`, "templates/all.yaml": `
 {{- if .Values.loops }}{{ range 10000000000 }}{{ end }}{{ end }}
-{{- if .Values.allocates }}{{ repeat 2000000000 "x" | len }}{{ end }}
+{{- if .Values.allocates }}{{ $kept := repeat 2000000000 "x" }}{{ range 10000000000 }}{{ end }}{{ len $kept }}{{ end }}
 {{- if .Values.calls }}{{ template "self" . }}{{ end }}
 {{- if .Values.large }}{{ range 20 }}
 apiVersion: v1
