@@ -8,8 +8,14 @@ import (
 	"testing"
 )
 
+// variable is the environment variable by which all tests run.
+const variable = "FLOTILLA_ACCEPTANCE"
+
 // All reports whether all tests run.
-func All() bool { return os.Getenv("FLOTILLA_ACCEPTANCE") != "" }
+func All() bool { return os.Getenv(variable) != "" }
+
+// Either reports whether a test that goes through Terraform and OpenTofu goes through one of them, as in .ci/run.
+func Either() bool { return os.Getenv(variable) == "either" }
 
 // Only skips a test unless all tests run. What it finds in seconds, with a server or by many more cases, others find
 // with less, but for what the server itself does.

@@ -37,12 +37,12 @@ func allTools(t *testing.T) map[string]string {
 	return found
 }
 
-// tools are all of these; with FLOTILLA_ACCEPTANCE=either, which .ci/run sets, one of them by the name of the test: half of
+// tools are all of these; in .ci/run one of them by the name of the test: half of
 // the tests have Terraform, half OpenTofu.
 func tools(t *testing.T) map[string]string {
 	t.Helper()
 	found := allTools(t)
-	if len(found) > 1 && os.Getenv("FLOTILLA_ACCEPTANCE") == "either" {
+	if len(found) > 1 && acceptancetest.Either() {
 		delete(found, []string{"terraform", "tofu"}[crc32.ChecksumIEEE([]byte(t.Name()))%2])
 	}
 	return found
