@@ -89,12 +89,12 @@ func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
 		{`config.size() > 0 && target.manifests.tag != "latest"`, 3, 0, 2, `the manifests of deployment target "site-one"`},
 	} {
 		result := one(t, subjects, fleet.Constraint{Expression: test.expression})
-		if result.Passed != test.passed || result.Violated != test.violated || result.Undecided != test.pending || result.Failed != 0 || len(result.Pending) != test.pending {
+		if result.Passed != test.passed || result.Violated != test.violated || result.Undecided != test.pending || result.Failed != 0 || len(result.WaitsFor) != test.pending {
 			t.Errorf("%s: %+v", test.expression, result)
 			continue
 		}
-		if test.pending > 0 && result.Pending[0].WaitsFor != test.waitsFor {
-			t.Errorf("%s waits for %q, not %q", test.expression, result.Pending[0].WaitsFor, test.waitsFor)
+		if test.pending > 0 && result.WaitsFor[0] != test.waitsFor {
+			t.Errorf("%s waits for %q, not %q", test.expression, result.WaitsFor[0], test.waitsFor)
 		}
 	}
 	objects := one(t, subjects, fleet.Constraint{Expression: `object.kind != "ConfigMap" || object.data.LOG_LEVEL == "info"`})
@@ -239,7 +239,7 @@ func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T)
 	want := `assignment "clusters/c1/site-one": cannot be rendered: a template is wrong
 assignment "large/db-main": a.yaml cannot be read
 assignment "large/site-all", Service  (list.json): failed expression: object.kind == "Pod"`
-	if strings.Join(got, "\n") != want || result.Looked != 6 || result.Passed != 2 || result.Violated != 1 || result.Failed != 2 || result.Undecided != 1 || result.Pending[0].WaitsFor != "the GitOps repository" {
+	if strings.Join(got, "\n") != want || result.Looked != 6 || result.Passed != 2 || result.Violated != 1 || result.Failed != 2 || result.Undecided != 1 || result.WaitsFor[0] != "the GitOps repository" {
 		t.Errorf("%+v\n%s", result, strings.Join(got, "\n"))
 	}
 }

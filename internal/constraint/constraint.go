@@ -93,7 +93,7 @@ type Subjects struct {
 	Schedule *schedule.Result
 	// Snapshots are by assignment. Where they are nil, or one is not known, rules about config are pending.
 	Snapshots []*hydrate.Snapshot
-	// Config has an entry for each config container whose values are known, to name the others in Pending.
+	// Config has an entry for each config container whose values are known, to name the others in WaitsFor.
 	Config fleet.Config
 	// Files renders an assignment. It is called from many goroutines, only when there are rules about objects, and only
 	// for assignments that one of them matches. Where it is nil all objects are pending.
@@ -150,12 +150,6 @@ type Violation struct {
 	Failed bool
 }
 
-// Pending is a subject for which a rule cannot be decided yet.
-type Pending struct {
-	Subject  Subject
-	WaitsFor string // `config container "base"`, `the manifests of deployment target "web-east"`
-}
-
 // MaxListed is how many violations, and how many pending subjects, a rule's result lists. Further ones are only counted.
 const MaxListed = 1000
 
@@ -169,7 +163,9 @@ type Result struct {
 	Failed     int         // subjects for which it could not be evaluated
 	Undecided  int         // subjects for which a value that is not known yet decides
 	Violations []Violation // the first MaxListed, violated and failed, in the order of the subjects
-	Pending    []Pending   // the first MaxListed
+	// WaitsFor says of the first MaxListed undecided what each waits for: `config container "base"`, `the manifests of deployment
+	// target "web-east"`.
+	WaitsFor []string
 	// Error says why the rule as a whole could not be evaluated, as where it costs too much for the whole fleet; "" otherwise.
 	// With an error, all subjects count as failed, and none is listed.
 	Error string

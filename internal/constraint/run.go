@@ -51,7 +51,7 @@ type run struct {
 	counts  [outcomes]int
 
 	violations listed[Violation]
-	pending    listed[Pending]
+	waits      listed[string]
 }
 
 // shared is the outcome for all assignments of one snapshot.
@@ -115,7 +115,7 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 	case failed:
 		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: text(), Failed: true} })
 	case undecided:
-		run.pending.add(at, func() Pending { return Pending{Subject: subject(), WaitsFor: text()} })
+		run.waits.add(at, text)
 	}
 }
 
@@ -203,6 +203,6 @@ func (r *run) result() Result {
 	}
 	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]
 	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
-	result.Violations, result.Pending = r.violations.values(), r.pending.values()
+	result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
 	return result
 }

@@ -53,7 +53,7 @@ func TestARuleOverReferencesWaitsForThem(t *testing.T) {
 	t.Parallel()
 	subjects := subjectsOf(computed(t, shopWithSecrets("UNKNOWN")))
 	result := one(t, subjects, fleet.Constraint{Name: "rule", Expression: `host.name == "large" || secrets.all(key, secrets[key].version != "")`})
-	if len(result.Pending) != 1 || result.Pending[0].WaitsFor != `config container "east"` {
-		t.Errorf("pending: %v", result.Pending)
+	if len(result.WaitsFor) != 1 || result.WaitsFor[0] != `config container "east"` {
+		t.Errorf("pending: %v", result.WaitsFor)
 	}
 }

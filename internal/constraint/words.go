@@ -45,9 +45,9 @@ func (r *Result) Undecidable() string {
 		return ""
 	}
 	var waits []string
-	for _, pending := range r.Pending {
-		if !slices.Contains(waits, pending.WaitsFor) {
-			waits = append(waits, pending.WaitsFor)
+	for _, one := range r.WaitsFor {
+		if !slices.Contains(waits, one) {
+			waits = append(waits, one)
 		}
 	}
 	return fmt.Sprintf("constraint %q cannot be decided yet for %s: it waits for %s",

@@ -49,7 +49,7 @@ func TestWhatAPlanSaysOfConstraints(t *testing.T) {
 	informing := violated("inform", "x", "y", "z", "w")
 	undecided := constraint.Result{
 		Name: "later", Over: constraint.OverAssignments, Looked: 3, Undecided: 2, Passed: 1,
-		Pending: []constraint.Pending{{WaitsFor: `config container "all"`}, {WaitsFor: `config container "all"`}},
+		WaitsFor: []string{`config container "all"`, `config container "all"`},
 	}
 	results := &constraint.Results{Rules: []constraint.Result{informing, undecided, violated("kept"), violated("other")}}
 	rules := map[string]string{"inform": "1", "later": "1", "kept": "1", "other": "1"}

@@ -150,33 +150,21 @@ func (o *Owned) recorded() *pipeline.Result {
 // ownerLabel is the label by which the hosts of a page of all owners are grouped.
 const ownerLabel = "owner"
 
-// OwnersInput is all that a page of all owners of a branch is built from.
-type OwnersInput struct {
-	Location   delivery.Location
-	Commit     string
-	Owners     []Owned
-	History    gitops.History
-	Promotions []report.Promotion
-	Bounds     health.Bounds
-	Links      report.Links
-	// Comparisons are shown as they are.
-	Comparisons []report.Comparison
-}
-
 // BuildOwners builds the page of all owners from their records. Hosts and clusters have the path of their owner, below that of the location, in
-// front of their names, and are grouped by owner. What several owners have on one cluster is taken together.
-func BuildOwners(in OwnersInput) *Result {
-	location := in.Location
+// front of their names, and are grouped by owner. What several owners have on one cluster is taken together. Of the input, only what is shown as it is,
+// the bounds and the location of the owner are looked at.
+func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
+	location := in.Owner.Location
 	m := &merged{
 		out: Result{Hosts: map[string]health.Tally{}, Page: &report.Page{
-			Title: "All owners", Recorded: true, Commit: in.Commit, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links,
+			Title: "All owners", Recorded: true, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links,
 			Bounds: in.Bounds,
 		}},
 		hosts: map[string]int{}, targets: map[string]int{}, clusters: map[string]int{},
 	}
 	m.out.Counts.Verdicts = map[verdict.Verdict]int{}
-	for i := range in.Owners {
-		m.add(&in.Owners[i], relative(location, in.Owners[i].Owner.Location.Path), i == 0)
+	for i := range owners {
+		m.add(&owners[i], relative(location, owners[i].Owner.Location.Path), i == 0)
 	}
 	page := m.out.Page
 	page.Repository.URL, page.Repository.Branch, page.Repository.Path = withoutCredentials(location.URL), location.Branch, location.Path
@@ -188,7 +176,7 @@ func BuildOwners(in OwnersInput) *Result {
 	slices.SortStableFunc(page.Targets, func(a, b report.Target) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	sortAssignments(page.Assignments)
-	history := builder{Input: Input{Seen: &Seen{History: in.History}}}
+	history := builder{Input: Input{Seen: &Seen{History: newest}}}
 	history.out.Page = page
 	history.setHistory()
 	m.count()

@@ -77,7 +77,7 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	if err != nil || len(history.Commits) != 3 || history.Complete || history.Commits[0].Time.Before(history.Commits[2].Time) || history.Commits[0].Subject[0] == history.Commits[1].Subject[0] {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
-	made := overview.BuildOwners(overview.OwnersInput{Location: at, Owners: owners, History: history, Bounds: health.DefaultBounds()})
+	made := overview.BuildOwners(overview.Input{Owner: delivery.Owner{Location: at}, Bounds: health.DefaultBounds()}, owners, history)
 	var hosts, clusters, assignments, regions []string
 	for _, h := range made.Page.Hosts {
 		hosts = append(hosts, fmt.Sprintf("%s of %s: %d", h.Name, h.Region, h.Health.Value))

@@ -197,7 +197,7 @@ func (r *reader) number(code byte) (*big.Float, error) {
 // NumbersAsText returns a message in which each number is a text, the form in which Terraform sends those that have no
 // other. Terraform then reads it as it reads the number from a state, and finds both the same.
 func NumbersAsText(message []byte) ([]byte, error) {
-	r, w := newReader(message), &Writer{}
+	r, w := newReader(message), NewWriter()
 	if err := r.numbersAsText(message, w, 0); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
 	default:
 		from := len(message) - r.rest.Len()
 		if err = r.Skip(); err == nil {
-			w.message = append(w.message, message[from:len(message)-r.rest.Len()]...)
+			w.message.Write(message[from : len(message)-r.rest.Len()])
 		}
 	}
 	for range elements {

@@ -118,7 +118,7 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var w wire.Writer
+		w := wire.NewWriter()
 		w.List(2)
 		w.Text("a")
 		w.Null()
@@ -171,7 +171,7 @@ func TestNothingIsReplacedWhereTheAttributeIsNot(t *testing.T) {
 func TestLengthsOfEverySizeAreWritten(t *testing.T) {
 	typ := tftypes.Map{ElementType: tftypes.List{ElementType: tftypes.String}}
 	for _, length := range []int{0, 15, 16, 31, 32, 255, 256, 65535, 65536} {
-		var w wire.Writer
+		w := wire.NewWriter()
 		w.Map(1 + length)
 		w.Text("list")
 		w.List(length)

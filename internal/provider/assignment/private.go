@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -52,27 +50,12 @@ const ownerEntry = "owner"
 
 // loadAssignment reads the private state; nil where there is none.
 func loadAssignment(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *assignmentPrivate {
-	text, diags := private.GetKey(ctx, ownerEntry)
-	if diagnostics.Append(diags...); text == nil || diags.HasError() {
-		return nil
-	}
-	m := &assignmentPrivate{}
-	if err := privatestate.Unseal(text, m); err != nil {
-		diagnostics.AddWarning("Private state cannot be read",
-			tfvalue.Sentence(fmt.Sprintf("what the assignment wrote is taken from the repository's records instead: %s", err)))
-		return nil
-	}
-	return m
+	const instead = "what the assignment wrote is taken from the repository's records instead"
+	return privatestate.LoadSealed[assignmentPrivate](ctx, ownerEntry, instead, private, diagnostics)
 }
 
-// save writes the private state.
 func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
-	text, err := privatestate.Seal(m)
-	if err != nil {
-		diagnostics.AddError("Private state cannot be written", err.Error())
-		return
-	}
-	diagnostics.Append(private.SetKey(ctx, ownerEntry, text)...)
+	privatestate.SaveSealed(ctx, ownerEntry, m, private, diagnostics)
 }
 
 // refreshed is the private state with what a refresh has found. m may be nil.

@@ -49,8 +49,8 @@ func SetAside(ctx context.Context, name string, write func(*wire.Writer)) bool {
 	if !ok {
 		return false
 	}
-	var w wire.Writer
-	write(&w)
+	w := wire.NewWriter()
+	write(w)
 	aside.Name, aside.Value = name, w.Bytes()
 	return true
 }

@@ -57,18 +57,17 @@ func (m *model) readOwners(ctx context.Context, c *connection.Connection, diagno
 		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository cannot be read", "The credentials of the GitOps repository are not known yet.")
 		return
 	}
-	in := overview.OwnersInput{
-		Location: q.in.Owner.Location, Promotions: q.in.Promotions, Bounds: q.in.Bounds, Links: q.in.Links, Comparisons: q.in.Comparisons,
-	}
-	if in.Owners = repository.OwnersAt(ctx, c.Delivery, in.Location, m.Evidences, diagnostics); diagnostics.HasError() {
+	at := q.in.Owner.Location
+	owners := repository.OwnersAt(ctx, c.Delivery, at, m.Evidences, diagnostics)
+	if diagnostics.HasError() {
 		return
 	}
-	var err error
-	if in.History, err = overview.OwnersHistory(ctx, c.Delivery, in.Location, in.Owners, q.history); err != nil {
+	history, err := overview.OwnersHistory(ctx, c.Delivery, at, owners, q.history)
+	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return
 	}
-	result := overview.BuildOwners(in)
+	result := overview.BuildOwners(q.in, owners, history)
 	if err := m.setPage(result, &q); err != nil {
 		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
 		return

@@ -4,8 +4,11 @@ package privatestate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // State is the part of Terraform's private state that is used here.
@@ -26,10 +29,34 @@ func Take(ctx context.Context, key string, value any, private State, diagnostics
 
 // Save writes a value as JSON.
 func Save(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
-	text, err := json.Marshal(value)
+	save(ctx, key, value, json.Marshal, private, diagnostics)
+}
+
+// SaveSealed writes a value that may be large.
+func SaveSealed(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
+	save(ctx, key, value, Seal, private, diagnostics)
+}
+
+func save(ctx context.Context, key string, value any, write func(any) ([]byte, error), private State, diagnostics *diag.Diagnostics) {
+	text, err := write(value)
 	if err != nil {
 		diagnostics.AddError("Private state cannot be written", err.Error())
 		return
 	}
 	diagnostics.Append(private.SetKey(ctx, key, text)...)
+}
+
+// LoadSealed reads a value that SaveSealed has written; nil where there is none, or none that can be read, of which a warning
+// says what the provider does instead.
+func LoadSealed[T any](ctx context.Context, key, instead string, private State, diagnostics *diag.Diagnostics) *T {
+	text, diags := private.GetKey(ctx, key)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	value := new(T)
+	if err := Unseal(text, value); err != nil {
+		diagnostics.AddWarning("Private state cannot be read", tfvalue.Sentence(fmt.Sprintf("%s: %s", instead, err)))
+		return nil
+	}
+	return value
 }

@@ -4,7 +4,6 @@ package scheduling
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -133,8 +132,13 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded), idlePolicies.List(result.IdlePolicies)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
 	m.Assignments = types.MapNull(assignments.Type())
-	selected := slices.DeleteFunc(result.Assignments, func(a *schedule.Assignment) bool { return !m.Includes(a) })
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, selected, (*schedule.Assignment).Key) }) {
-		m.Assignments = assignments.Map(selected, (*schedule.Assignment).Key)
+	selected := map[string]*schedule.Assignment{}
+	for _, assignment := range result.Assignments {
+		if m.Includes(assignment) {
+			selected[assignment.Key()] = assignment
+		}
+	}
+	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, selected) }) {
+		m.Assignments = assignments.MapOf(selected)
 	}
 }

@@ -4,11 +4,15 @@
 package table
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
@@ -22,7 +26,7 @@ type Attribute[T any] struct {
 	name  string
 	typ   attr.Type
 	what  schema.Attribute
-	value func(T) any // a string, an int, a bool, nil for null, a list of strings, a list, or any other as an attr.Value
+	value func(T) any // a string, an int, a bool, nil for null, a list of strings, what is nested, or any other as an attr.Value
 }
 
 // Text is an attribute that is a text.
@@ -91,7 +95,10 @@ func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string
 // Objects is an attribute that is a list of objects.
 func Objects[T, U any](name, what string, object Object[U], of func(T) []U) Attribute[T] {
 	attribute := object.ListAttribute(what)
-	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return list[U]{object, of(row)} }}
+	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
+		rows := of(row)
+		return nested{func() attr.Value { return object.List(rows) }, func(w *wire.Writer) { object.WriteList(w, rows) }}
+	}}
 }
 
 // ObjectsByName is an attribute that is a map of objects.
@@ -102,7 +109,13 @@ func ObjectsByName[T, U any](name, what string, object Object[U], of func(T) map
 
 // ObjectOrNull is an attribute that is one object, null where of returns the zero value.
 func ObjectOrNull[T any, U comparable](name, what string, object Object[U], of func(T) U) Attribute[T] {
-	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any { return one[U]{object, of(row)} }}
+	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any {
+		one := of(row)
+		if one == *new(U) {
+			return nil
+		}
+		return nested{func() attr.Value { return object.Value(one) }, func(w *wire.Writer) { object.write(w, one) }}
+	}}
 }
 
 // OrNull makes the attribute null for some rows.
@@ -192,15 +205,6 @@ func (o Object[T]) List(rows []T) types.List {
 	return types.ListValueMust(typ, values)
 }
 
-// Map is the map of the objects that are made of rows, by their names.
-func (o Object[T]) Map(rows []T, name func(T) string) types.Map {
-	typ, values := o.Type(), make(map[string]attr.Value, len(rows))
-	for _, row := range rows {
-		values[name(row)] = o.valueOf(typ, row)
-	}
-	return types.MapValueMust(typ, values)
-}
-
 // MapOf is the map of the objects that are made of named rows.
 func (o Object[T]) MapOf(rows map[string]T) types.Map {
 	typ, values := o.Type(), make(map[string]attr.Value, len(rows))
@@ -218,12 +222,12 @@ func (o Object[T]) WriteList(w *wire.Writer, rows []T) {
 	}
 }
 
-// WriteMap writes what Map returns.
-func (o Object[T]) WriteMap(w *wire.Writer, rows []T, name func(T) string) {
+// WriteMap writes what MapOf returns.
+func (o Object[T]) WriteMap(w *wire.Writer, rows map[string]T) {
 	w.Map(len(rows))
-	for _, row := range rows {
-		w.Text(name(row))
-		o.write(w, row)
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		w.Text(name)
+		o.write(w, rows[name])
 	}
 }
 
@@ -241,7 +245,7 @@ func (o Object[T]) write(w *wire.Writer, row T) {
 			for _, text := range value {
 				w.Text(text)
 			}
-		case writer:
+		case nested:
 			value.write(w)
 		default:
 			panic(fmt.Sprintf("package wire writes no %T", value))
@@ -249,44 +253,18 @@ func (o Object[T]) write(w *wire.Writer, row T) {
 	}
 }
 
-// list is the value of an attribute that is a list of objects.
-type list[T any] struct {
-	object Object[T]
-	rows   []T
+// nested is the value of an attribute that is an object or a list of objects, in both forms.
+type nested struct {
+	value func() attr.Value
+	write func(w *wire.Writer)
 }
-
-type writer interface {
-	write(w *wire.Writer)
-	value() attr.Value
-}
-
-// one is the value of an attribute that is an object; the zero value is null.
-type one[T comparable] struct {
-	object Object[T]
-	row    T
-}
-
-func (o one[T]) write(w *wire.Writer) {
-	if o.row == *new(T) {
-		w.Null()
-		return
-	}
-	o.object.write(w, o.row)
-}
-
-func (o one[T]) value() attr.Value {
-	if o.row == *new(T) {
-		return types.ObjectNull(o.object.Type().AttrTypes)
-	}
-	return o.object.Value(o.row)
-}
-
-func (l list[T]) write(w *wire.Writer) { l.object.WriteList(w, l.rows) }
-
-func (l list[T]) value() attr.Value { return l.object.List(l.rows) }
 
 func valueOf(typ attr.Type, value any) attr.Value {
 	switch value := value.(type) {
+	case nil:
+		ctx := context.Background() // types of the framework do not look at it
+		null, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), nil))
+		return null
 	case string:
 		return types.StringValue(value)
 	case int:
@@ -295,22 +273,8 @@ func valueOf(typ attr.Type, value any) attr.Value {
 		return types.BoolValue(value)
 	case []string:
 		return tfvalue.Texts(value)
-	case attr.Value:
-		return value
-	case writer:
+	case nested:
 		return value.value()
 	}
-	switch typ := typ.(type) {
-	case types.ListType:
-		return types.ListNull(typ.ElemType)
-	case types.MapType:
-		return types.MapNull(typ.ElemType)
-	}
-	switch typ {
-	case types.Int64Type:
-		return types.Int64Null()
-	case types.BoolType:
-		return types.BoolNull()
-	}
-	return types.StringNull()
+	return value.(attr.Value)
 }

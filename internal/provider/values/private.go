@@ -25,25 +25,11 @@ const memoryEntry = "rollout"
 // load reads what the step before has left; nil where there is nothing, or nothing that can be read: then the state tells
 // which values clusters have.
 func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
-	text, diags := private.GetKey(ctx, memoryEntry)
-	if diagnostics.Append(diags...); text == nil || diags.HasError() {
-		return nil
-	}
-	memory := &rollout.Memory{}
-	if err := privatestate.Unseal(text, memory); err != nil {
-		diagnostics.AddWarning("Private state cannot be read", tfvalue.Sentence(fmt.Sprintf("what was given to clusters is taken from values instead: %s", err)))
-		return nil
-	}
-	return memory
+	return privatestate.LoadSealed[rollout.Memory](ctx, memoryEntry, "what was given to clusters is taken from values instead", private, diagnostics)
 }
 
 func (o *operation) save(ctx context.Context) {
-	text, err := privatestate.Seal(o.outcome.Memory)
-	if err != nil {
-		o.diagnostics.AddError("Private state cannot be written", err.Error())
-		return
-	}
-	o.diagnostics.Append(o.private.SetKey(ctx, memoryEntry, text)...)
+	privatestate.SaveSealed(ctx, memoryEntry, o.outcome.Memory, o.private, o.diagnostics)
 }
 
 // importState takes what clusters were given, as JSON, so that a rollout with a lost state can go on.
