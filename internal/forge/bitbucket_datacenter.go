@@ -195,11 +195,7 @@ func (b *bitbucketDataCenter) list(ctx context.Context, _, head string, take fun
 }
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
-	var pull dataCenterPull
-	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
-		return nil, err
-	}
-	return b.request(&pull), nil
+	return pullOf(ctx, b.session, http.MethodGet, b.pull(number), nil, b.request)
 }
 
 func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
@@ -230,12 +226,8 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 }
 
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	var pull dataCenterPull
 	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
-	if err := b.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
-		return nil, err
-	}
-	return b.request(&pull), nil
+	return pullOf(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
 // versioned does what needs the version of a request, and does it again where that was changed meanwhile.
