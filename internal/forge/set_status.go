@@ -91,8 +91,8 @@ func (h *GitHost) Status(ctx context.Context, commit string, wanted Status) (*St
 // Description and the URL are read. What of the description is longer than the Git host takes is left out. That
 // the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
 func (h *GitHost) SetStatus(ctx context.Context, commit string, wanted Status) error {
-	if !commitPattern.MatchString(commit) {
-		return h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
+	if err := checkCommit(commit); err != nil {
+		return h.describe(err)
 	}
 	for what, text := range map[string]string{"context": wanted.Context, "link": wanted.URL} {
 		if h.secrets.Scrub(text) != text {
