@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // An owner's mark is a line of its own in the body: an HTML comment, which only
@@ -42,11 +44,8 @@ func checkOwner(owner string) error {
 		return fmt.Errorf("the owner is longer than %d bytes", maxOwner)
 	case strings.ContainsAny(owner, "<>"):
 		return fmt.Errorf("owner %q has a < or a >", owner)
-	}
-	for _, r := range owner {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
-			return errors.New("the owner has a control character or is not UTF-8")
-		}
+	case !wording.IsLine(owner):
+		return errors.New("the owner has a control character or is not UTF-8")
 	}
 	return nil
 }
