@@ -92,7 +92,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// TakenOver returns which of these hosts have a record of the owner that differs from
+// TakenOver returns which of these hosts have the marker, and a record of the owner that differs from
 // the trees only by folders that the records of other owners list: those were taken
 // over, which rewrites the record. It reads those records.
 //
@@ -103,7 +103,10 @@ func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.
 
 func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	asked := maps.Clone(v.records)
-	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
+	marker := git.NewHasher().Blob(v.owner.markerText())
+	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
+		return !slices.Contains(hosts, host) || !v.work.hasMarker(v.owner, host, marker)
+	})
 	records, err := v.work.readRecords(ctx, asked)
 	if err != nil {
 		return nil, err
