@@ -50,10 +50,8 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 }
 
 func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
-	credentials := c.options.Credentials.For(at.URL)
 	return forge.NewGitHost(forge.Repository{
-		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
-		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token, App: credentials.App},
+		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: c.options.Credentials.For(at.URL).Web(),
 	}, forge.Options{Over: c.options.Over, UserAgent: c.options.UserAgent})
 }
 

@@ -64,7 +64,6 @@ const azureCut = 400
 const (
 	azurePage    = 100
 	azureNobody  = "00000000-0000-0000-0000-000000000000"
-	azureHeads   = "refs/heads/"
 	azurePreview = azureVersion + "-preview.1"
 )
 
@@ -130,10 +129,10 @@ func (a *azureAPI) list(ctx context.Context, base, head string, take func(*reque
 // active are the open requests from head into base, in any order.
 func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePull, err error) {
 	query := url.Values{
-		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
+		"searchCriteria.sourceRefName": {branchRef + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
-		query.Set("searchCriteria.targetRefName", azureHeads+base)
+		query.Set("searchCriteria.targetRefName", branchRef+base)
 	}
 	err = pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
@@ -155,7 +154,7 @@ func (a *azureAPI) request(pull *azurePull) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
-			Base: strings.TrimPrefix(pull.Target, azureHeads), Head: strings.TrimPrefix(pull.Source, azureHeads), HeadCommit: pull.LastMergeSource.ID,
+			Base: strings.TrimPrefix(pull.Target, branchRef), Head: strings.TrimPrefix(pull.Source, branchRef), HeadCommit: pull.LastMergeSource.ID,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.IsDraft,
 		foreign:   len(pull.Fork) > 0 && string(pull.Fork) != "null",
@@ -191,7 +190,7 @@ func (i azureIdentity) name() string {
 }
 
 func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
+	change := azureChange{Source: branchRef + head, Target: branchRef + base, Title: title, Description: body}
 	return pullOf(ctx, a.session, http.MethodPost, a.at.resource(a.at.kind.pulls), change, a.request)
 }
 

@@ -66,6 +66,9 @@ func (s session) pull(number int, segments ...string) *url.URL {
 	return s.at.resource(append([]string{s.at.kind.pulls, strconv.Itoa(number)}, segments...)...)
 }
 
+// branchRef is before the name of a branch in what is not sent by an SDK.
+const branchRef = "refs/heads/"
+
 // with is a URL with a query.
 func with(to *url.URL, query url.Values) *url.URL {
 	at := *to
