@@ -159,20 +159,17 @@ type dataCenterChange struct {
 
 const dataCenterPage = 100
 
-// dataCenterPaged is a page of a list.
-type dataCenterPaged[T any] struct {
-	Values []T  `json:"values"`
-	Last   bool `json:"isLastPage"`
-	Next   int  `json:"nextPageStart"` // of which some numbers may be left out
-}
-
 // dataCenterEach hands what is listed over until take returns false.
 func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
 	query.Set("limit", strconv.Itoa(dataCenterPage))
 	next := 0
 	return pages(func(int) (bool, error) {
 		query.Set("start", strconv.Itoa(next))
-		var page dataCenterPaged[T]
+		var page struct {
+			Values []T  `json:"values"`
+			Last   bool `json:"isLastPage"`
+			Next   int  `json:"nextPageStart"` // of which some numbers may be left out
+		}
 		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}

@@ -139,11 +139,7 @@ func (w Wanted) check(limits bounds) error {
 
 // title is one line that every Git host takes.
 func (w Wanted) title() string {
-	title := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""))
-	if len(title) > maxTitle {
-		title = append(title[:maxTitle-1], '…')
-	}
-	return string(title)
+	return cutTo(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""), maxTitle)
 }
 
 // draftPattern is how titles make drafts on GitLab, and on Gitea unless it is

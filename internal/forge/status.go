@@ -105,10 +105,7 @@ type status struct {
 // after reports whether a status is newer than another one: in the same second the
 // number decides.
 func (s status) after(other status) bool {
-	if !s.Time.Equal(other.Time) {
-		return s.Time.After(other.Time)
-	}
-	return s.id > other.id
+	return cmp.Or(s.Time.Compare(other.Time), cmp.Compare(s.id, other.id)) > 0
 }
 
 // stateOf maps a Git host's state.
