@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -273,28 +275,15 @@ func because(why string) string {
 	return ", and is not adopted itself: " + why
 }
 
-// findPlaceholder returns a text of an object that the template would replace, or "".
-func findPlaceholder(value any) string {
-	switch value := value.(type) {
-	case string:
-		if strings.Contains(value, ofCluster) {
-			return value
+// findPlaceholder returns a text of an object that the template would replace, the first of several, or "".
+func findPlaceholder(value any) (found string) {
+	deep.Holds(value, func(part any) bool {
+		text, _ := part.(string)
+		name, isPlaceholder := strings.CutPrefix(text, "$(")
+		if strings.Contains(text, ofCluster) || isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
+			found = min(text, cmp.Or(found, text))
 		}
-		if name, isPlaceholder := strings.CutPrefix(value, "$("); isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
-			return value
-		}
-	case []any:
-		for _, element := range value {
-			if found := findPlaceholder(element); found != "" {
-				return found
-			}
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if found := findPlaceholder(value[key]); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
+		return false
+	})
+	return found
 }

@@ -98,17 +98,9 @@ func findToken(text string) (id string, at int) {
 	return "", 0
 }
 
-// hasPrefixFold is strings.HasPrefix in whatever case, of a prefix of ASCII in lower case.
+// hasPrefixFold is strings.HasPrefix in whatever case.
 func hasPrefixFold(text, prefix string) bool {
-	if len(text) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		if lower(text[i]) != prefix[i] {
-			return false
-		}
-	}
-	return true
+	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
 // find returns where a rule finds a token.

@@ -110,17 +110,13 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
 // taken over, and says nothing else, is as it should be: then only the folders count.
 func (k *State) touched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
-	there, left := make(map[string]string, len(k.Trees)), make(map[string]string, len(k.Trees))
+	left := make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
-		there[host], left[host] = "", k.Records[host]
+		left[host] = k.Records[host]
 	}
-	gone, all := view.Touched(there), view.Touched(left)
-	changed := slices.DeleteFunc(slices.Clone(all), func(host string) bool { return slices.Contains(gone, host) })
-	if len(changed) == 0 {
-		return all, nil
-	}
-	taken, err := view.TakenOver(ctx, changed, k.Trees, k.Holder)
-	return slices.DeleteFunc(all, func(host string) bool { return taken[host] }), err
+	touched := view.Touched(left)
+	taken, err := view.TakenOver(ctx, touched, k.Trees, k.Holder)
+	return slices.DeleteFunc(touched, func(host string) bool { return taken[host] }), err
 }
 
 // unsigned says which touched records no allowed key has signed.

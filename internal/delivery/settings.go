@@ -9,11 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Settings are how commits reach the branch. The zero value pushes to it.
@@ -52,10 +50,8 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 }
 
 func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
-	credentials := c.options.Credentials.For(at.URL)
 	return forge.NewGitHost(forge.Repository{
-		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
-		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token, App: credentials.App},
+		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: c.options.Credentials.For(at.URL).Web(),
 	}, forge.Options{Over: c.options.Over, UserAgent: c.options.UserAgent})
 }
 
@@ -100,7 +96,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 		return result, result.Commit, "", closeRequest(ctx, host, selector)
 	}
 	request, err := propose(ctx, host, settings, result.HeadCommit, forge.Wanted{
-		Selector: selector, Title: settings.titleOf(edit, result), Body: bodyOf(edit, result, host.MaxBody()),
+		Selector: selector, Title: cmp.Or(settings.Title, result.Subject), Body: bodyOf(edit, result, host.MaxBody()),
 		Labels: settings.Labels, Reviewers: settings.Reviewers,
 	})
 	if err != nil {
@@ -131,26 +127,6 @@ func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selec
 		return err
 	}
 	return host.Close(ctx, request)
-}
-
-func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
-	switch {
-	case s.Title != "":
-		return s.Title
-	case edit.Subject != "":
-		subject, _, _ := strings.Cut(edit.Subject, "\n")
-		return subject
-	}
-	parts := wording.Counts(folder.Counts(result.Changes), "added", "changed", "removed")
-	switch {
-	case edit.GiveUp:
-		parts = []string{"folders no longer managed"}
-	case edit.Formerly != "" && len(parts) == 0:
-		parts = []string{"takes over from " + edit.Formerly}
-	case len(parts) == 0:
-		parts = []string{"hosts repaired"}
-	}
-	return edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
 func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,7 +36,7 @@ func azureKind() Kind {
 		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
 		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
-		commits:    "commits", pulls: "pullrequests", query: azureQuery,
+		commits:    "commits", pulls: "pullrequests", query: url.Values{"api-version": {azureVersion}},
 		connect: func(s session) (api, error) { return &azureAPI{s}, nil },
 		reason: func(body []byte) ([]string, string) {
 			var fields struct {
@@ -51,10 +50,7 @@ func azureKind() Kind {
 
 // azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
 // of Azure DevOps Server 2022.1 and later.
-const (
-	azureVersion = "7.1"
-	azureQuery   = "?api-version=" + azureVersion
-)
+const azureVersion = "7.1"
 
 // azureMaxBody is how many bytes the body of a request may have, without the
 // mark: with it, a description has up to 4,000 characters ("Pull Requests -
@@ -68,7 +64,6 @@ const azureCut = 400
 const (
 	azurePage    = 100
 	azureNobody  = "00000000-0000-0000-0000-000000000000"
-	azureHeads   = "refs/heads/"
 	azurePreview = azureVersion + "-preview.1"
 )
 
@@ -134,17 +129,17 @@ func (a *azureAPI) list(ctx context.Context, base, head string, take func(*reque
 // active are the open requests from head into base, in any order.
 func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePull, err error) {
 	query := url.Values{
-		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
+		"searchCriteria.sourceRefName": {branchRef + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
-		query.Set("searchCriteria.targetRefName", azureHeads+base)
+		query.Set("searchCriteria.targetRefName", branchRef+base)
 	}
 	err = pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
 			Value []azurePull `json:"value"`
 		}
-		err := a.call(ctx, http.MethodGet, a.at.resource(a.at.kind.pulls), query, nil, &listed)
+		err := a.call(ctx, http.MethodGet, with(a.at.resource(a.at.kind.pulls), query), nil, &listed)
 		all = append(all, listed.Value...)
 		return len(listed.Value) < azurePage, err
 	})
@@ -152,18 +147,14 @@ func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePu
 }
 
 func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {
-	var pull azurePull
-	if err := a.call(ctx, http.MethodGet, a.pull(number), nil, nil, &pull); err != nil {
-		return nil, err
-	}
-	return a.request(&pull), nil
+	return pullOf(ctx, a.session, http.MethodGet, a.pull(number), nil, a.request)
 }
 
 func (a *azureAPI) request(pull *azurePull) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
-			Base: strings.TrimPrefix(pull.Target, azureHeads), Head: strings.TrimPrefix(pull.Source, azureHeads), HeadCommit: pull.LastMergeSource.ID,
+			Base: strings.TrimPrefix(pull.Target, branchRef), Head: strings.TrimPrefix(pull.Source, branchRef), HeadCommit: pull.LastMergeSource.ID,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.IsDraft,
 		foreign:   len(pull.Fork) > 0 && string(pull.Fork) != "null",
@@ -199,16 +190,12 @@ func (i azureIdentity) name() string {
 }
 
 func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	var pull azurePull
-	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
-	if err := a.call(ctx, http.MethodPost, a.at.resource(a.at.kind.pulls), nil, change, &pull); err != nil {
-		return nil, err
-	}
-	return a.request(&pull), nil
+	change := azureChange{Source: branchRef + head, Target: branchRef + base, Title: title, Description: body}
+	return pullOf(ctx, a.session, http.MethodPost, a.at.resource(a.at.kind.pulls), change, a.request)
 }
 
 func (a *azureAPI) update(ctx context.Context, number int, change azureChange) error {
-	return a.call(ctx, http.MethodPatch, a.pull(number), nil, change, nil)
+	return a.call(ctx, http.MethodPatch, a.pull(number), change, nil)
 }
 
 func (a *azureAPI) edit(ctx context.Context, r *request, title, body string) error {
@@ -229,7 +216,7 @@ func (a *azureAPI) label(ctx context.Context, r *request, names []string) error 
 	var listed struct {
 		Value []label `json:"value"`
 	}
-	if err := a.call(ctx, http.MethodGet, a.pull(r.Number, "labels"), nil, nil, &listed); err != nil {
+	if err := a.call(ctx, http.MethodGet, a.pull(r.Number, "labels"), nil, &listed); err != nil {
 		return err
 	}
 	var there []string
@@ -239,7 +226,7 @@ func (a *azureAPI) label(ctx context.Context, r *request, names []string) error 
 		}
 	}
 	for _, name := range missing(names, there) {
-		if err := a.call(ctx, http.MethodPost, a.pull(r.Number, "labels"), nil, label{Name: name}, nil); err != nil {
+		if err := a.call(ctx, http.MethodPost, a.pull(r.Number, "labels"), label{Name: name}, nil); err != nil {
 			return err
 		}
 	}
@@ -271,7 +258,7 @@ func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
 		wanted = "[" + project + `]\` + team
 	}
 	query := url.Values{"searchFilter": {"General"}, "filterValue": {wanted}, "queryMembership": {"None"}}
-	if err := a.call(ctx, http.MethodGet, a.at.people.JoinPath("_apis", "identities"), query, nil, &found); err != nil {
+	if err := a.call(ctx, http.MethodGet, with(a.at.people.JoinPath("_apis", "identities"), query), nil, &found); err != nil {
 		return "", err
 	}
 	for _, one := range found.Value {
@@ -289,7 +276,7 @@ func (a *azureAPI) ask(ctx context.Context, r *request, reviewers []string) erro
 		if err != nil {
 			return err
 		}
-		if err := a.call(ctx, http.MethodPut, a.pull(r.Number, "reviewers", id), nil, map[string]any{"id": id, "vote": 0}, nil); err != nil {
+		if err := a.call(ctx, http.MethodPut, a.pull(r.Number, "reviewers", id), map[string]any{"id": id, "vote": 0}, nil); err != nil {
 			return reviewerError(err)
 		}
 	}
@@ -341,7 +328,7 @@ func (a *azureAPI) arrange(ctx context.Context, r *request, _ string) error {
 		User azureIdentity `json:"authenticatedUser"`
 	}
 	query := url.Values{"api-version": {azurePreview}}
-	if err := a.call(ctx, http.MethodGet, a.at.api.JoinPath("_apis", "connectionData"), query, nil, &connection); err != nil {
+	if err := a.call(ctx, http.MethodGet, with(a.at.api.JoinPath("_apis", "connectionData"), query), nil, &connection); err != nil {
 		return err
 	}
 	return byPolicy(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
@@ -353,13 +340,6 @@ func (a *azureAPI) hold(ctx context.Context, r *request) error {
 		return nil
 	}
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
-}
-
-// call sends one request, with the version of the API.
-func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
-	all := url.Values{"api-version": {azureVersion}}
-	maps.Copy(all, query)
-	return a.session.call(ctx, method, with(to, all), body, into)
 }
 
 // forAzure sends a personal access token as a password with any username, and a

@@ -54,7 +54,7 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 			TargetURL string        `json:"targetUrl"`
 		} `json:"value"`
 	}
-	if err := a.call(ctx, http.MethodGet, a.at.resource("commits", commit, "statuses"), query, nil, &listed); err != nil {
+	if err := a.call(ctx, http.MethodGet, with(a.at.resource("commits", commit, "statuses"), query), nil, &listed); err != nil {
 		return nil, true, err
 	}
 	for _, s := range listed.Value {
@@ -81,7 +81,7 @@ func azureHook(at address, r Report) Hook {
 		context = azureContext(r.Context)
 	}
 	return Hook{
-		Path: at.path() + "/commits/" + r.Commit + "/statuses" + azureQuery, Username: "flotilla",
+		Path: at.path() + "/commits/" + r.Commit + "/statuses?api-version=" + azureVersion, Username: "flotilla",
 		Fields: r.link("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
 	}
 }

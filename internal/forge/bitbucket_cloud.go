@@ -342,23 +342,30 @@ func (b *bitbucketCloud) hold(context.Context, *request) error { return nil }
 // bitbucketStates maps the states of builds on both Bitbuckets.
 var bitbucketStates = map[string]StatusState{"SUCCESSFUL": Success, "FAILED": Failure, "STOPPED": Failure, "CANCELLED": Failure}
 
-// bitbucketState is pending for what is in progress or not known.
-func bitbucketState(word string) StatusState { return cmp.Or(bitbucketStates[word], Pending) }
+// bitbucketBuild is what both Bitbuckets say of a build, but for its time.
+type bitbucketBuild struct {
+	Key         string `json:"key"`
+	Name        string `json:"name"`
+	State       string `json:"state"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+// status is that of a build of this time. It is pending for what is in progress or not known.
+func (b bitbucketBuild) status(at time.Time) status {
+	return status{Status: Status{
+		Context: cmp.Or(b.Name, b.Key), Key: b.Key, State: cmp.Or(bitbucketStates[b.State], Pending), Description: b.Description, Time: at.UTC(), URL: b.URL,
+	}}
+}
 
 func (b *bitbucketCloud) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
 	type build struct {
-		Key         string    `json:"key"`
-		Name        string    `json:"name"`
-		State       string    `json:"state"`
-		Description string    `json:"description"`
-		URL         string    `json:"url"`
-		Updated     time.Time `json:"updated_on"`
+		bitbucketBuild
+		Updated time.Time `json:"updated_on"`
 	}
 	query := url.Values{"pagelen": {"100"}}
 	err = bitbucketEach(ctx, b, b.at.resource("commit", commit, "statuses"), query, func(s build) (bool, error) {
-		found = append(found, status{Status: Status{
-			Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description, Time: s.Updated.UTC(), URL: s.URL,
-		}})
+		found = append(found, s.status(s.Updated))
 		return true, nil
 	})
 	return found, true, err
@@ -368,7 +375,7 @@ func bitbucketHook(at address, r Report) Hook {
 	return Hook{
 		Path:    at.path() + "/commit/" + r.Commit + "/statuses/build",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
-		Fields:  bitbucketBuild(r),
+		Fields:  bitbucketFields(r),
 	}
 }
 
@@ -378,8 +385,8 @@ var bitbucketStatuses = statusRules{
 	maxDescription: maxDescription, maxLink: 450, whole: true,
 }
 
-// bitbucketBuild is a build on both Bitbuckets, which must have a page.
-func bitbucketBuild(r Report) map[string]any {
+// bitbucketFields are those of a build on both Bitbuckets, which must have a page.
+func bitbucketFields(r Report) map[string]any {
 	return map[string]any{
 		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
 	}

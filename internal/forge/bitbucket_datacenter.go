@@ -157,17 +157,7 @@ type dataCenterChange struct {
 	Reviewers   []dataCenterReviewer `json:"reviewers,omitempty"`
 }
 
-const (
-	dataCenterHeads = "refs/heads/"
-	dataCenterPage  = 100
-)
-
-// dataCenterPaged is a page of a list.
-type dataCenterPaged[T any] struct {
-	Values []T  `json:"values"`
-	Last   bool `json:"isLastPage"`
-	Next   int  `json:"nextPageStart"` // of which some numbers may be left out
-}
+const dataCenterPage = 100
 
 // dataCenterEach hands what is listed over until take returns false.
 func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
@@ -175,7 +165,11 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 	next := 0
 	return pages(func(int) (bool, error) {
 		query.Set("start", strconv.Itoa(next))
-		var page dataCenterPaged[T]
+		var page struct {
+			Values []T  `json:"values"`
+			Last   bool `json:"isLastPage"`
+			Next   int  `json:"nextPageStart"` // of which some numbers may be left out
+		}
 		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
 			return true, err
 		}
@@ -190,23 +184,19 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 }
 
 func (b *bitbucketDataCenter) list(ctx context.Context, _, head string, take func(*request) bool) error {
-	query := url.Values{"direction": {"OUTGOING"}, "at": {dataCenterHeads + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
+	query := url.Values{"direction": {"OUTGOING"}, "at": {branchRef + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
 	return dataCenterEach(ctx, b, b.at.resource(b.at.kind.pulls), query, func(pull dataCenterPull) bool { return take(b.request(&pull)) })
 }
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
-	var pull dataCenterPull
-	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
-		return nil, err
-	}
-	return b.request(&pull), nil
+	return pullOf(ctx, b.session, http.MethodGet, b.pull(number), nil, b.request)
 }
 
 func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: pull.ID, State: Open, Owner: marked(pull.Description),
-			Base: strings.TrimPrefix(pull.To.ID, dataCenterHeads), Head: strings.TrimPrefix(pull.From.ID, dataCenterHeads), HeadCommit: pull.From.Commit,
+			Base: strings.TrimPrefix(pull.To.ID, branchRef), Head: strings.TrimPrefix(pull.From.ID, branchRef), HeadCommit: pull.From.Commit,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.Draft, id: strconv.Itoa(pull.Version),
 		foreign: pull.From.Repository == nil || pull.To.Repository == nil || pull.From.Repository.ID != pull.To.Repository.ID,
@@ -230,12 +220,8 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 }
 
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	var pull dataCenterPull
-	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: dataCenterHeads + head}, To: &dataCenterRef{ID: dataCenterHeads + base}}
-	if err := b.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
-		return nil, err
-	}
-	return b.request(&pull), nil
+	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: branchRef + head}, To: &dataCenterRef{ID: branchRef + base}}
+	return pullOf(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
 // versioned does what needs the version of a request, and does it again where that was changed meanwhile.
@@ -372,26 +358,19 @@ func (b *bitbucketDataCenter) one(ctx context.Context, commit, key string) (*sta
 }
 
 type dataCenterBuild struct {
-	Key         string `json:"key"`
-	Name        string `json:"name"`
-	State       string `json:"state"`
-	Description string `json:"description"`
-	URL         string `json:"url"`
-	Created     int64  `json:"createdDate"` // in milliseconds
-	Updated     int64  `json:"updatedDate"`
+	bitbucketBuild
+	Created int64 `json:"createdDate"` // in milliseconds
+	Updated int64 `json:"updatedDate"`
 }
 
 func (s dataCenterBuild) status() status {
-	return status{Status: Status{
-		Context: cmp.Or(s.Name, s.Key), Key: s.Key, State: bitbucketState(s.State), Description: s.Description,
-		Time: time.UnixMilli(cmp.Or(s.Updated, s.Created)).UTC(), URL: s.URL,
-	}}
+	return s.bitbucketBuild.status(time.UnixMilli(cmp.Or(s.Updated, s.Created)))
 }
 
 func dataCenterHook(at address, r Report) Hook {
 	return Hook{
 		Path:    at.path() + "/commits/" + r.Commit + "/builds",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
-		Fields:  bitbucketBuild(r),
+		Fields:  bitbucketFields(r),
 	}
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// maxCell is how many characters of a name are shown: a Kubernetes label has 63.
+// maxCell is how many bytes of a name are shown: a Kubernetes label has 63.
 const maxCell = 200
 
 // Body renders changes as Markdown: a sentence that counts them and a table,
@@ -68,27 +67,13 @@ func hosts(changes []folder.Change) int {
 }
 
 // code shows a name as inline code in a cell of a table. In code no Git host looks
-// for mentions, references, HTML or emphasis; what could end the code, the cell
-// or the line is written as an escape, which code shows as it is.
+// for mentions, references, HTML or emphasis; what could end the code or the cell
+// is written as an escape, which code shows as it is.
 func code(name string) string {
-	if name == "" {
+	if name = wording.Cut(wording.Line(name), maxCell); name == "" {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteByte('`')
-	for i, r := range []rune(name) {
-		switch {
-		case i == maxCell:
-			b.WriteString("…")
-		case i > maxCell:
-		case strings.ContainsRune("`|\\", r) || r < 0x80 && !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case !unicode.IsPrint(r) || unicode.In(r, unicode.Mn, unicode.Me):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('`')
-	return b.String()
+	return "`" + codeEscapes.Replace(name) + "`"
 }
+
+var codeEscapes = strings.NewReplacer("`", `\x60`, "|", `\x7c`, `\`, `\x5c`)

@@ -54,20 +54,9 @@ var errBusy = errors.New("the Git host is still checking the pull request")
 // errTooLong: an answer has more bytes than are read of one.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
-// failure is an error as it leaves the package: its text without credentials, and
-// the error above that it matches. It keeps no cause, because a cause could still
-// be printed.
-type failure struct {
-	text string
-	kind error
-}
-
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.kind }
-
 // describe returns err in the form in which this package returns errors: matching
 // one of the errors above, with the repository as its subject, and without the
-// credentials.
+// credentials. It keeps no cause, because a cause could still be printed.
 func (h *GitHost) describe(err error) error {
 	if err == nil {
 		return nil
@@ -78,10 +67,10 @@ func (h *GitHost) describe(err error) error {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
 	text = fmt.Sprintf("repository %q: %s", h.url, text)
-	return &failure{text: wording.Visible(h.secrets.Scrub(text)), kind: classify(err)}
+	return failf(classify(err), "%s", wording.Visible(h.secrets.Scrub(text)))
 }
 
-// kinded is an error that matches a kind without repeating its text.
+// kinded is an error that matches a kind, unless that is nil, without repeating its text.
 type kinded struct {
 	error
 	kind error

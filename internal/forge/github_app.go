@@ -157,5 +157,5 @@ func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) 
 		kind = ErrGitHubApp
 	}
 	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", root.Host, a.installation, a.app, text, advice)
-	return &failure{text: secrets.Scrub(text), kind: kind}
+	return failf(kind, "%s", secrets.Scrub(text))
 }

@@ -45,8 +45,9 @@ type Kind struct {
 	statuses statusRules
 	// repository is where the API has a repository, in segments below its root; commits is where it has commits below that,
 	// pulls where it has pull requests, of kinds without an SDK, and query what every request needs.
-	repository            func(at address) []string
-	commits, pulls, query string
+	repository     func(at address) []string
+	commits, pulls string
+	query          url.Values
 	// sign adds the credentials, and headers that every request has.
 	sign func(Credentials, *http.Request)
 	// reason adds to the text of an answer other than success what only this kind of Git host writes there, and

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // An owner's mark is a line of its own in the body: an HTML comment, which only
@@ -42,11 +44,8 @@ func checkOwner(owner string) error {
 		return fmt.Errorf("the owner is longer than %d bytes", maxOwner)
 	case strings.ContainsAny(owner, "<>"):
 		return fmt.Errorf("owner %q has a < or a >", owner)
-	}
-	for _, r := range owner {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
-			return errors.New("the owner has a control character or is not UTF-8")
-		}
+	case !wording.IsLine(owner):
+		return errors.New("the owner has a control character or is not UTF-8")
 	}
 	return nil
 }
@@ -140,11 +139,7 @@ func (w Wanted) check(limits bounds) error {
 
 // title is one line that every Git host takes.
 func (w Wanted) title() string {
-	title := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""))
-	if len(title) > maxTitle {
-		title = append(title[:maxTitle-1], '…')
-	}
-	return string(title)
+	return cutTo(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""), maxTitle)
 }
 
 // draftPattern is how titles make drafts on GitLab, and on Gitea unless it is

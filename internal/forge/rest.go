@@ -24,7 +24,17 @@ func (s session) call(ctx context.Context, method string, to *url.URL, body, int
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// exchange sends one request, with a body unless that is nil. Whoever calls it closes the body of the answer.
+// pullOf is call for a pull request, which is the answer.
+func pullOf[P any](ctx context.Context, s session, method string, to *url.URL, body any, convert func(*P) *request) (*request, error) {
+	var pull P
+	if err := s.call(ctx, method, to, body, &pull); err != nil {
+		return nil, err
+	}
+	return convert(&pull), nil
+}
+
+// exchange sends one request, with what every request to its kind of Git host needs, and with a body unless that is nil.
+// Whoever calls it closes the body of the answer.
 func (s session) exchange(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -34,7 +44,13 @@ func (s session) exchange(ctx context.Context, method string, to *url.URL, body 
 		}
 		content = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, to.String(), content)
+	query := to.Query()
+	for name, values := range s.at.kind.query {
+		if !query.Has(name) {
+			query[name] = values
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, with(to, query).String(), content)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +65,9 @@ func (s session) exchange(ctx context.Context, method string, to *url.URL, body 
 func (s session) pull(number int, segments ...string) *url.URL {
 	return s.at.resource(append([]string{s.at.kind.pulls, strconv.Itoa(number)}, segments...)...)
 }
+
+// branchRef is before the name of a branch in what is not sent by an SDK.
+const branchRef = "refs/heads/"
 
 // with is a URL with a query.
 func with(to *url.URL, query url.Values) *url.URL {

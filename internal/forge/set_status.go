@@ -91,8 +91,8 @@ func (h *GitHost) Status(ctx context.Context, commit string, wanted Status) (*St
 // Description and the URL are read. What of the description is longer than the Git host takes is left out. That
 // the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
 func (h *GitHost) SetStatus(ctx context.Context, commit string, wanted Status) error {
-	if !commitPattern.MatchString(commit) {
-		return h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
+	if err := checkCommit(commit); err != nil {
+		return h.describe(err)
 	}
 	for what, text := range map[string]string{"context": wanted.Context, "link": wanted.URL} {
 		if h.secrets.Scrub(text) != text {
@@ -186,7 +186,7 @@ func (h *GitHost) whyNot(ctx context.Context, commit string, err error) error {
 		return err
 	}
 	repository, kind := h.at.path(), h.at.kind
-	missing := h.send(ctx, http.MethodGet, repository+"/"+kind.commits+"/"+commit+kind.query, nil)
+	missing := h.send(ctx, http.MethodGet, repository+"/"+kind.commits+"/"+commit, nil)
 	switch {
 	case missing == nil && says(err, "references for commit"):
 		return failf(ErrNoCommit, "no branch of the repository has the commit: %w", err)
@@ -195,7 +195,7 @@ func (h *GitHost) whyNot(ctx context.Context, commit string, err error) error {
 	case !answered(missing, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity):
 		return err
 	}
-	if gone := h.send(ctx, http.MethodGet, repository+kind.query, nil); gone != nil {
+	if gone := h.send(ctx, http.MethodGet, repository, nil); gone != nil {
 		return gone
 	}
 	return failf(ErrNoCommit, "the repository does not have the commit: %w", err)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -42,8 +42,13 @@ const (
 	Pending StatusState = "pending"
 )
 
-// commitPattern matches a full id: a Git host reads other text as a branch or a tag.
-var commitPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
+// checkCommit finds what is not a full id: a Git host reads other text as a branch or a tag.
+func checkCommit(text string) error {
+	if !folder.IsCommit(strings.ToLower(text)) {
+		return fmt.Errorf("%q is not the full id of a commit", text)
+	}
+	return nil
+}
 
 // maxStatusPages bounds what is read of one commit: 10,000 statuses of Gitea,
 // 20,000 of the others.
@@ -57,8 +62,8 @@ func (h *GitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
 func (h *GitHost) statuses(ctx context.Context, commit string) ([]Status, error) {
-	if !commitPattern.MatchString(commit) {
-		return nil, fmt.Errorf("%q is not the full id of a commit", commit)
+	if err := checkCommit(commit); err != nil {
+		return nil, err
 	}
 	latest := map[string]status{}
 	err := pages(func(page int) (bool, error) {
@@ -100,10 +105,7 @@ type status struct {
 // after reports whether a status is newer than another one: in the same second the
 // number decides.
 func (s status) after(other status) bool {
-	if !s.Time.Equal(other.Time) {
-		return s.Time.After(other.Time)
-	}
-	return s.id > other.id
+	return cmp.Or(s.Time.Compare(other.Time), cmp.Compare(s.id, other.id)) > 0
 }
 
 // stateOf maps a Git host's state.

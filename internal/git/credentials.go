@@ -50,14 +50,14 @@ type Login struct {
 	SSH SSHCredentials
 }
 
-// isAnonymous reports whether nothing is sent by http.
-func (l Login) isAnonymous() bool {
-	return l.Username == "" && l.Password == "" && l.Token == "" && l.App == nil
+// Web is what is sent by http, and to the APIs of Git hosts.
+func (l Login) Web() forge.Credentials {
+	return forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token, App: l.App}
 }
 
 // auth is what is sent to a server by https; nil for anonymous access.
 func (l Login) auth(server string) transport.AuthMethod {
-	username, password, bearer := forge.GitLogin(server, forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token})
+	username, password, bearer := forge.GitLogin(server, l.Web())
 	switch {
 	case bearer:
 		return &githttp.TokenAuth{Token: password}
@@ -141,7 +141,7 @@ func (c Credentials) choose(repository string) choice {
 			login.SSH.KnownHosts, login.SSH.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
 		}
 		return choice{login: login, scope: scope}
-	case plain.isAnonymous():
+	case plain.Web() == forge.Credentials{}:
 	case at.scheme == "http" && !isLoopback(at.host):
 		return choice{login: Login{SSH: plain.SSH}, withheld: "credentials without a URL are sent by https and to this machine only"}
 	case plain.App != nil && at.scheme != "ssh" && forge.OtherThanGitHub(at.host) != "":

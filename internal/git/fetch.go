@@ -160,7 +160,7 @@ func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) e
 }
 
 func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]Object) error {
-	read := func(r io.Reader) error { return ReadPack(packStream(request, r), objects) }
+	read := func(r io.Reader) error { return ReadPack(demultiplexed(request.Capabilities, r, nil), objects) }
 	began, before := time.Now(), len(objects)
 	err := f.wire.fetch(ctx, request, read)
 	if err != nil && ctx.Err() == nil && Transient(err) {

@@ -92,12 +92,12 @@ func FuzzSideBand(f *testing.F) {
 		var errs []error
 		used := allocated(func() {
 			fetch := &packp.UploadPackRequest{UploadRequest: packp.UploadRequest{Capabilities: capabilities}}
-			_, err := io.Copy(io.Discard, packStream(fetch, bytes.NewReader(text)))
+			_, err := io.Copy(io.Discard, demultiplexed(fetch.Capabilities, bytes.NewReader(text), nil))
 			errs = append(errs, shown(err))
-			errs = append(errs, shown(ReadPack(packStream(fetch, bytes.NewReader(text)), map[Hash]Object{})))
+			errs = append(errs, shown(ReadPack(demultiplexed(fetch.Capabilities, bytes.NewReader(text), nil), map[Hash]Object{})))
 			push := &packp.ReferenceUpdateRequest{Capabilities: capabilities, Progress: said}
 			report := packp.NewReportStatus()
-			if err := report.Decode(reportStream(push, bytes.NewReader(text))); err != nil {
+			if err := report.Decode(demultiplexed(push.Capabilities, bytes.NewReader(text), push.Progress)); err != nil {
 				errs = append(errs, shown(err))
 				return
 			}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // Bounds of paths.
@@ -113,10 +115,7 @@ func folded(name string) string {
 
 const maxBranch = 200 // a loose ref is a file name, and its lock adds to it
 
-var (
-	branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
-	objectPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
-)
+var branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
 
 // CheckBranch reports what is wrong with a branch's name: git's own rules
 // (git check-ref-format --branch), and those that keep it the same name on
@@ -139,7 +138,7 @@ func CheckBranch(branch string) error {
 		return fmt.Errorf("branch %q is git's name for the current branch; use another name", branch)
 	case strings.HasPrefix(strings.ToLower(branch), "refs/"):
 		return fmt.Errorf("branch %q: give it without refs/heads/", branch)
-	case objectPattern.MatchString(branch):
+	case folder.IsCommit(strings.ToLower(branch)):
 		return fmt.Errorf("branch %q looks like an object id; use another name", branch)
 	}
 	for component := range strings.SplitSeq(branch, "/") {

@@ -33,7 +33,7 @@ var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 // refs/heads/ or refs/tags/, or with the full id of a commit; "" is the default
 // branch.
 func CheckRef(ref string) error {
-	if ref == "" || len(ref) == 2*len(Hash{}) && objectPattern.MatchString(ref) {
+	if ref == "" || CheckCommit(ref) == nil {
 		return nil
 	}
 	name := ref

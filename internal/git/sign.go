@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha512"
-	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"slices"
 	"strings"
@@ -82,7 +82,6 @@ const (
 	sshsigVersion   = 1
 	sshsigNamespace = "git"
 	sshsigHash      = "sha512"
-	sshsigLine      = 70
 )
 
 // sshsigSigned is what is signed, after the magic words.
@@ -104,12 +103,7 @@ func signSSH(signer ssh.Signer, commit []byte) (string, error) {
 	blob := ssh.Marshal(sshsigBlob{
 		sshsigVersion, string(signer.PublicKey().Marshal()), sshsigNamespace, "", sshsigHash, string(ssh.Marshal(signature)),
 	})
-	encoded := base64.StdEncoding.EncodeToString(append([]byte(sshsigMagic), blob...))
-	lines := []string{"-----BEGIN SSH SIGNATURE-----"}
-	for line := range slices.Chunk([]byte(encoded), sshsigLine) {
-		lines = append(lines, string(line))
-	}
-	return strings.Join(append(lines, "-----END SSH SIGNATURE-----", ""), "\n"), nil
+	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: append([]byte(sshsigMagic), blob...)})), nil
 }
 
 // signSSHBlob signs with an algorithm that the format allows: of RSA's, not the

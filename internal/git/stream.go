@@ -174,7 +174,7 @@ func (s *service) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStat
 		writing <- err
 	}()
 	report := packp.NewReportStatus()
-	err := report.Decode(reportStream(request, limited(s.stdout, maxReport)))
+	err := report.Decode(demultiplexed(request.Capabilities, limited(s.stdout, maxReport), request.Progress))
 	if err != nil {
 		s.kill() // else the writer may wait for a reader
 	}

@@ -270,17 +270,7 @@ func refName(branch string) plumbing.ReferenceName {
 	return plumbing.NewBranchReferenceName(branch)
 }
 
-// packStream takes the sidebands off an answer to a fetch.
-func packStream(request *packp.UploadPackRequest, r io.Reader) io.Reader {
-	return demultiplexed(request.Capabilities, r, nil)
-}
-
-// reportStream takes the sidebands off an answer to a push; what hooks print
-// goes to the request's Progress.
-func reportStream(request *packp.ReferenceUpdateRequest, r io.Reader) io.Reader {
-	return demultiplexed(request.Capabilities, r, request.Progress)
-}
-
+// demultiplexed takes the sidebands off an answer; what hooks print goes to progress, unless that is nil.
 func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband.Progress) io.Reader {
 	var demuxer *sideband.Demuxer
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -24,6 +25,8 @@ type Result struct {
 	Pushes int
 	// Changes are the folders that the commit changed, ordered by key.
 	Changes []folder.Change
+	// Subject is the first line of the commit's message; "" where there is none.
+	Subject string
 	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
 	// Commit; the changes above are then those of the proposal, whether this
 	// Apply made a commit or an earlier one did. It is "" when there is nothing to
@@ -201,6 +204,7 @@ func (a *application) succeed(commit, head git.Hash, staged, made *change) {
 	}
 	if made != nil {
 		a.result.Changes, a.result.Time = made.folders, made.at
+		a.result.Subject, _, _ = strings.Cut(made.subject(), "\n")
 	}
 	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held
 }

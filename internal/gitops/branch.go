@@ -63,23 +63,21 @@ func (l *Branch) View(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
 		return nil, describe(l.remote, err)
 	}
-	return using(ctx, l, func() (*OwnerView, error) { return l.view(ctx, owner) })
-}
-
-func (l *Branch) view(ctx context.Context, owner Owner) (view *OwnerView, err error) {
-	if levels := owner.levels(); levels > l.levels {
-		if err := l.tip.Deepen(ctx, levels); err != nil {
+	return using(ctx, l, func() (view *OwnerView, err error) {
+		if levels := owner.levels(); levels > l.levels {
+			if err := l.tip.Deepen(ctx, levels); err != nil {
+				return nil, err
+			}
+			l.levels = levels
+		}
+		// What is wrong with others' trees is no error.
+		if err := l.fetchOwners(ctx, owner.Path); err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
 			return nil, err
 		}
-		l.levels = levels
-	}
-	// What is wrong with others' trees is no error.
-	if err := l.fetchOwners(ctx, owner.Path); err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
-		return nil, err
-	}
-	view = &OwnerView{Branch: l, owner: owner, work: newLayout(l.tip)}
-	view.records, err = view.work.openOwner(ctx, owner, nil)
-	return view, err
+		view = &OwnerView{Branch: l, owner: owner, work: newLayout(l.tip)}
+		view.records, err = view.work.openOwner(ctx, owner, nil)
+		return view, err
+	})
 }
 
 // using does what needs the tip, when it is not in use.

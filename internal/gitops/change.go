@@ -84,16 +84,12 @@ func (w *layout) do(ctx context.Context, c *change) error {
 		if file.folder {
 			mode = git.ModeTree
 		}
-		if err := w.tryPut(file.path, mode, file.id); err != nil {
+		if err := w.Blocked(git.Parent(file.path)); err != nil {
+			return err
+		}
+		if err := w.Put(file.path, mode, file.id); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (w *layout) tryPut(at, mode string, id git.Hash) error {
-	if err := w.Blocked(git.Parent(at)); err != nil {
-		return err
-	}
-	return w.Put(at, mode, id)
 }

@@ -1,7 +1,7 @@
 package gitops
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -80,14 +80,7 @@ func CheckClaim(name string) error {
 
 // encode writes the record canonically, in lines that make a readable diff.
 func (c Claim) encode() []byte {
-	b := fmt.Appendf(nil, "{\n  \"format\": %d,\n", c.format)
-	if c.Environment != "" {
-		b = appendMember(b, "  ", "environment", c.Environment, ",\n")
-	}
-	if c.Holder != "" {
-		b = appendMember(b, "  ", "holder", c.Holder, ",\n")
-	}
-	b = append(b, `  "clusters": [`...)
+	b := append(appendHead(nil, c.format, c.Environment, c.Holder), `  "clusters": [`...)
 	for i, cluster := range c.Clusters {
 		if i > 0 {
 			b = append(b, ',')
@@ -118,24 +111,12 @@ func parseClaim(content []byte) (Claim, error) {
 
 func parseClaimFields(content []byte) (Claim, error) {
 	var c Claim
-	if err := json.Unmarshal(content, &c.more); err != nil {
-		return Claim{}, err
-	}
 	var clusters []fields
-	for _, member := range []struct {
-		name  string
-		value any
-	}{{"format", &c.format}, {"environment", &c.Environment}, {"holder", &c.Holder}, {"clusters", &clusters}} {
-		if err := c.more.take(member.name, member.value); err != nil {
-			return Claim{}, err
-		}
-	}
-	if err := checkClaimTexts(c.Environment, c.Holder); err != nil {
+	err := c.more.readHead(content, &c.format, &c.Environment, &c.Holder, "clusters", &clusters)
+	if err = cmp.Or(err, checkClaimTexts(c.Environment, c.Holder)); err != nil {
 		return Claim{}, err
 	}
 	switch {
-	case c.format < 1:
-		return Claim{}, errors.New("it has no format, or one below 1")
 	case clusters == nil:
 		return Claim{}, errors.New("it has no clusters")
 	case len(clusters) > MaxClaimed:

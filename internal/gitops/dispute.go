@@ -92,41 +92,42 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// TakenOver returns which of these hosts have a record of the owner that differs from
+// TakenOver returns which of these hosts have the marker, and a record of the owner that differs from
 // the trees only by folders that the records of other owners list: those were taken
 // over, which rewrites the record. It reads those records.
 //
 // Errors: as of ListedByOthers.
 func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
-	return using(ctx, v.Branch, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
-}
-
-func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
-	asked := maps.Clone(v.records)
-	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
-	records, err := v.work.readRecords(ctx, asked)
-	if err != nil {
-		return nil, err
-	}
-	taken := map[string]bool{}
-	var missing []folder.Key // in the records
-	for host, record := range records {
-		same := record.Holder == holder
-		for target, folder := range record.DeploymentTargets {
-			same = same && strings.EqualFold(trees[host][target], folder.Tree)
+	return using(ctx, v.Branch, func() (map[string]bool, error) {
+		asked := maps.Clone(v.records)
+		marker := git.NewHasher().Blob(v.owner.markerText())
+		maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
+			return !slices.Contains(hosts, host) || !v.work.hasMarker(v.owner, host, marker)
+		})
+		records, err := v.work.readRecords(ctx, asked)
+		if err != nil {
+			return nil, err
 		}
-		for target := range trees[host] {
-			if _, ok := record.DeploymentTargets[target]; !ok && same {
-				missing = append(missing, folder.Key{Host: host, DeploymentTarget: target})
-				taken[host] = true
+		taken := map[string]bool{}
+		var missing []folder.Key // in the records
+		for host, record := range records {
+			same := record.Holder == holder
+			for target, folder := range record.DeploymentTargets {
+				same = same && strings.EqualFold(trees[host][target], folder.Tree)
+			}
+			for target := range trees[host] {
+				if _, ok := record.DeploymentTargets[target]; !ok && same {
+					missing = append(missing, folder.Key{Host: host, DeploymentTarget: target})
+					taken[host] = true
+				}
 			}
 		}
-	}
-	listed, err := v.work.listings(ctx, v.owner, []string{v.owner.Name}, missing)
-	for _, k := range missing {
-		if _, ok := listed[k]; !ok {
-			taken[k.Host] = false
+		listed, err := v.work.listings(ctx, v.owner, []string{v.owner.Name}, missing)
+		for _, k := range missing {
+			if _, ok := listed[k]; !ok {
+				taken[k.Host] = false
+			}
 		}
-	}
-	return taken, err
+		return taken, err
+	})
 }

@@ -141,14 +141,9 @@ var defaultAuthor = git.Signature{Name: "Flotilla", Email: "flotilla@flotilla.in
 
 // authorOr is the author, with the default's parts where it has none.
 func authorOr(author git.Signature) git.Signature {
-	author.Name, author.Email = strings.TrimSpace(author.Name), strings.TrimSpace(author.Email)
-	if author.Name == "" {
-		author.Name = defaultAuthor.Name
+	return git.Signature{
+		Name: cmp.Or(strings.TrimSpace(author.Name), defaultAuthor.Name), Email: cmp.Or(strings.TrimSpace(author.Email), defaultAuthor.Email),
 	}
-	if author.Email == "" {
-		author.Email = defaultAuthor.Email
-	}
-	return author
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

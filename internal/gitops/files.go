@@ -23,7 +23,63 @@ import (
 func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.Branch, func() (map[folder.Key][]git.File, error) { return v.files(ctx, folders, wanted, known) })
+	return using(ctx, v.Branch, func() (map[folder.Key][]git.File, error) {
+		files := map[folder.Key][]git.File{}
+		var level, all []entryOf
+		for _, key := range folders.Keys() {
+			id, err := git.ParseID(folders[key.Host][key.DeploymentTarget])
+			if err != nil {
+				return nil, fmt.Errorf("folder %q: %w", v.owner.folder(key.Host, key.DeploymentTarget), err)
+			}
+			level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
+			files[key] = []git.File{}
+		}
+		err := v.work.walk(ctx, level, func(in entryOf) error {
+			if !in.IsTree() {
+				all = append(all, in)
+			}
+			return nil
+		})
+		if bad, ok := errors.AsType[*folderError](err); ok {
+			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
+		}
+		if err != nil && ctx.Err() == nil && git.Classify(err) == nil {
+			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if wanted != nil {
+			all = slices.DeleteFunc(all, func(p entryOf) bool { return !wanted(p.name) })
+		}
+		isKnown := func(p entryOf) (content []byte, ok bool) {
+			if p.Kind() == git.KindSubmodule || known == nil {
+				return nil, p.Kind() == git.KindSubmodule
+			}
+			return known(p.ID)
+		}
+		var missing []git.Hash
+		for _, p := range all {
+			if _, ok := isKnown(p); !ok {
+				missing = append(missing, p.ID)
+			}
+		}
+		if err := v.work.Need(ctx, missing); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(all, func(a, b entryOf) int { return strings.Compare(a.name, b.name) })
+		for _, p := range all {
+			content, ok := isKnown(p)
+			if !ok {
+				var err error
+				if content, err = v.work.Blob(p.ID); err != nil {
+					return nil, err
+				}
+			}
+			files[p.of] = append(files[p.of], git.File{Name: p.name, Content: content})
+		}
+		return files, nil
+	})
 }
 
 // entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.
@@ -31,66 +87,6 @@ type entryOf struct {
 	of   folder.Key
 	name string // from the folder
 	git.Entry
-}
-
-func (v *OwnerView) files(
-	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) ([]byte, bool),
-) (map[folder.Key][]git.File, error) {
-	files := map[folder.Key][]git.File{}
-	var level, all []entryOf
-	for _, key := range folders.Keys() {
-		id, err := git.ParseID(folders[key.Host][key.DeploymentTarget])
-		if err != nil {
-			return nil, fmt.Errorf("folder %q: %w", v.owner.folder(key.Host, key.DeploymentTarget), err)
-		}
-		level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
-		files[key] = []git.File{}
-	}
-	err := v.work.walk(ctx, level, func(in entryOf) error {
-		if !in.IsTree() {
-			all = append(all, in)
-		}
-		return nil
-	})
-	if bad, ok := errors.AsType[*folderError](err); ok {
-		return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
-	}
-	if err != nil && ctx.Err() == nil && git.Classify(err) == nil {
-		err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if wanted != nil {
-		all = slices.DeleteFunc(all, func(p entryOf) bool { return !wanted(p.name) })
-	}
-	isKnown := func(p entryOf) (content []byte, ok bool) {
-		if p.Kind() == git.KindSubmodule || known == nil {
-			return nil, p.Kind() == git.KindSubmodule
-		}
-		return known(p.ID)
-	}
-	var missing []git.Hash
-	for _, p := range all {
-		if _, ok := isKnown(p); !ok {
-			missing = append(missing, p.ID)
-		}
-	}
-	if err := v.work.Need(ctx, missing); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b entryOf) int { return strings.Compare(a.name, b.name) })
-	for _, p := range all {
-		content, ok := isKnown(p)
-		if !ok {
-			var err error
-			if content, err = v.work.Blob(p.ID); err != nil {
-				return nil, err
-			}
-		}
-		files[p.of] = append(files[p.of], git.File{Name: p.name, Content: content})
-	}
-	return files, nil
 }
 
 // folderError is an error about one folder, or one inside it.

@@ -48,13 +48,8 @@ type Inventory struct {
 	// TypeUnknown says that no record names the type of the filter's cluster, so
 	// that what it gets by its type is missing.
 	TypeUnknown bool
-	// Names are those in the records, for suggestions when a name was not found.
-	Names InventoryNames
-}
-
-// InventoryNames are names in records that were read, in order.
-type InventoryNames struct {
-	Hosts, Workloads, Workspaces []string
+	// Names are those in the records that were read, in order, for suggestions when a name was not found.
+	Names struct{ Hosts, Workloads, Workspaces []string }
 }
 
 // InventoryAssignment is one folder in a record.
@@ -75,34 +70,32 @@ type InventoryAssignment struct {
 //
 // Errors: as of Branch, or a path that cannot be one.
 func (l *Branch) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
-	return using(ctx, l, func() (Inventory, error) { return l.inventory(ctx, filter) })
-}
-
-func (l *Branch) inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
-	if err := git.CheckPath(filter.Path); err != nil {
-		return Inventory{}, err
-	}
-	found := Inventory{Commit: l.Tip()}
-	if found.Commit == "" {
-		return found, nil
-	}
-	owners, directories, err := l.allOwners(ctx, filter.Path)
-	if err != nil {
-		return Inventory{}, err
-	}
-	found.Owners = owners
-	records, err := l.recordsOf(ctx, owners, &filter, &found)
-	if err != nil {
-		return Inventory{}, err
-	}
-	found.pick(records, filter)
-	if err := l.allClaims(ctx, directories, &found); err != nil {
-		return Inventory{}, err
-	}
-	if found.Unsigned, err = l.unsignedIn(ctx, records, found.Claims); err != nil {
-		return Inventory{}, err
-	}
-	return found, l.dateInventory(ctx, found.Assignments)
+	return using(ctx, l, func() (Inventory, error) {
+		if err := git.CheckPath(filter.Path); err != nil {
+			return Inventory{}, err
+		}
+		found := Inventory{Commit: l.Tip()}
+		if found.Commit == "" {
+			return found, nil
+		}
+		owners, directories, err := l.allOwners(ctx, filter.Path)
+		if err != nil {
+			return Inventory{}, err
+		}
+		found.Owners = owners
+		records, err := l.recordsOf(ctx, owners, &filter, &found)
+		if err != nil {
+			return Inventory{}, err
+		}
+		found.pick(records, filter)
+		if err := l.allClaims(ctx, directories, &found); err != nil {
+			return Inventory{}, err
+		}
+		if found.Unsigned, err = l.unsignedIn(ctx, records, found.Claims); err != nil {
+			return Inventory{}, err
+		}
+		return found, l.dateInventory(ctx, found.Assignments)
+	})
 }
 
 // allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.

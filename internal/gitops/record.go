@@ -95,14 +95,7 @@ func (r hostRecord) encode() []byte {
 
 // encodeFolders appends the record with these deployment targets, in order.
 func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
-	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", r.Format)
-	if r.Environment != "" {
-		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
-	}
-	if r.Holder != "" {
-		b = appendMember(b, "  ", "holder", r.Holder, ",\n")
-	}
-	b = append(b, `  "deployment_targets": {`...)
+	b = append(appendHead(b, r.Format, r.Environment, r.Holder), `  "deployment_targets": {`...)
 	for i, target := range targets {
 		if i > 0 {
 			b = append(b, ',')
@@ -116,6 +109,18 @@ func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target
 		b = append(b, "\n  "...)
 	}
 	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
+}
+
+// appendHead begins a record, of an owner or of a claim.
+func appendHead(b []byte, format int, environment, holder string) []byte {
+	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", format)
+	if environment != "" {
+		b = appendMember(b, "  ", "environment", environment, ",\n")
+	}
+	if holder != "" {
+		b = appendMember(b, "  ", "holder", holder, ",\n")
+	}
+	return b
 }
 
 func (f folderRecord) encode(b []byte) []byte {
@@ -312,23 +317,8 @@ func (f *folderRecord) tidy() (changed bool) {
 // parseFields reads a record that may have more than this version knows.
 func parseFields(content []byte) (hostRecord, error) {
 	var r hostRecord
-	if err := json.Unmarshal(content, &r.more); err != nil {
-		return hostRecord{}, err
-	}
-	if err := r.more.take("format", &r.Format); err != nil {
-		return hostRecord{}, err
-	}
-	if r.Format < 1 {
-		return hostRecord{}, errors.New("it has no format, or one below 1")
-	}
-	if err := r.more.take("environment", &r.Environment); err != nil {
-		return hostRecord{}, err
-	}
-	if err := r.more.take("holder", &r.Holder); err != nil {
-		return hostRecord{}, err
-	}
 	var targets map[string]fields
-	if err := r.more.take("deployment_targets", &targets); err != nil {
+	if err := r.more.readHead(content, &r.Format, &r.Environment, &r.Holder, "deployment_targets", &targets); err != nil {
 		return hostRecord{}, err
 	}
 	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
@@ -367,6 +357,20 @@ func (f *folderRecord) unknown() fields {
 	unknown, known := maps.Clone(f.more), f.known()
 	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return known[name] != nil })
 	return unknown
+}
+
+// readHead reads a record: what appendHead writes, and the one member that follows. The others are left.
+func (f *fields) readHead(content []byte, format *int, environment, holder *string, name string, value any) error {
+	if err := json.Unmarshal(content, f); err != nil {
+		return err
+	}
+	if err := cmp.Or(f.take("format", format), f.take("environment", environment), f.take("holder", holder), f.take(name, value)); err != nil {
+		return err
+	}
+	if *format < 1 {
+		return errors.New("it has no format, or one below 1")
+	}
+	return nil
 }
 
 // take reads a member that is known, and leaves the others.

@@ -18,31 +18,29 @@ import (
 //
 // Errors: git.ErrCommit, or as of Branch.
 func (v *OwnerView) AsOf(ctx context.Context, commit string) (Folders, error) {
-	return using(ctx, v.Branch, func() (Folders, error) { return v.work.asOf(ctx, v.owner, commit) })
-}
-
-func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (Folders, error) {
-	at, formerly, err := w.openPast(ctx, owner, commit)
-	if err != nil {
-		return nil, err
-	}
-	if len(at.records) == 0 {
-		return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, owner.Name, owner.Path)
-	}
-	hosts := make(Folders, len(at.records))
-	var keys []folder.Key
-	for host, record := range at.records {
-		folders := map[string]Folder{}
-		for target, recorded := range record.DeploymentTargets {
-			if e, ok := at.hostAt(owner, host).Find(target); ok && e.IsTree() {
-				recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
-				folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
-				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
-			}
+	return using(ctx, v.Branch, func() (Folders, error) {
+		at, formerly, err := v.work.openPast(ctx, v.owner, commit)
+		if err != nil {
+			return nil, err
 		}
-		hosts[host] = folders
-	}
-	return hosts, at.areFiles(ctx, keys)
+		if len(at.records) == 0 {
+			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
+		}
+		hosts := make(Folders, len(at.records))
+		var keys []folder.Key
+		for host, record := range at.records {
+			folders := map[string]Folder{}
+			for target, recorded := range record.DeploymentTargets {
+				if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
+					recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
+					folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
+					keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
+				}
+			}
+			hosts[host] = folders
+		}
+		return hosts, at.areFiles(ctx, keys)
+	})
 }
 
 // openPast reads the owner's records of a commit, or those of its first name,

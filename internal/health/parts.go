@@ -25,7 +25,7 @@ func (t Tally) Parts() []Part {
 	var parts []Part
 	var remainders []int64
 	left := 100
-	for _, one := range shownOrder() {
+	for _, one := range []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Behind, verdict.Unknown, verdict.Failed} {
 		of := t.by[slices.Index(verdict.All, one)]
 		if of.count == 0 {
 			continue
@@ -47,8 +47,4 @@ func (t Tally) Parts() []Part {
 		parts[most].Percent, remainders[most] = parts[most].Percent+1, -1
 	}
 	return parts
-}
-
-func shownOrder() []verdict.Verdict {
-	return []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Behind, verdict.Unknown, verdict.Failed}
 }

@@ -80,19 +80,8 @@ func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 	checkServer(found, "host", c.Host)
 	checkProxy(found, "proxy_url", c.ProxyURL)
 	checkCA(found, "cluster_ca_certificate", c.ClusterCACertificate)
-	checkPEM(found, "client_certificate", c.ClientCertificate, "CERTIFICATE")
-	checkPEM(found, "client_key", c.ClientKey, "PRIVATE KEY")
-	switch known := !isUnknown("client_certificate") && !isUnknown("client_key"); {
-	case !known:
-	case c.ClientCertificate != "" && c.ClientKey == "":
-		found.add("client_key", "is missing: the private key of client_certificate")
-	case c.ClientKey != "" && c.ClientCertificate == "":
-		found.add("client_certificate", "is missing: the certificate of client_key")
-	case c.ClientKey != "" && pemProblem(c.ClientCertificate, "CERTIFICATE") == "" && pemProblem(c.ClientKey, "PRIVATE KEY") == "":
-		if _, err := tls.X509KeyPair([]byte(c.ClientCertificate), []byte(c.ClientKey)); err != nil {
-			found.add("client_key", "is not the private key of client_certificate")
-		}
-	}
+	unknown := isUnknown("client_certificate") || isUnknown("client_key")
+	checkPair(found, [2]string{"client_certificate", "client_key"}, c.ClientCertificate, c.ClientKey, unknown || c.ClientCertificate != "", unknown || c.ClientKey != "")
 	if c.Token != strings.TrimSpace(c.Token) || strings.ContainsAny(c.Token, "\r\n") {
 		found.add("token", "has white space around it or a line break in it, which no HTTP header can have; use trimspace()")
 	}
@@ -180,6 +169,22 @@ func checkPEM(found *problems, at, text, kind string) {
 	if text != "" {
 		if problem := pemProblem(text, kind); problem != "" {
 			found.add(at, "%s", problem)
+		}
+	}
+}
+
+// checkPair checks a client certificate and its private key, which are at two attributes, as far as their texts are given.
+func checkPair(found *problems, at [2]string, certificate, key string, hasCertificate, hasKey bool) {
+	checkPEM(found, at[0], certificate, "CERTIFICATE")
+	checkPEM(found, at[1], key, "PRIVATE KEY")
+	switch {
+	case hasCertificate && !hasKey:
+		found.add(at[1], "is missing: the private key of the client certificate")
+	case hasKey && !hasCertificate:
+		found.add(at[0], "is missing: the certificate of the client key")
+	case certificate != "" && key != "" && pemProblem(certificate, "CERTIFICATE") == "" && pemProblem(key, "PRIVATE KEY") == "":
+		if _, err := tls.X509KeyPair([]byte(certificate), []byte(key)); err != nil {
+			found.add(at[1], "is not the private key of the client certificate")
 		}
 	}
 }

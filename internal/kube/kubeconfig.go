@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"crypto/tls"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -168,21 +167,9 @@ func (k *kubeconfig) checkFiles(found *problems) {
 // checkUser finds the mistakes in the credentials of the context's user.
 func (k *kubeconfig) checkUser(found *problems) {
 	user := k.user
-	checkPEM(found, "client-certificate-data", string(user.ClientCertificateData), "CERTIFICATE")
-	checkPEM(found, "client-key-data", string(user.ClientKeyData), "PRIVATE KEY")
 	certificate := user.ClientCertificate != "" || len(user.ClientCertificateData) > 0
-	key := user.ClientKey != "" || len(user.ClientKeyData) > 0
-	switch {
-	case certificate && !key:
-		found.add("client-key-data", "is missing: the private key of the client certificate")
-	case key && !certificate:
-		found.add("client-certificate-data", "is missing: the certificate of the client key")
-	case len(user.ClientCertificateData) > 0 && len(user.ClientKeyData) > 0 &&
-		pemProblem(string(user.ClientCertificateData), "CERTIFICATE") == "" && pemProblem(string(user.ClientKeyData), "PRIVATE KEY") == "":
-		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
-			found.add("client-key-data", "is not the private key of the client certificate")
-		}
-	}
+	checkPair(found, [2]string{"client-certificate-data", "client-key-data"}, string(user.ClientCertificateData), string(user.ClientKeyData),
+		certificate, user.ClientKey != "" || len(user.ClientKeyData) > 0)
 	if (user.Token != "" || user.TokenFile != "") && (user.Username != "" || user.Password != "") {
 		found.add("token", "cannot be set together with username and password; use one of them")
 	}

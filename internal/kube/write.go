@@ -87,14 +87,14 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	if options.DryRun {
 		query.Set("dryRun", "All")
 	}
-	answer, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
+	applied, created, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
 	if errors.Is(err, errNoObject) { // an apply gets a 404 only where the kind does not exist
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	if err != nil {
 		return Applied{}, c.withoutSecrets(err)
 	}
-	return Applied{Object: answer.object, Created: answer.code == http.StatusCreated}, nil
+	return Applied{Object: applied, Created: created}, nil
 }
 
 // Read reads one object with its managed fields: nil where the cluster does not have it, or not its kind.
@@ -108,14 +108,14 @@ func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*uns
 }
 
 // orNone is the object of an answer; nil where the cluster does not have it, or not its kind.
-func (c *Client) orNone(answer objectAnswer, err error) (*unstructured.Unstructured, error) {
+func (c *Client) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
 		return nil, nil //nolint:nilnil // says that there is none
 	case err != nil:
 		return nil, c.withoutSecrets(err)
 	}
-	return answer.object, nil
+	return object, nil
 }
 
 // Delete requests the deletion of an object, and of what it owns. It does not wait for finalizers. An object that does not exist
@@ -125,65 +125,58 @@ func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}
 	}
-	_, err := c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", how)
+	_, _, err := c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", how)
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
 		return nil
 	}
 	return c.withoutSecrets(err)
 }
 
-// objectAnswer is a server's answer about an object.
-type objectAnswer struct {
-	object *unstructured.Unstructured
-	code   int
-}
-
-// requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer. An object that
-// does not exist is errNoObject.
-func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body map[string]any) (objectAnswer, error) {
+// requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer, which says
+// whether the object was created. An object that does not exist is errNoObject.
+func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body map[string]any) (object *unstructured.Unstructured, created bool, err error) {
 	var text []byte
 	if body != nil {
-		var err error
 		if text, err = json.Marshal(body); err != nil {
-			return objectAnswer{}, failf(ReasonOther, "the request to %s %s cannot be written as JSON", verb, ref)
+			return nil, false, failf(ReasonOther, "the request to %s %s cannot be written as JSON", verb, ref)
 		}
 	}
 	ctx, cancel := context.WithTimeout(whole, requestDeadline)
 	defer cancel()
-	answer, err := c.requestObjectWithin(ctx, ref, verb, method, query, contentType, text)
+	object, created, err = c.requestObjectWithin(ctx, ref, verb, method, query, contentType, text)
 	if err != nil && ctx.Err() != nil && whole.Err() == nil {
-		return answer, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
+		return nil, false, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
 	}
-	return answer, err
+	return object, created, err
 }
 
-func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (objectAnswer, error) {
+func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (object *unstructured.Unstructured, created bool, err error) {
 	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
 	if err != nil {
-		return objectAnswer{}, err
+		return nil, false, err
 	}
 	if !served {
-		return objectAnswer{}, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
+		return nil, false, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	namespace := ref.Namespace
 	if !resource.Namespaced {
 		namespace = ""
 	} else if namespace == "" {
-		return objectAnswer{}, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
+		return nil, false, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
 	}
 	response, answer, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
 	if err != nil {
-		return objectAnswer{}, err
+		return nil, false, err
 	}
 	if answer != nil {
 		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind has gone
 			c.forget(ref.APIVersion)
 		}
-		return objectAnswer{}, refusedObject(response, answer, verb, ref)
+		return nil, false, refusedObject(response, answer, verb, ref)
 	}
 	defer finish(response)
-	object, err := readObject(response, ref.Kind)
-	return objectAnswer{object: object, code: response.StatusCode}, err
+	object, err = readObject(response, ref.Kind)
+	return object, response.StatusCode == http.StatusCreated, err
 }
 
 // forget removes the kept resources of a group version, so that they are read again.

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 )
 
 // hidden stands for what may be secret, and hiddenChange for what is another than in a former object.
@@ -22,10 +24,9 @@ func (o *Object) Shown() (text string, images []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	found := map[string]bool{}
-	addImages(found, value)
+	images = imagesIn(value) // of the value before anything is hidden in it
 	text, err = o.shown(value, nil)
-	return text, slices.Sorted(maps.Keys(found)), err
+	return text, images, err
 }
 
 // ShownAfter is the text of Shown, in which values of a Secret that a former object has, too, and that are others now, say so.
@@ -75,25 +76,21 @@ func (o *Object) shown(value, former map[string]any) (string, error) {
 	return string(shown), err
 }
 
-// addImages adds the images of containers, wherever a pod or its template is.
-func addImages(to map[string]bool, value any) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			addImages(to, element)
-		}
-	case map[string]any:
-		for key, field := range value {
-			if key == "containers" || key == "initContainers" || key == "ephemeralContainers" {
-				containers, _ := field.([]any)
-				for _, one := range containers {
-					container, _ := one.(map[string]any)
-					if image, _ := container["image"].(string); image != "" {
-						to[image] = true
-					}
+// imagesIn are the images of containers, wherever a pod or its template is, sorted.
+func imagesIn(value any) []string {
+	found := map[string]bool{}
+	deep.Holds(value, func(part any) bool {
+		fields, _ := part.(map[string]any)
+		for _, field := range []string{"containers", "initContainers", "ephemeralContainers"} {
+			containers, _ := fields[field].([]any)
+			for _, one := range containers {
+				container, _ := one.(map[string]any)
+				if image, _ := container["image"].(string); image != "" {
+					found[image] = true
 				}
 			}
-			addImages(to, field)
 		}
-	}
+		return false
+	})
+	return slices.Sorted(maps.Keys(found))
 }

@@ -53,8 +53,8 @@ type statusDocument struct {
 	Commit  *string          `json:"commit,omitempty"`
 	Verdict *verdict.Verdict `json:"verdict,omitempty"`
 	Since   *string          `json:"since,omitempty"`
-	Message *string          `json:"message,omitempty"`
-	Of      *string          `json:"of,omitempty"`
+	Message string           `json:"message,omitempty"`
+	Of      string           `json:"of,omitempty"`
 }
 
 // ofTheRoot is a verdict that was not said of one assignment, but of what follows the folder of its host, with all that is in
@@ -81,7 +81,8 @@ func (e *Evidence) Marshal() []byte {
 	return EncodeDocument(d)
 }
 
-func documentOf(is AssignmentStatus) (d statusDocument) {
+func documentOf(is AssignmentStatus) statusDocument {
+	d := statusDocument{Message: is.Message}
 	if is.Commit != "" {
 		d.Commit = &is.Commit
 	}
@@ -91,11 +92,8 @@ func documentOf(is AssignmentStatus) (d statusDocument) {
 	if !is.Since.IsZero() {
 		d.Since = new(FormatTime(is.Since))
 	}
-	if is.Message != "" {
-		d.Message = &is.Message
-	}
 	if is.OfRoot {
-		d.Of = new(ofTheRoot)
+		d.Of = ofTheRoot
 	}
 	return d
 }
@@ -310,18 +308,12 @@ func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
 			r.fail("%w", err)
 		}
 	}
-	if d.Since != nil {
-		if *d.Since != "" {
-			is.Since = r.time(*d.Since)
-		}
+	if d.Since != nil && *d.Since != "" {
+		is.Since = r.time(*d.Since)
 	}
-	if d.Message != nil {
-		is.Message = r.text(*d.Message)
-	}
-	if d.Of != nil {
-		if is.OfRoot = *d.Of == ofTheRoot; !is.OfRoot {
-			r.fail("%q is not root", *d.Of)
-		}
+	is.Message, is.OfRoot = r.text(d.Message), d.Of == ofTheRoot
+	if !is.OfRoot && d.Of != "" {
+		r.fail("%q is not root", d.Of)
 	}
 	return is
 }

@@ -5,6 +5,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"slices"
@@ -76,12 +77,7 @@ const createdAnnotation = "flotilla.dev/made-on"
 func each(count int, do func(i int) error) error {
 	errs := make([]error, count)
 	kube.Each(count, func(i int) { errs[i] = do(i) })
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // createdHere says whether Flotilla has created an object on the cluster with this mark.

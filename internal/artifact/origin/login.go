@@ -24,7 +24,7 @@ func (c *Client) login(address string) (username, password string, bearer bool) 
 		return "", "", false
 	}
 	own := git.Credentials{ByURL: c.options.Credentials.ByURL}.For(address)
-	return forge.GitLogin(at.Host, forge.Credentials{Username: own.Username, Password: own.Password, Token: own.Token})
+	return forge.GitLogin(at.Host, own.Web())
 }
 
 // registryCredential are those of a repository of a registry: the provider's, or docker's.

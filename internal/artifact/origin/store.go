@@ -134,11 +134,7 @@ func writeArchive(path string, content *files) (err error) {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
-	err = artifact.WriteArchive(file, content.regular, content.links)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err := errors.Join(artifact.WriteArchive(file, content.regular, content.links), file.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(file.Name(), path); err != nil && !isFile(path) { // another process may have been first
