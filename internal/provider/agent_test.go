@@ -87,6 +87,7 @@ func appliedAgent(t *testing.T, w *providertest.Workspace, configuration provide
 }
 
 func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
+	acceptancetest.Only(t)
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
