@@ -54,7 +54,7 @@ type Page struct {
 	Links Links
 
 	// Health is that of the whole fleet; nil where nothing is known of it.
-	Health *Score
+	Health *health.Score
 	// Regions have the health of each region, by name.
 	Regions []Region
 	// Bounds are those of the grades of scores; the default ones where they are zero.
@@ -73,7 +73,7 @@ type Host struct {
 	// Clusters is the number of clusters that follow it: all of the cluster type, or 1.
 	Clusters int
 	// Health is nil where nothing is known of it.
-	Health *Score
+	Health *health.Score
 }
 
 // Target is a deployment target.
@@ -220,17 +220,9 @@ type Violation struct {
 	Message string
 }
 
-// Score is the health of a host, or of a fleet.
-type Score struct {
-	// Value is from 0 to 100: the mean of what the parts earn.
-	Value int
-	// Parts are what it is made of.
-	Parts []health.Part
-}
-
 // Region is the health of the hosts of one region.
 type Region struct {
 	Name            string
 	Hosts, Clusters int
-	Health          *Score
+	Health          *health.Score
 }

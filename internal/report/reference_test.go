@@ -187,9 +187,9 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 	return snapshot
 }
 
-func (g *generator) score() *report.Score {
+func (g *generator) score() *health.Score {
 	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
-	return &report.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
+	return &health.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
 		{Verdict: verdict.Ready, Points: 100, Percent: 100 - failed - behind}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
 	}}
 }
@@ -218,7 +218,7 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Regions = append(p.Regions, *region)
 	}
 	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
-	p.Health = &report.Score{Value: 95, Parts: []health.Part{
+	p.Health = &health.Score{Value: 95, Parts: []health.Part{
 		{Verdict: verdict.Ready, Count: 112_316, Of: 121_440, Points: 100, Percent: 93},
 		{Verdict: verdict.Progressing, Count: 3641, Of: 121_440, Points: 75, Percent: 3},
 		{Verdict: verdict.Behind, Count: 2428, Of: 121_440, Points: 41, Percent: 2},

@@ -67,7 +67,7 @@ func (r *Rule) Broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
 func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
 
 // Grade is the grade of a score.
-func (p *Page) Grade(score *Score) health.Grade { return p.bounds().Grade(score.Value) }
+func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
 
 // notReady are the clusters that are not ready, the worst first.
 func notReady(clusters []Cluster) []*Cluster {

@@ -207,4 +207,4 @@ type commitView struct {
 func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
 
 // ScoreView is a score with its grade.
-func (v *view) ScoreView(score *Score) []any { return []any{score, v.Grade(score)} }
+func (v *view) ScoreView(score *health.Score) []any { return []any{score, v.Grade(score)} }
