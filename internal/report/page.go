@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -48,7 +49,7 @@ type Page struct {
 	IdlePolicies []schedule.IdlePolicy
 	Excluded     []schedule.Excluded
 
-	Rules []Rule
+	Rules []constraint.Result
 
 	// Links lead from assignments and clusters to what knows more of them.
 	Links Links
@@ -200,24 +201,6 @@ type Change struct {
 	Action string
 	// Assignment is its key.
 	Assignment string
-}
-
-// Rule is a constraint, and its result.
-type Rule struct {
-	Name string
-	// Mode is "enforce" or "inform".
-	Mode string
-	// Looked is on how many objects it was evaluated, Passed how many of them satisfy it.
-	Looked, Passed int
-	// Violations are the first of the others.
-	Violations []Violation
-}
-
-// Violation is one object that violates a rule.
-type Violation struct {
-	// Subject says which object, as in "large/hello-world-app".
-	Subject string
-	Message string
 }
 
 // Region is the health of the hosts of one region.

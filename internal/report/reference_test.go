@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
@@ -254,11 +255,11 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 	}
 	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
 	p.IdleHosts = scheduled.IdleHosts
-	p.Rules = []report.Rule{
+	p.Rules = []constraint.Result{
 		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
-		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []report.Violation{
-			{Subject: p.Targets[0].Name, Message: "it runs in one region only: region-0000"},
-			{Subject: p.Targets[1].Name, Message: "it runs in one region only: region-0003"},
+		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []constraint.Violation{
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
 		}},
 	}
 }

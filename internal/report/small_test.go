@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -92,9 +93,9 @@ func smallPage() *report.Page {
 		IdleHosts:    []string{"small"},
 		IdlePolicies: []schedule.IdlePolicy{{Name: "old-canary", Reason: "selects no deployment target"}},
 		Excluded:     []schedule.Excluded{{Host: "large", DeploymentTarget: "telemetry-agent", Policies: []string{"not-on-large"}}},
-		Rules: []report.Rule{
+		Rules: []constraint.Result{
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
-			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},
+			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []constraint.Violation{{Subject: constraint.Subject{DeploymentTarget: "telemetry-agent"}, Message: "runs in one region only"}}},
 		},
 		Health: &health.Score{Value: 71, Parts: []health.Part{
 			{Verdict: verdict.Ready, Count: 8, Of: 12, Points: 100, Percent: 67}, {Verdict: verdict.Behind, Count: 1, Of: 12, Points: 44, Percent: 8},
