@@ -64,12 +64,12 @@ type registrationReader struct {
 
 func (p *registrationReader) readAll(at *Path, documents any) {
 	for _, text := range p.textsOf(at, documents) {
-		if (text.value == Unknown{}) {
+		if (text.Value == Unknown{}) {
 			p.known = false
 			continue
 		}
-		for _, document := range p.text(text.path, text.value) {
-			p.read(text.path, document)
+		for _, document := range p.text(text.Path, text.Value) {
+			p.read(text.Path, document)
 		}
 	}
 	p.known = p.known && documents != Unknown{}
