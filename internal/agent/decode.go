@@ -26,9 +26,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 }
 
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
-	if !o.Has("gitops_repo") {
-		o.Report("gitops_repo", "is required")
-	}
+	o.Require("gitops_repo", "is required")
 	return Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
 		Reconciler:  o.OneOf("reconciler"),

@@ -175,7 +175,7 @@ func documentName(o *Object) string {
 
 // metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
 func (o *Object) metadata(check func(string) string) (name string, labels Labels) {
-	o.require("metadata", "is required")
+	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
 		name = m.name(check)
 		labels = m.labels("labels")
@@ -185,7 +185,7 @@ func (o *Object) metadata(check func(string) string) (name string, labels Labels
 
 // spec decodes the attribute spec strictly, and the attributes beside it.
 func (o *Object) spec(decode func(*Object)) {
-	o.require("spec", "is required")
+	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
 		decode(s)
 		s.Finish()

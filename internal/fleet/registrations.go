@@ -82,7 +82,7 @@ func (p *registrationReader) register(o *Object) {
 	registration := Registration{}
 	registration.Name, registration.Labels = o.metadata(CheckLabelName)
 	o.spec(func(s *Object) {
-		s.require("workload", "is required: {repo, branch, path}")
+		s.Require("workload", "is required: {repo, branch, path}")
 		if w := s.Object("workload"); w != nil {
 			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
 			w.Finish()
