@@ -24,7 +24,7 @@ func (r *Result) Audit(in *Input) *audit.Report {
 	if !r.Page.Time.IsZero() {
 		shown.Time = new(r.Page.Time.UTC())
 	}
-	if score := r.Health.Score(); score != nil {
+	if score := r.Page.Health; score != nil {
 		shown.Health.Score, shown.Health.Grade = &score.Value, new(string(in.Bounds.Grade(score.Value)))
 	}
 	for i := range in.Rules {
