@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -28,9 +26,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 }
 
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
-	if !o.Has("gitops_repo") {
-		o.Report("gitops_repo", "is required")
-	}
+	o.Require("gitops_repo", "is required")
 	return Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
 		Reconciler:  o.OneOf("reconciler"),
@@ -83,35 +79,25 @@ func decodeRegistration(o *fleet.Object) *Registration {
 }
 
 // texts reads one text, or a list or map of texts.
-func texts(reader *fleet.Reader, o *fleet.Object, name string) []Text {
+func texts(reader *fleet.Reader, o *fleet.Object, name string) (all []Text) {
 	value, path := o.Value(name)
-	var all []Text
-	add := func(at *fleet.Path, value any) {
-		switch value := value.(type) {
+	elements, are := fleet.Elements(path, value)
+	if !are && value != nil {
+		elements = []fleet.Element{{Path: path, Value: value}}
+	}
+	for _, element := range elements {
+		switch value := element.Value.(type) {
 		case fleet.Unknown:
 			reader.Unknown = true
 		case string:
-			all = append(all, Text{Path: at.String(), Text: value})
+			all = append(all, Text{Path: element.Path.String(), Text: value})
 		default:
-			reader.Report(at, "must be a text of YAML documents")
+			what := "must be a text of YAML documents"
+			if !are {
+				what += ", or a list or map of such texts"
+			}
+			reader.Report(element.Path, "%s", what)
 		}
-	}
-	switch value := value.(type) {
-	case nil:
-	case fleet.Unknown:
-		reader.Unknown = true
-	case []any:
-		for i, element := range value {
-			add(path.Index(i), element)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			add(path.Key(key), value[key])
-		}
-	case string:
-		add(path, value)
-	default:
-		reader.Report(path, "must be a text of YAML documents, or a list or map of such texts")
 	}
 	return all
 }

@@ -61,7 +61,7 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 // entry makes nothing else unknown.
 func (o *Object) entries(attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
-	if o.require(attribute, "is required"); value == nil {
+	if o.Require(attribute, "is required"); value == nil {
 		return nil, true
 	}
 	given, _ := o.reader.object(o.tableOf(attribute), path, value)

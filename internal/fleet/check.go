@@ -24,7 +24,7 @@ func CheckObject(name string, value any) Findings {
 
 // environmentWithRepo decodes an environment with its location in a GitOps repository.
 func (d *decoder) environmentWithRepo(o *Object) belonging {
-	o.require("gitops_repo", "is required")
+	o.Require("gitops_repo", "is required")
 	return d.environment(o)
 }
 

@@ -112,7 +112,7 @@ func (d *decoder) template(o *Object) belonging {
 	if template.Type == "" {
 		o.Report("type", "is required")
 	}
-	o.require("manifests", "is required")
+	o.Require("manifests", "is required")
 	o.Finish()
 	d.addTemplate(template, o.path, o.path.Attribute("name"))
 	return inEnvironment

@@ -54,16 +54,14 @@ var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Z
 // name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
 func (d *decoder) constraints(root *Object) {
 	const name = "constraints"
-	if value, _ := root.Value(name); value == (Unknown{}) {
-		d.ConstraintsKnown = false
-	} else {
-		d.each(root, name, value, func(path *Path, value any) {
-			o, isUnknown := d.object(root.tableOf(name), path, value)
-			d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
-			if o != nil {
-				d.constraint(o)
-			}
-		})
+	elements, isUnknown := d.elements(root, name)
+	d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
+	for _, element := range elements {
+		o, isUnknown := d.object(root.tableOf(name), element.Path, element.Value)
+		d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
+		if o != nil {
+			d.constraint(o)
+		}
 	}
 }
 

@@ -30,12 +30,12 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 
 	plane := &controlPlane{decoder: d, registrations: map[string]string{}, registered: map[string]*registered{}}
 	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
-		if followed, ok := text.value.(map[string]any); ok {
-			plane.followed(text.path, followed)
+		if followed, ok := text.Value.(map[string]any); ok {
+			plane.followed(text.Path, followed)
 			continue
 		}
-		for _, document := range plane.text(text.path, text.value) {
-			plane.document(text.path, document)
+		for _, document := range plane.text(text.Path, text.Value) {
+			plane.document(text.Path, document)
 		}
 	}
 	plane.finish()
@@ -62,29 +62,14 @@ type registered struct {
 	path *Path
 }
 
-// textValue is one of several texts, with its path.
-type textValue struct {
-	path  *Path
-	key   string // "" in a list
-	value any
-}
-
-// textsOf are the elements of a list or map of texts, in the order of its keys.
-func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
-	var texts []textValue
-	switch elements := documents.(type) {
-	case Unknown:
+// textsOf are the elements of a list or map of texts.
+func (p *controlPlane) textsOf(path *Path, documents any) []Element {
+	texts, are := Elements(path, documents)
+	switch {
+	case documents == Unknown{}:
 		p.pendingTexts = true
 		p.unknownObjects()
-	case []any:
-		for i, text := range elements {
-			texts = append(texts, textValue{path.Index(i), "", text})
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(elements)) {
-			texts = append(texts, textValue{path.Key(key), key, elements[key]})
-		}
-	default:
+	case !are:
 		p.Report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
 	}
 	return texts
@@ -106,8 +91,8 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 		return
 	}
 	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
-		for _, document := range p.text(text.path, text.value) {
-			p.document(text.path, document)
+		for _, document := range p.text(text.Path, text.Value) {
+			p.document(text.Path, document)
 		}
 	}
 }
@@ -190,7 +175,7 @@ func documentName(o *Object) string {
 
 // metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
 func (o *Object) metadata(check func(string) string) (name string, labels Labels) {
-	o.require("metadata", "is required")
+	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
 		name = m.name(check)
 		labels = m.labels("labels")
@@ -200,7 +185,7 @@ func (o *Object) metadata(check func(string) string) (name string, labels Labels
 
 // spec decodes the attribute spec strictly, and the attributes beside it.
 func (o *Object) spec(decode func(*Object)) {
-	o.require("spec", "is required")
+	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
 		decode(s)
 		s.Finish()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -130,17 +131,21 @@ const (
 // collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
 // ignored.
 func (d *decoder) collection(root *Object, name string, decode func(*Object) belonging) {
-	each := func(path *Path, value any) {
-		o, isUnknown := d.object(root.tableOf(name), path, value)
+	elements, isUnknown := d.elements(root, name)
+	if isUnknown {
+		d.unknownObject(name)
+	}
+	for _, element := range elements {
+		o, isUnknown := d.object(root.tableOf(name), element.Path, element.Value)
 		if isUnknown {
 			d.unknownObject(name)
 		}
 		if o == nil {
-			return
+			continue
 		}
 		belongs := decode(o)
 		if belongs == notInEnvironment {
-			return
+			continue
 		}
 		if o.unknown {
 			d.Known = false
@@ -149,43 +154,47 @@ func (d *decoder) collection(root *Object, name string, decode func(*Object) bel
 			d.unknownObject(name)
 		}
 	}
-	if value, _ := root.Value(name); value == (Unknown{}) {
-		d.unknownObject(name)
-	} else {
-		d.each(root, name, value, each)
-	}
 }
 
-// each calls do with each element of a list, tuple, set or map of objects.
-func (d *decoder) each(root *Object, name string, value any, do func(path *Path, value any)) {
-	path := root.path.Attribute(name)
+// elements are those of a list, tuple, set or map of objects.
+func (d *decoder) elements(root *Object, name string) (elements []Element, isUnknown bool) {
+	value, path := root.Value(name)
 	if object, isMap := value.(map[string]any); isMap {
 		if _, single := object["name"].(string); single {
 			root.Report(name, "must be a list or map of objects: this is one object, write [...] around it")
-			return
+			return nil, false
 		}
 	}
-	if !eachElement(path, value, do) && value != nil {
+	elements, are := Elements(path, value)
+	if isUnknown = value == (Unknown{}); !are && !isUnknown && value != nil {
 		root.Report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
 	}
+	return elements, isUnknown
 }
 
-// eachElement calls do with each element of a list, or of a map in the order of its keys. It is false for anything else.
-func eachElement(path *Path, value any, do func(path *Path, value any)) bool {
+// Element is one of a list or map. Its name is its key, or its number.
+type Element struct {
+	Path  *Path
+	Name  string
+	Value any
+}
+
+// Elements returns those of a list, or of a map in the order of its keys. are is false for anything else.
+func Elements(path *Path, value any) (elements []Element, are bool) {
 	switch value := value.(type) {
 	case []any:
-		elements := elementPaths(path, value)
-		for i, element := range value {
-			do(elements[i], element)
+		elements = make([]Element, len(value))
+		for i, at := range elementPaths(path, value) {
+			elements[i] = Element{at, strconv.Itoa(i), value[i]}
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			do(path.Key(key), value[key])
+			elements = append(elements, Element{path.Key(key), key, value[key]})
 		}
 	default:
-		return false
+		return nil, false
 	}
-	return true
+	return elements, true
 }
 
 // keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"strconv"
 
 	"go.yaml.in/yaml/v2"
 )
@@ -52,20 +51,16 @@ type Document struct {
 func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
 	p := &controlPlane{decoder: newDecoder()}
 	known = documents != Unknown{}
-	for i, element := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
-		name := strconv.Itoa(i)
-		if _, isMap := documents.(map[string]any); isMap {
-			name = element.key
-		}
-		switch value := element.value.(type) {
+	for _, element := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		switch value := element.Value.(type) {
 		case Unknown:
 			known = false
 		case string:
-			text := Text{Name: name}
+			text := Text{Name: element.Name}
 			text.Documents, text.Problems = readDocuments(value, " cannot be read")
 			texts = append(texts, text)
 		default:
-			p.Report(element.path, "must be the text of YAML documents, not %s", kindOf(value))
+			p.Report(element.Path, "must be the text of YAML documents, not %s", kindOf(value))
 		}
 	}
 	return texts, known, p.Findings

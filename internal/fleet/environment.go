@@ -19,13 +19,21 @@ func (d *decoder) readEnvironment(root *Object) {
 
 // environments reads the optional list of all environments: names, or objects with a name.
 func (d *decoder) environments(root *Object) {
+	value, path := root.Value("environments")
+	elements, are := Elements(path, value)
+	if !are {
+		if value != nil && value != (Unknown{}) {
+			root.Report("environments", "must be a list or map of environments, not %s", kindOf(value))
+		}
+		return
+	}
 	names, complete := []string{}, true
-	add := func(path *Path, value any) {
-		switch value := value.(type) {
+	for _, element := range elements {
+		switch value := element.Value.(type) {
 		case Unknown:
 			complete = false
 		case map[string]any:
-			o, _ := d.object(&environmentTable, path, value)
+			o, _ := d.object(&environmentTable, element.Path, value)
 			d.environment(o)
 			if name, ok := value["name"].(string); ok {
 				names = append(names, name)
@@ -36,16 +44,8 @@ func (d *decoder) environments(root *Object) {
 			names = append(names, value)
 		default:
 			complete = false
-			d.Report(path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
+			d.Report(element.Path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
 		}
-	}
-	value, path := root.Value("environments")
-	if _, isUnknown := value.(Unknown); isUnknown || value == nil {
-		return
-	}
-	if !eachElement(path, value, add) {
-		root.Report("environments", "must be a list or map of environments, not %s", kindOf(value))
-		return
 	}
 	if complete {
 		d.allEnvironments = names

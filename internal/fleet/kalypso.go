@@ -111,7 +111,7 @@ func (p *controlPlane) kalypsoPolicy(o *Object) {
 			policy.Workspace = t.text("workspace")
 			return t.labelSelector("labelSelector")
 		})
-		s.require("clusterTypeSelector", "is required: a policy without it selects no host")
+		s.Require("clusterTypeSelector", "is required: a policy without it selects no host")
 		policy.ClusterTypeSelector = ObjectOf(s, "clusterTypeSelector", func(c *Object) *Selector {
 			return cmp.Or(c.labelSelector("labelSelector"), &Selector{})
 		})

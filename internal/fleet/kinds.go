@@ -55,7 +55,7 @@ func (d *decoder) clusterType(o *Object) belonging {
 
 		Render:            o.oneOfOrNone("render"),
 		KubernetesVersion: o.checked("kubernetes_version", o.form("kubernetes_version")),
-		APIVersions:       o.apiVersions("api_versions"),
+		APIVersions:       o.checkedTexts("api_versions", o.form("api_versions")),
 	}
 	if clusterType.Render == RenderPointers {
 		clusterType.Render = "" // the default

@@ -18,7 +18,7 @@ var storageAttributes = map[string][]string{
 // entry of manifests unknown.
 func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) Manifests) {
 	value, path := o.Value("manifests")
-	if o.require("manifests", "is required"); value == nil {
+	if o.Require("manifests", "is required"); value == nil {
 		return
 	}
 	inner, isUnknown := o.reader.object(o.tableOf("manifests"), path, value)

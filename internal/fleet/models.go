@@ -30,11 +30,7 @@ func modelKind(fields map[string]any) string {
 // modelList reads a list of models, as an API returns it: {"items": [...]}.
 func (p *controlPlane) modelList(o *Object) {
 	for _, item := range o.List("items") {
-		kind := item.text("kind")
-		if kind == "" {
-			kind = modelKind(item.fields)
-		}
-		if read := p.reader("/" + kind); read != nil {
+		if read := p.reader("/" + cmp.Or(item.text("kind"), modelKind(item.fields))); read != nil {
 			read(item)
 			continue
 		}
@@ -52,9 +48,6 @@ func (p *controlPlane) modelApplication(o *Object) {
 	}
 	for name, written := range manifests.written {
 		manifests.fields[name], _ = o.Value(written)
-	}
-	if o.require("repo_url", "is required"); o.fields["repo_url"] == nil {
-		manifests.fields["repo"] = "https://missing"
 	}
 	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
 	o.finishModel()
@@ -99,8 +92,8 @@ func (p *controlPlane) modelPolicy(o *Object) {
 	policy.ClusterSelector = o.modelSelector("cluster_selector", map[string]string{
 		"name": "cluster", "cluster_type": "cluster-type",
 	})
-	o.require("cluster_selector", "is required: a policy without it selects no host")
-	o.require("app_selector", "is required")
+	o.Require("cluster_selector", "is required: a policy without it selects no host")
+	o.Require("app_selector", "is required")
 	switch operation := o.text("operation"); operation {
 	case "", "CREATE":
 	case "PURGE":

@@ -26,11 +26,11 @@ const maxWeight = 1000
 
 func (o *Object) placement(attribute string) *Placement {
 	return ObjectOf(o, attribute, func(p *Object) *Placement {
-		p.require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
+		p.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		return &Placement{
 			NumberOfHosts: p.Int("number_of_hosts"),
 			Prefer: ListOf(p, "prefer", func(preference *Object) Preference {
-				preference.require("selector", "is required")
+				preference.Require("selector", "is required")
 				return Preference{Selector: preference.Selector("selector"), Weight: preference.Int("weight")}
 			}),
 			Spread: ListOf(p, "spread", func(spread *Object) Spread {

@@ -151,8 +151,8 @@ func (o *Object) Finish(computed ...string) {
 	}
 }
 
-// require reports an attribute that is not set.
-func (o *Object) require(name, message string) {
+// Require reports an attribute that is not set.
+func (o *Object) Require(name, message string) {
 	if !o.Has(name) {
 		o.Report(name, "%s", message)
 	}

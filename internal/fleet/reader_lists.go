@@ -61,6 +61,17 @@ func (o *Object) sortedTexts(name string) []string {
 	return slices.Compact(texts)
 }
 
+// checkedTexts is sortedTexts for texts of which check says what is wrong with one, or "".
+func (o *Object) checkedTexts(name string, check func(string) string) []string {
+	texts := o.sortedTexts(name)
+	o.EachText(name, func(path *Path, text string) {
+		if problem := check(text); text != "" && problem != "" {
+			o.reader.Report(path, "%q %s", text, problem)
+		}
+	})
+	return texts
+}
+
 // EachText calls do with each string of a list.
 func (o *Object) EachText(name string, do func(path *Path, text string)) {
 	list, _ := o.get(name, TextsType).([]any)

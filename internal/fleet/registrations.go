@@ -3,10 +3,8 @@ package fleet
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -32,14 +30,18 @@ type Source struct {
 // known yet.
 func DecodeRegistrations(documents any, followed []any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
-		controlPlane: &controlPlane{decoder: newDecoder(), registrations: map[string]string{}},
-		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{}, known: true,
+		controlPlane: &controlPlane{decoder: newDecoder()},
+		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{},
 	}
 	for i, value := range followed {
 		p.follow((*Path)(nil).Attribute("followed").Index(i), value, 0)
 	}
-	p.readAll((*Path)(nil).Attribute("documents"), documents)
-	return p.found, p.known, p.allFindings()
+	for _, text := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		for _, document := range p.text(text.Path, text.Value) {
+			p.read(text.Path, document)
+		}
+	}
+	return p.found, !p.pendingTexts, p.allFindings()
 }
 
 // location is a source in the form in which sources are compared: other spellings of a repository's URL are equal.
@@ -59,20 +61,6 @@ type registrationReader struct {
 	found     map[string]Registration
 	locations map[Source]*Path
 	before    map[Source]bool // the sources that were followed
-	known     bool
-}
-
-func (p *registrationReader) readAll(at *Path, documents any) {
-	for _, text := range p.textsOf(at, documents) {
-		if (text.value == Unknown{}) {
-			p.known = false
-			continue
-		}
-		for _, document := range p.text(text.path, text.value) {
-			p.read(text.path, document)
-		}
-	}
-	p.known = p.known && documents != Unknown{}
 }
 
 func (p *registrationReader) read(at *Path, document Document) {
@@ -94,7 +82,7 @@ func (p *registrationReader) register(o *Object) {
 	registration := Registration{}
 	registration.Name, registration.Labels = o.metadata(CheckLabelName)
 	o.spec(func(s *Object) {
-		s.require("workload", "is required: {repo, branch, path}")
+		s.Require("workload", "is required: {repo, branch, path}")
 		if w := s.Object("workload"); w != nil {
 			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
 			w.Finish()
@@ -122,34 +110,28 @@ const maxFollowedDepth = 3
 
 // follow reads what registrations returned before, or any object with url, ref and path.
 func (p *registrationReader) follow(at *Path, value any, depth int) {
-	switch value := value.(type) {
-	case nil:
-	case Unknown:
-		p.known = false
-	case []any:
-		for i, element := range value {
-			p.follow(at.Index(i), element, depth+1)
-		}
-	case map[string]any:
-		if _, isSource := value["url"].(string); !isSource && value["url"] != (Unknown{}) {
-			if depth > maxFollowedDepth {
-				p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
-				return
-			}
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				p.follow(at.Key(key), value[key], depth+1)
-			}
-			return
-		}
+	source, _ := value.(map[string]any)
+	if _, isSource := source["url"].(string); isSource || source["url"] == (Unknown{}) {
 		text := func(key string) string {
-			if (value[key] == Unknown{}) {
-				p.known = false
-			}
-			text, _ := value[key].(string)
+			p.pendingTexts = p.pendingTexts || source[key] == Unknown{}
+			text, _ := source[key].(string)
 			return text
 		}
 		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.location()] = true
-	default:
+		return
+	}
+	elements, are := Elements(at, value)
+	switch {
+	case value == nil:
+	case value == Unknown{}:
+		p.pendingTexts = true
+	case !are:
 		p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
+	case depth > maxFollowedDepth:
+		p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
+	default:
+		for _, element := range elements {
+			p.follow(element.Path, element.Value, depth+1)
+		}
 	}
 }

@@ -142,11 +142,11 @@ func TestWhatARegistrationLeadsToIsOfItsWorkspace(t *testing.T) {
 		documents []any
 		want      []string
 	}{
-		"one that nobody registered": {[]any{registrationA, read("b")}, []string{`documents[1].name: none of the documents is a WorkloadRegistration "b"`}},
+		"one that nobody registered": {[]any{registrationA, read("b")}, []string{`documents["b"].name: none of the documents is a WorkloadRegistration "b"`}},
 		"no name":                    {[]any{registrationA, map[string]any{"documents": []any{}}}, []string{"documents[1].name: is required"}},
-		"no documents":               {[]any{registrationA, map[string]any{"name": "a"}}, []string{"documents[1].documents: is required"}},
-		"misspelt":                   {[]any{registrationA, map[string]any{"name": "a", "document": []any{}, "documents": []any{}}}, []string{`documents[1].document: unknown attribute; did you mean "documents"?`}},
-		"no texts":                   {[]any{registrationA, map[string]any{"name": "a", "documents": []any{map[string]any{}}}}, []string{"documents[1].documents[0]: must be the text of YAML documents, not an object"}},
+		"no documents":               {[]any{registrationA, map[string]any{"name": "a"}}, []string{`documents["a"].documents: is required`}},
+		"misspelt":                   {[]any{registrationA, map[string]any{"name": "a", "document": []any{}, "documents": []any{}}}, []string{`documents["a"].document: unknown attribute; did you mean "documents"?`}},
+		"no texts":                   {[]any{registrationA, map[string]any{"name": "a", "documents": []any{map[string]any{}}}}, []string{`documents["a"].documents[0]: must be the text of YAML documents, not an object`}},
 	} {
 		_, findings := fleet.DecodeControlPlane("dev", test.documents)
 		if len(findings) != 1 || !strings.Contains(findings[0].String(), test.want[0]) {

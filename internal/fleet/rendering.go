@@ -20,17 +20,6 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
 }
 
-// apiVersions reads which API versions a cluster type has, sorted.
-func (o *Object) apiVersions(attribute string) []string {
-	versions := o.sortedTexts(attribute)
-	for _, version := range versions {
-		if problem := o.form(attribute)(version); version != unknownText && problem != "" {
-			o.Report(attribute, "%q %s", version, problem)
-		}
-	}
-	return versions
-}
-
 // targetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
 func (o *Object) targetRendering(target *DeploymentTarget) {

@@ -20,8 +20,8 @@ func TestMistakesOfRendering(t *testing.T) {
 		"kubernetes_version: '1'":                 {of + `kubernetes_version: "1" is not a version of Kubernetes: write "1.34" or "v1.34.2"`},
 		"kubernetes_version: latest":              {of + `kubernetes_version: "latest" is not a version of Kubernetes`},
 		"api_versions: [v1, example.com/v1/Some]": nil,
-		"api_versions: [example.com]":             {of + `api_versions: "example.com" is not an API version`},
-		"api_versions: [example.com/v1/some]":     {of + `api_versions: "example.com/v1/some" is not an API version`},
+		"api_versions: [example.com]":             {of + `api_versions[0]: "example.com" is not an API version`},
+		"api_versions: [example.com/v1/some]":     {of + `api_versions[0]: "example.com/v1/some" is not an API version`},
 	} {
 		_, findings := fleet.Decode(input(t, "{environment: dev, cluster_types: [{name: a, environment: dev, "+given+"}]}"))
 		wantFindings(t, findings, want...)

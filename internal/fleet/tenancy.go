@@ -68,12 +68,7 @@ func (o *Object) argocdProject(attribute string) *ArgocdProject {
 
 // allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
 func (o *Object) allowed(attribute string, check func(string) string) []string {
-	texts := o.sortedTexts(attribute)
-	o.EachText(attribute, func(path *Path, text string) {
-		if problem := check(text); text != "" && problem != "" {
-			o.reader.Report(path, "%q %s", text, problem)
-		}
-	})
+	texts := o.checkedTexts(attribute, check)
 	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
 		return []string{}
 	}

@@ -67,9 +67,7 @@ func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 // DecodeWindow reads a window by [WindowTable].
 func DecodeWindow(o *fleet.Object) Window {
 	w := Window{zone: time.UTC}
-	if !o.Has("kind") {
-		o.Report("kind", "is required: allow or deny")
-	}
+	o.Require("kind", "is required: allow or deny")
 	w.Deny = o.OneOf("kind") == deny
 	w.Schedule, w.TimeZone = o.Required("schedule"), o.Text("time_zone")
 	if text := o.Required("duration"); text != "" {

@@ -96,12 +96,20 @@ func (t Tally) Counts() (counts [verdictCount]int) {
 	return counts
 }
 
-// Score is the mean of the points, from 0 to 100, rounded down. ok is false where nothing was added.
-func (t Tally) Score() (score int, ok bool) {
+// Score is the health of a host, or of a fleet.
+type Score struct {
+	// Value is from 0 to 100: the mean of the points, rounded down.
+	Value int
+	// Parts are what it is made of: one part for each verdict that occurs, ready first and failed last.
+	Parts []Part
+}
+
+// Score is nil where nothing was added.
+func (t Tally) Score() *Score {
 	if t.count == 0 {
-		return 0, false
+		return nil
 	}
-	return int(t.points / (t.count * scale)), true
+	return &Score{Value: int(t.points / (t.count * scale)), Parts: t.parts()}
 }
 
 // Grade is a score as a word.

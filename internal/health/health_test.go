@@ -24,11 +24,14 @@ func scoreOf(t *testing.T, all []one) int {
 	for _, o := range all {
 		tally.Add(o.verdict, o.age)
 	}
-	score, ok := tally.Score()
-	if ok != (len(all) > 0) || score < 0 || score > 100 {
-		t.Fatalf("the score of %v is %d, %v", all, score, ok)
+	score := tally.Score()
+	if (score == nil) != (len(all) == 0) || score != nil && (score.Value < 0 || score.Value > 100) {
+		t.Fatalf("the score of %v is %v", all, score)
 	}
-	return score
+	if score == nil {
+		return 0
+	}
+	return score.Value
 }
 
 func TestScoresOfOne(t *testing.T) {
@@ -108,7 +111,7 @@ func TestAScoreKeepsItsPromises(t *testing.T) {
 			}
 		}
 		first.Join(second)
-		if got, _ := first.Score(); got != before {
+		if got := first.Score().Value; got != before {
 			t.Fatalf("in another order and in two parts, %d becomes %d", before, got)
 		}
 	}
@@ -123,27 +126,28 @@ func TestPartsAddUpToTheScore(t *testing.T) {
 			o := random(r)
 			tally.Add(o.verdict, o.age)
 		}
-		score, _ := tally.Score()
+		made := tally.Score()
+		score := made.Value
 		percent, count, least, most := 0, 0, 0, 0
-		for _, part := range tally.Parts() {
+		for _, part := range made.Parts {
 			percent, count = percent+part.Percent, count+part.Count
 			least, most = least+part.Count*part.Points, most+part.Count*(part.Points+1)
 			if part.Of < part.Count || part.Count == 0 {
 				t.Fatal(part)
 			}
 			if least/part.Of > score {
-				t.Fatalf("score %d of %v", score, tally.Parts())
+				t.Fatalf("score %d of %v", score, made.Parts)
 			}
 		}
-		if of := tally.Parts()[0].Of; percent != 100 || count != of || score > most/of {
-			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, tally.Parts())
+		if of := made.Parts[0].Of; percent != 100 || count != of || score > most/of {
+			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, made.Parts)
 		}
 	}
 }
 
 func TestAnEmptyTallyHasNoScore(t *testing.T) {
 	t.Parallel()
-	if _, ok := (health.Tally{}).Score(); ok || (health.Tally{}).Parts() != nil {
+	if (health.Tally{}).Score() != nil {
 		t.Error("nothing has a score")
 	}
 }

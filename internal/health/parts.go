@@ -17,11 +17,7 @@ type Part struct {
 	Percent int
 }
 
-// Parts returns what the score is made of: one part for each verdict that occurs, ready first and failed last.
-func (t Tally) Parts() []Part {
-	if t.count == 0 {
-		return nil
-	}
+func (t Tally) parts() []Part {
 	var parts []Part
 	var remainders []int64
 	left := 100

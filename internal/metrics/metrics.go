@@ -120,11 +120,11 @@ func score(in *Input) []series {
 			}
 		}
 	}
-	score, ok := tally.Score()
-	if !ok {
+	score := tally.Score()
+	if score == nil {
 		return nil
 	}
-	return []series{{nil, int64(score)}}
+	return []series{{nil, int64(score.Value)}}
 }
 
 func commitsBehind(in *Input) []series {

@@ -22,12 +22,10 @@ func (r *Result) Audit(in *Input) *audit.Report {
 		Health: audit.Health{Good: in.Bounds.Good, Poor: in.Bounds.Poor},
 	}
 	if !r.Page.Time.IsZero() {
-		at := r.Page.Time.UTC()
-		shown.Time = &at
+		shown.Time = new(r.Page.Time.UTC())
 	}
-	if score, ok := r.Health.Score(); ok {
-		grade := string(in.Bounds.Grade(score))
-		shown.Health.Score, shown.Health.Grade = &score, &grade
+	if score := r.Page.Health; score != nil {
+		shown.Health.Score, shown.Health.Grade = &score.Value, new(string(in.Bounds.Grade(score.Value)))
 	}
 	for i := range in.Rules {
 		shown.Rules = append(shown.Rules, auditRule(&in.Rules[i], in.Expressions))

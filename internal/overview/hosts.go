@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
@@ -42,7 +41,7 @@ func (m *builder) setHosts() {
 	for _, host := range m.Result.Hosts() {
 		h := report.Host{
 			Name: host.Name, IsCluster: host.Cluster != nil, Labels: host.Labels, Region: host.Labels[m.RegionLabel],
-			Clusters: len(m.verdicts.followers[host.Name]), Health: score(m.out.Hosts[host.Name]),
+			Clusters: len(m.verdicts.followers[host.Name]), Health: m.out.Hosts[host.Name].Score(),
 		}
 		note(h.Region, h.Name)
 		for _, cluster := range m.verdicts.followers[h.Name] {
@@ -55,17 +54,8 @@ func (m *builder) setHosts() {
 	}
 	for _, region := range slices.Sorted(maps.Keys(hosts)) {
 		m.out.Page.Regions = append(m.out.Page.Regions, report.Region{
-			Name: region, Hosts: len(hosts[region]), Clusters: clusters[region], Health: score(m.verdicts.byRegion[region]),
+			Name: region, Hosts: len(hosts[region]), Clusters: clusters[region], Health: m.verdicts.byRegion[region].Score(),
 		})
 	}
-	m.out.Page.Health = score(m.out.Health)
-}
-
-// score is the score of a tally as the page shows it; nil where the tally is empty.
-func score(tally health.Tally) *report.Score {
-	value, ok := tally.Score()
-	if !ok {
-		return nil
-	}
-	return &report.Score{Value: value, Parts: tally.Parts()}
+	m.out.Page.Health = m.out.Health.Score()
 }

@@ -78,7 +78,7 @@ func Build(in Input) *Result {
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
 		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
-		Rollouts:   in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Bounds: in.Bounds,
+		Rollouts:   in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Rules: in.Rules, Links: in.Links, Bounds: in.Bounds,
 	}
 	if in.Seen != nil {
 		m.out.Page.Commit = in.Seen.Written.Tip
@@ -93,7 +93,6 @@ func Build(in Input) *Result {
 	m.setHosts()
 	m.setIdle()
 	m.setHistory()
-	m.setRules()
 	m.count()
 	return &m.out
 }
@@ -226,23 +225,6 @@ func (m *builder) setIdle() {
 		if shown[host] {
 			page.IdleHosts = append(page.IdleHosts, host)
 		}
-	}
-}
-
-// maxViolations is how many violations of a rule a page lists.
-const maxViolations = 100
-
-func (m *builder) setRules() {
-	for i := range m.Rules {
-		rule := &m.Rules[i]
-		shown := report.Rule{Name: rule.Name, Mode: rule.Mode, Looked: rule.Looked, Passed: rule.Passed}
-		if rule.Error != "" {
-			shown.Violations = append(shown.Violations, report.Violation{Subject: "the rule itself", Message: rule.Error})
-		}
-		for _, violation := range rule.Violations[:min(maxViolations, len(rule.Violations))] {
-			shown.Violations = append(shown.Violations, report.Violation{Subject: violation.Subject.String(), Message: violation.Message})
-		}
-		m.out.Page.Rules = append(m.out.Page.Rules, shown)
 	}
 }
 

@@ -263,8 +263,10 @@ func regionOf(f *fleet.Fleet, cluster *fleet.Cluster) string {
 }
 
 func scoreOf(tally health.Tally) int {
-	score, _ := tally.Score()
-	return score
+	if score := tally.Score(); score != nil {
+		return score.Value
+	}
+	return 0
 }
 
 // A cluster that has just got its first folders is behind, and has not reported yet that it has applied any.

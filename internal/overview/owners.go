@@ -169,9 +169,9 @@ func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
 	page := m.out.Page
 	page.Repository.URL, page.Repository.Branch, page.Repository.Path = withoutCredentials(location.URL), location.Branch, location.Path
 	for i := range page.Hosts {
-		page.Hosts[i].Health = score(m.out.Hosts[page.Hosts[i].Name])
+		page.Hosts[i].Health = m.out.Hosts[page.Hosts[i].Name].Score()
 	}
-	page.Health = score(m.out.Health)
+	page.Health = m.out.Health.Score()
 	slices.SortStableFunc(page.Hosts, func(a, b report.Host) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Targets, func(a, b report.Target) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Name, b.Name) })

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 )
 
 // data is the page as its script reads it. In a fleet of 20,000 assignments most
@@ -275,7 +277,7 @@ func (e *encoder) objects(p *Page) {
 }
 
 // partTexts are the parts of a score in words.
-func partTexts(score *Score) []string {
+func partTexts(score *health.Score) []string {
 	if score == nil {
 		return nil
 	}

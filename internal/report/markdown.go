@@ -218,15 +218,20 @@ func (m *markdown) rules() {
 	all := 0
 	for i := range m.page.Rules {
 		rule := &m.page.Rules[i]
-		all += rule.Broken()
-		if rule.Broken() > 0 && len(rule.Violations) == 0 && len(rows) < markdownRows {
-			rows = append(rows, []string{code(rule.Name), code(rule.Mode), "", number(rule.Broken()) + " of " + number(rule.Looked)})
-		}
-		for k := range rule.Violations {
-			v := &rule.Violations[k]
+		all += broken(rule)
+		add := func(where, why string) {
 			if len(rows) < markdownRows {
-				rows = append(rows, []string{code(rule.Name), code(rule.Mode), code(v.Subject), code(v.Message)})
+				rows = append(rows, []string{code(rule.Name), code(rule.Mode), where, why})
 			}
+		}
+		switch {
+		case rule.Error != "":
+			add(code("the rule itself"), code(rule.Error))
+		case broken(rule) > 0 && len(rule.Violations) == 0:
+			add("", number(broken(rule))+" of "+number(rule.Looked))
+		}
+		for _, v := range first(rule.Violations, markdownRows) {
+			add(code(v.Subject.String()), code(v.Message))
 		}
 	}
 	m.table("Constraints broken ("+number(all)+")", all, []string{"Constraint", "Mode", "Where", "Why"}, rows)

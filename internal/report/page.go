@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -48,13 +49,13 @@ type Page struct {
 	IdlePolicies []schedule.IdlePolicy
 	Excluded     []schedule.Excluded
 
-	Rules []Rule
+	Rules []constraint.Result
 
 	// Links lead from assignments and clusters to what knows more of them.
 	Links Links
 
 	// Health is that of the whole fleet; nil where nothing is known of it.
-	Health *Score
+	Health *health.Score
 	// Regions have the health of each region, by name.
 	Regions []Region
 	// Bounds are those of the grades of scores; the default ones where they are zero.
@@ -73,7 +74,7 @@ type Host struct {
 	// Clusters is the number of clusters that follow it: all of the cluster type, or 1.
 	Clusters int
 	// Health is nil where nothing is known of it.
-	Health *Score
+	Health *health.Score
 }
 
 // Target is a deployment target.
@@ -202,35 +203,9 @@ type Change struct {
 	Assignment string
 }
 
-// Rule is a constraint, and its result.
-type Rule struct {
-	Name string
-	// Mode is "enforce" or "inform".
-	Mode string
-	// Looked is on how many objects it was evaluated, Passed how many of them satisfy it.
-	Looked, Passed int
-	// Violations are the first of the others.
-	Violations []Violation
-}
-
-// Violation is one object that violates a rule.
-type Violation struct {
-	// Subject says which object, as in "large/hello-world-app".
-	Subject string
-	Message string
-}
-
-// Score is the health of a host, or of a fleet.
-type Score struct {
-	// Value is from 0 to 100: the mean of what the parts earn.
-	Value int
-	// Parts are what it is made of.
-	Parts []health.Part
-}
-
 // Region is the health of the hosts of one region.
 type Region struct {
 	Name            string
 	Hosts, Clusters int
-	Health          *Score
+	Health          *health.Score
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
@@ -187,9 +188,9 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 	return snapshot
 }
 
-func (g *generator) score() *report.Score {
+func (g *generator) score() *health.Score {
 	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
-	return &report.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
+	return &health.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
 		{Verdict: verdict.Ready, Points: 100, Percent: 100 - failed - behind}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
 	}}
 }
@@ -218,7 +219,7 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Regions = append(p.Regions, *region)
 	}
 	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
-	p.Health = &report.Score{Value: 95, Parts: []health.Part{
+	p.Health = &health.Score{Value: 95, Parts: []health.Part{
 		{Verdict: verdict.Ready, Count: 112_316, Of: 121_440, Points: 100, Percent: 93},
 		{Verdict: verdict.Progressing, Count: 3641, Of: 121_440, Points: 75, Percent: 3},
 		{Verdict: verdict.Behind, Count: 2428, Of: 121_440, Points: 41, Percent: 2},
@@ -254,11 +255,11 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 	}
 	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
 	p.IdleHosts = scheduled.IdleHosts
-	p.Rules = []report.Rule{
+	p.Rules = []constraint.Result{
 		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
-		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []report.Violation{
-			{Subject: p.Targets[0].Name, Message: "it runs in one region only: region-0000"},
-			{Subject: p.Targets[1].Name, Message: "it runs in one region only: region-0003"},
+		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []constraint.Violation{
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
 		}},
 	}
 }

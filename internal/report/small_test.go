@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -29,9 +30,9 @@ func smallPage() *report.Page {
 		Title: "platform", Environment: "prod", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Time: evidence,
 		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
 		Hosts: []report.Host{
-			{Name: "clusters/factory-7", IsCluster: true, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
+			{Name: "clusters/factory-7", IsCluster: true, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &health.Score{
 				Value: 15, Parts: []health.Part{{Verdict: verdict.Unknown, Points: 25, Percent: 60}, {Verdict: verdict.Failed, Percent: 40}}}},
-			{Name: "large", Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &report.Score{
+			{Name: "large", Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &health.Score{
 				Value: 96, Parts: []health.Part{{Verdict: verdict.Ready, Points: 100, Percent: 92}, {Verdict: verdict.Behind, Points: 60, Percent: 8}}}},
 			{Name: "small", Clusters: 0},
 		},
@@ -92,16 +93,16 @@ func smallPage() *report.Page {
 		IdleHosts:    []string{"small"},
 		IdlePolicies: []schedule.IdlePolicy{{Name: "old-canary", Reason: "selects no deployment target"}},
 		Excluded:     []schedule.Excluded{{Host: "large", DeploymentTarget: "telemetry-agent", Policies: []string{"not-on-large"}}},
-		Rules: []report.Rule{
+		Rules: []constraint.Result{
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
-			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},
+			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []constraint.Violation{{Subject: constraint.Subject{DeploymentTarget: "telemetry-agent"}, Message: "runs in one region only"}}},
 		},
-		Health: &report.Score{Value: 71, Parts: []health.Part{
+		Health: &health.Score{Value: 71, Parts: []health.Part{
 			{Verdict: verdict.Ready, Count: 8, Of: 12, Points: 100, Percent: 67}, {Verdict: verdict.Behind, Count: 1, Of: 12, Points: 44, Percent: 8},
 			{Verdict: verdict.Failed, Count: 3, Of: 12, Percent: 25},
 		}},
 		Regions: []report.Region{
-			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 15}}, {Name: "", Hosts: 1},
+			{Name: "east", Hosts: 1, Clusters: 12, Health: &health.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &health.Score{Value: 15}}, {Name: "", Hosts: 1},
 		},
 	}
 }

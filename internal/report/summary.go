@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -52,22 +53,22 @@ func summarize(p *Page) summary {
 	for i := range p.Rules {
 		rule := &p.Rules[i]
 		if rule.Mode == "inform" {
-			s.Informed += rule.Broken()
+			s.Informed += broken(rule)
 		} else {
-			s.Broken += rule.Broken()
+			s.Broken += broken(rule)
 		}
 	}
 	return s
 }
 
-// Broken is how many objects violate the rule.
-func (r *Rule) Broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
+// broken is how many subjects do not satisfy a rule, as far as is known; 1 where it could not be evaluated as a whole.
+func broken(r *constraint.Result) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
 
 // bounds are those of a score.
 func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
 
 // Grade is the grade of a score.
-func (p *Page) Grade(score *Score) health.Grade { return p.bounds().Grade(score.Value) }
+func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
 
 // notReady are the clusters that are not ready, the worst first.
 func notReady(clusters []Cluster) []*Cluster {

@@ -98,9 +98,7 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 		return nil, false, r.Findings
 	}
 	s := &Settings{}
-	if !o.Has("stages") {
-		o.Report("stages", "is required: a list of stages, which may be empty")
-	}
+	o.Require("stages", "is required: a list of stages, which may be empty")
 	s.Stages = fleet.ListOf(o, "stages", decodeStage)
 	s.checkStages(o)
 	s.RollBack = o.OneOf("on_failure") == rollBack

@@ -51,11 +51,8 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 }
 
 func decodeCheck(o *fleet.Object) measure.Check {
-	ofs := evidence.OfNames()
 	of := evidence.Of(o.OneOf("of"))
-	if !o.Has("of") {
-		o.Report("of", "is required: what the figures are of, %s", wording.Either(ofs, ""))
-	}
+	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.OfNames(), ""))
 	check := measure.Check{Name: line(o, "name", maxName, true), Unit: line(o, "unit", maxUnit, false), Of: of, Pass: o.Required("pass"), Fail: o.Text("fail"), Samples: o.Text("samples")}
 	for _, one := range []struct{ name, source string }{{"pass", check.Pass}, {"fail", check.Fail}} {
 		if one.source == "" {

@@ -248,15 +248,14 @@ func (m *model) setPage(result *overview.Result, q *question) error {
 	}
 	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
 	m.HealthScore, m.HealthGrade = types.Int64Null(), types.StringNull()
-	if score, ok := result.Health.Score(); ok {
-		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score)), types.StringValue(string(q.in.Bounds.Grade(score)))
+	if score := result.Page.Health; score != nil {
+		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score.Value)), types.StringValue(string(q.in.Bounds.Grade(score.Value)))
 	}
 	scores := make(map[string]attr.Value, len(result.Page.Hosts))
-	for i := range result.Page.Hosts {
-		name := result.Page.Hosts[i].Name
-		scores[name] = types.Int64Null()
-		if score, ok := result.Hosts[name].Score(); ok {
-			scores[name] = types.Int64Value(int64(score))
+	for _, host := range result.Page.Hosts {
+		scores[host.Name] = types.Int64Null()
+		if host.Health != nil {
+			scores[host.Name] = types.Int64Value(int64(host.Health.Value))
 		}
 	}
 	m.HealthScores = types.MapValueMust(types.Int64Type, scores)
