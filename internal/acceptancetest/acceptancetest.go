@@ -1,6 +1,6 @@
 // Package acceptancetest says how much the tests do. `make test`, for which people wait, runs each kind of test, and of
-// many alike a few. `make acceptance` and .ci/run set FLOTILLA_ACCEPTANCE and run all: each server, each tool, and
-// random cases by the thousand.
+// many alike a few. `make acceptance` sets FLOTILLA_ACCEPTANCE and runs all: each server, each tool, and random cases by
+// the thousand.
 package acceptancetest
 
 import (
@@ -14,7 +14,7 @@ const variable = "FLOTILLA_ACCEPTANCE"
 // All reports whether all tests run.
 func All() bool { return os.Getenv(variable) != "" }
 
-// Either reports whether a test that goes through Terraform and OpenTofu goes through one of them, as in .ci/run.
+// Either reports whether a test that goes through Terraform and OpenTofu goes through one of them, as in `make lives`.
 func Either() bool { return os.Getenv(variable) == "either" }
 
 // Only skips a test unless all tests run. What it finds in seconds, with a server or by many more cases, others find

@@ -37,7 +37,7 @@ func allTools(t *testing.T) map[string]string {
 	return found
 }
 
-// tools are all of these; in .ci/run one of them by the name of the test: half of
+// tools are all of these; in `make lives` one of them by the name of the test: half of
 // the tests have Terraform, half OpenTofu.
 func tools(t *testing.T) map[string]string {
 	t.Helper()
@@ -48,7 +48,7 @@ func tools(t *testing.T) map[string]string {
 	return found
 }
 
-// acceptanceTools are the tools in `make acceptance`, and so in .ci/run. Elsewhere the test, or what of it follows, is
+// acceptanceTools are the tools in `make acceptance` and `make lives`. Elsewhere the test, or what of it follows, is
 // skipped: the stand-in finds what is the provider's. TestHelloWorld has Terraform in each `make test`.
 func acceptanceTools(t *testing.T) map[string]string {
 	t.Helper()
