@@ -183,11 +183,12 @@ type Element struct {
 func Elements(path *Path, value any) (elements []Element, are bool) {
 	switch value := value.(type) {
 	case []any:
-		elements = make([]Element, len(value))
+		elements = make([]Element, 0, len(value))
 		for i, at := range elementPaths(path, value) {
-			elements[i] = Element{at, strconv.Itoa(i), value[i]}
+			elements = append(elements, Element{at, strconv.Itoa(i), value[i]})
 		}
 	case map[string]any:
+		elements = make([]Element, 0, len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			elements = append(elements, Element{path.Key(key), key, value[key]})
 		}
