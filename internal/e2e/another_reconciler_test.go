@@ -75,7 +75,6 @@ func TestAnotherReconciler(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	t.Parallel()
 	w := &world{test: "another reconciler", git: giteatest.Start(t)}
 	w.step(t, "", "Kubernetes API and agents started", func() {
 		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})

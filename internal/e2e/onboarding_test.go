@@ -89,7 +89,6 @@ func TestOnboarding(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	t.Parallel()
 	for tool, variable := range map[string]string{"terraform": "FLOTILLA_TERRAFORM", "tofu": "FLOTILLA_TOFU"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()

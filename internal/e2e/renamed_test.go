@@ -72,7 +72,6 @@ func TestRenamedClusterType(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
 	}
-	t.Parallel()
 	w := &world{test: "renamed", git: giteatest.Start(t)}
 	w.step(t, "", "Kubernetes API started", func() {
 		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
