@@ -120,7 +120,7 @@ func TestLettingGoByPullRequestIsProposed(t *testing.T) {
 				Config: repo.provider + "locals {}\n",
 				Check: func(*terraform.State) error {
 					all := requests(t, server, user)
-					if len(all) != 1 || all[0].Title != "dev: 2 no longer managed" || !strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
+					if len(all) != 1 || all[0].Title != "dev: 3 no longer managed" || !strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
 						t.Errorf("requests %+v", all)
 					}
 					return nil
