@@ -30,6 +30,8 @@ type Client struct {
 	web transport.Transport // for http and https
 	log Logger              // nil: nothing is logged
 
+	localTransport func(directory string) transport.Transport // nil: git serves local repositories
+
 	appends bool // web is boundedTransport, which appends packs to requests
 }
 
@@ -45,13 +47,15 @@ type Options struct {
 	Log Logger
 	// Transport reaches every http and https URL in place of Over, for a test that does without a server.
 	Transport transport.Transport
+	// Local reaches a local repository in place of git, unless it returns nil, for a test that does without processes.
+	Local func(directory string) transport.Transport
 }
 
 // NewClient returns a Client. Nothing is shared between two of them, and
 // go-git's package-level protocol table is left alone.
 func NewClient(options Options) *Client {
 	if options.Transport != nil {
-		return &Client{web: options.Transport, log: options.Log}
+		return &Client{web: options.Transport, log: options.Log, localTransport: options.Local}
 	}
 	if options.Over == nil {
 		options.Over = bounded.Transport(responseTimeout)
@@ -60,7 +64,7 @@ func NewClient(options Options) *Client {
 		&http.Client{Transport: &boundedTransport{next: options.Over, product: options.UserAgent}},
 		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
 	)
-	return &Client{web: web, appends: true, log: options.Log}
+	return &Client{web: web, appends: true, log: options.Log, localTransport: options.Local}
 }
 
 const (

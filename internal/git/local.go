@@ -213,19 +213,23 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"init", "--quiet", "--bare", "--template=", temporary},
-		{"-C", temporary, "symbolic-ref", "HEAD", refName(branch).String()},
-		{"-C", temporary, "config", "uploadpack.allowFilter", "true"},
-		{"-C", temporary, "config", "uploadpack.allowAnySHA1InWant", "true"},
-	} {
-		command, err := localGit(ctx, args...)
-		if err != nil {
-			return err
-		}
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("git says: %s", strings.TrimSpace(string(output)))
-		}
+	command, err := localGit(ctx, "init", "--quiet", "--bare", "--template=", temporary)
+	if err != nil {
+		return err
+	}
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("git says: %s", strings.TrimSpace(string(output)))
+	}
+	if err := os.WriteFile(filepath.Join(temporary, "HEAD"), []byte("ref: "+refName(branch).String()+"\n"), 0o644); err != nil {
+		return err
+	}
+	config, err := os.OpenFile(filepath.Join(temporary, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = config.WriteString("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
+	if err := errors.Join(err, config.Close()); err != nil {
+		return err
 	}
 	return os.Rename(temporary, directory)
 }

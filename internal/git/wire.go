@@ -98,6 +98,11 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 		return nil, err
 	}
 	if local {
+		if c.localTransport != nil {
+			if over := c.localTransport(directory); over != nil {
+				return &webWire{transport: over, endpoint: &transport.Endpoint{Path: directory}}, nil
+			}
+		}
 		return &streamWire{server: &localGitServer{directory: directory}}, nil
 	}
 	if at, ok := parseSSH(remote.URL); ok {

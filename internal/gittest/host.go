@@ -113,6 +113,11 @@ func (s *hostSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRe
 func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
+	return answer(s.memory.object, request)
+}
+
+// answer sends what a client asks for. An object that there is not has no content.
+func answer(object func(git.Hash) git.Object, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	levels, blobs := git.MaxDepth, request.Filter == ""
 	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
 	if err != nil {
@@ -129,19 +134,19 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 	}
 	w, sent := git.NewPack(), map[git.Hash]bool{}
 	for _, id := range request.Haves {
-		s.past(id, 1<<30, func(commit git.Hash) bool { seen := sent[commit]; sent[commit] = true; return !seen })
+		past(object, id, 1<<30, func(commit git.Hash) bool { seen := sent[commit]; sent[commit] = true; return !seen })
 	}
 	for _, id := range request.Wants {
-		if s.memory.objects[id].Kind != plumbing.CommitObject {
-			s.memory.send(w, id, levels, blobs)
+		if object(id).Kind != plumbing.CommitObject {
+			send(object, w, id, levels, blobs)
 			continue
 		}
-		s.past(id, generations, func(commit git.Hash) bool {
+		past(object, id, generations, func(commit git.Hash) bool {
 			if sent[commit] {
 				return false
 			}
 			sent[commit] = true
-			s.memory.send(w, commit, levels, blobs)
+			send(object, w, commit, levels, blobs)
 			return true
 		})
 	}
@@ -149,13 +154,17 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 }
 
 // past visits a commit and those before it, until visit returns false.
-func (r *Repository) past(id git.Hash, generations int, visit func(git.Hash) bool) {
-	if generations == 0 || r.memory.objects[id].Content == nil || !visit(id) {
+func past(object func(git.Hash) git.Object, id git.Hash, generations int, visit func(git.Hash) bool) {
+	if generations == 0 {
 		return
 	}
-	head, _ := git.ParseCommitHead(r.memory.objects[id].Content)
+	commit := object(id)
+	if commit.Content == nil || !visit(id) {
+		return
+	}
+	head, _ := git.ParseCommitHead(commit.Content)
 	for _, parent := range head.Parents {
-		r.past(parent, generations-1, visit)
+		past(object, parent, generations-1, visit)
 	}
 }
 
@@ -199,9 +208,9 @@ func (r *Repository) Commits(branch string, since git.Hash) int {
 	defer r.host.mu.Unlock()
 	known := map[git.Hash]bool{}
 	visit := func(id git.Hash) bool { seen := known[id]; known[id] = true; return !seen }
-	r.past(since, 1<<30, visit)
+	past(r.memory.object, since, 1<<30, visit)
 	before := len(known)
-	r.past(r.branches[branch], 1<<30, visit)
+	past(r.memory.object, r.branches[branch], 1<<30, visit)
 	return len(known) - before
 }
 

@@ -76,7 +76,7 @@ func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackR
 	w := git.NewPack()
 	for _, id := range request.Wants {
 		if !s.leadTo(request.Haves, id) {
-			s.send(w, id, depth, blobs)
+			send(s.object, w, id, depth, blobs)
 		}
 	}
 	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
@@ -93,9 +93,11 @@ func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
 	return false
 }
 
+func (m *Memory) object(id git.Hash) git.Object { return m.objects[id] }
+
 // send writes an object, and so many levels of trees of what it refers to.
-func (m *Memory) send(w *git.Pack, id git.Hash, levels int, blobs bool) {
-	o := m.objects[id]
+func send(object func(git.Hash) git.Object, w *git.Pack, id git.Hash, levels int, blobs bool) {
+	o := object(id)
 	w.Add(id, o)
 	if levels == 0 {
 		return
@@ -103,12 +105,12 @@ func (m *Memory) send(w *git.Pack, id git.Hash, levels int, blobs bool) {
 	switch o.Kind {
 	case plumbing.CommitObject:
 		head, _ := git.ParseCommitHead(o.Content)
-		m.send(w, head.Tree, levels-1, blobs)
+		send(object, w, head.Tree, levels-1, blobs)
 	case plumbing.TreeObject:
 		entries, _ := git.ParseTree(o.Content)
 		for _, e := range entries {
 			if e.IsTree() || blobs {
-				m.send(w, e.ID, levels-1, blobs)
+				send(object, w, e.ID, levels-1, blobs)
 			}
 		}
 	}

@@ -6,9 +6,24 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// Hurry has every git that this process starts, and those that they start, do without what only repositories need that are
+// kept: they flush nothing to disk, and do not look for what could be packed. The folder holds their configuration, which has
+// a name for commits, too.
+func Hurry(folder string) {
+	file := filepath.Join(folder, "gitconfig")
+	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {
+		panic(err)
+	}
+	os.Setenv("GIT_CONFIG_GLOBAL", file)
+	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+}
+
+const hurried = "[user]\n\tname = A Person\n\temail = person@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n"
 
 // Run runs a program in a directory, as somebody with no configuration of their
 // own, and returns what it prints. The test fails when the program does.

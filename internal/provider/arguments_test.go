@@ -246,7 +246,7 @@ func TestEveryArgumentIsApplied(t *testing.T) {
 			t.Errorf("no configuration that a test applies has %q of %s", name, where)
 		}
 	}
-	server := providerserver.NewProtocol6(provider.New("test")())()
+	server := providerserver.NewProtocol6(provider.ForTest())()
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func inventoried(t *testing.T) string {
 }
 
 func startFramework() (tfprotov6.ProviderServer, error) {
-	return providerserver.NewProtocol6(provider.New("test")())(), nil
+	return providerserver.NewProtocol6(provider.ForTest())(), nil
 }
 
 func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {

@@ -1,11 +1,21 @@
 package provider
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
+
+// GitServes says that git serves local repositories in tests that do without it else.
+var GitServes = acceptancetest.All()
+
+// ForTest is the provider, which reaches local repositories without processes: those that git would start for each request
+// take most of the time of tests; see [GitServes].
+func ForTest() provider.Provider { return forTest(nil, git.Options{}) }
 
 // StartAt starts a provider that has another clock.
 func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
@@ -14,7 +24,12 @@ func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
 
 // StartWith starts a provider that has another clock, nil for the machine's, and these options of its Git client.
 func StartWith(clock compliance.Clock, options git.Options) func() (tfprotov6.ProviderServer, error) {
-	return func() (tfprotov6.ProviderServer, error) {
-		return Server(&flotilla{version: "test", clock: clock, git: options}), nil
+	return func() (tfprotov6.ProviderServer, error) { return Server(forTest(clock, options)), nil }
+}
+
+func forTest(clock compliance.Clock, options git.Options) provider.Provider {
+	if !GitServes {
+		options.Local = gittest.Local
 	}
+	return &flotilla{version: "test", clock: clock, git: options}
 }

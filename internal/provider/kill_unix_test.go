@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
 // init makes this binary, under another name, one of the processes that these tests need.
@@ -26,6 +28,7 @@ func init() {
 	var run func() error
 	switch filepath.Base(os.Args[0]) {
 	case doomedName:
+		provider.GitServes = true
 		run = runDoomed
 	case "git":
 		run = runWatchedGit

@@ -20,7 +20,7 @@ import (
 
 // bothWays are the provider as it is served, and by the framework alone.
 func bothWays() (past, framework tfprotov6.ProviderServer) {
-	return provider.Server(provider.New("test")()), troubleshooting.Explain(providerserver.NewProtocol6(provider.New("test")())())
+	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())())
 }
 
 func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 )
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Setenv("FLOTILLA_CACHE_DIR", cache)
+	gittest.Hurry(cache)
 	code := kubetest.Main(func() int { return giteatest.Main(m) })
 	removeMirror()
 	_ = os.RemoveAll(cache)

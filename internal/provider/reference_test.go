@@ -38,7 +38,7 @@ var objectSchemas = sync.OnceValue(func() map[string]*jsonschema.Schema {
 
 // resourceTypes are the types of configurations.
 var resourceTypes = sync.OnceValues(func() (map[string]tftypes.Type, error) {
-	schemas, err := provider.Server(provider.New("test")()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := provider.Server(provider.ForTest()).GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		return nil, err
 	}

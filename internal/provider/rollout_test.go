@@ -76,7 +76,8 @@ var ringsAbout = observe.About{Owner: "dev", Environment: "dev", Branch: "dev", 
 func (r *rings) evidence() string {
 	r.now = r.now.Add(time.Hour)
 	e := &observe.Evidence{About: ringsAbout, Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
-	for _, name := range []string{"canary", "region", "rest"} {
+	tip := r.trees(e.Tip, ringHosts...)
+	for _, name := range ringHosts {
 		is := r.verdicts[name]
 		if is == "" {
 			is = verdict.Unknown
@@ -84,9 +85,10 @@ func (r *rings) evidence() string {
 		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: is, Since: r.since[name]}}
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
-			for _, host := range []string{"canary", "region", "rest"} { // the folders that the tip has, where they are others
-				if tree, now := r.tree(commit, host), r.tree(e.Tip, host); now != "" && tree != now {
-					e.Trees[commit][host+"/app-core"] = tree
+			trees := r.trees(commit, ringHosts...)
+			for host, now := range tip { // the folders that the tip has, where they are others
+				if trees[host] != now {
+					e.Trees[commit][host+"/app-core"] = trees[host]
 				}
 			}
 		}
@@ -94,12 +96,28 @@ func (r *rings) evidence() string {
 	return string(e.Marshal())
 }
 
+// ringHosts are those of a rollout through rings, each with a folder.
+var ringHosts = []string{"canary", "region", "rest"}
+
+// trees is what hosts have at a commit, by their names.
+func (r *rings) trees(commit string, hosts ...string) map[string]string {
+	r.t.Helper()
+	arguments := []string{"ls-tree", commit}
+	for _, host := range hosts {
+		arguments = append(arguments, "clusters/all/"+host+"/app-core")
+	}
+	trees := map[string]string{}
+	for line := range strings.Lines(git(r.t, r.url, arguments...)) { // "040000 tree <id>", a tab, and the path
+		about, path, _ := strings.Cut(line, "\t")
+		trees[strings.Split(path, "/")[2]] = strings.Fields(about)[2]
+	}
+	return trees
+}
+
 // tree is what a host has at a commit; "" for nothing.
 func (r *rings) tree(commit, host string) string {
 	r.t.Helper()
-	_, tree, _ := strings.Cut(git(r.t, r.url, "ls-tree", commit, "clusters/all/"+host+"/app-core"), "tree ")
-	tree, _, _ = strings.Cut(tree, "\t")
-	return tree
+	return r.trees(commit, host)[host]
 }
 
 // report lets a cluster say that it has the tip, and how that is.
@@ -118,14 +136,17 @@ func (r *rings) configuration(version string) providertest.Configuration {
 
 // versions is what the hosts have: "2 1 1".
 func (r *rings) versions() string {
+	r.t.Helper()
+	arguments := []string{"show"}
+	for _, host := range ringHosts {
+		arguments = append(arguments, "dev:clusters/all/"+host+"/app-core/platform-config.yaml")
+	}
 	var versions []string
-	for _, host := range []string{"canary", "region", "rest"} {
-		content := git(r.t, r.url, "show", "dev:clusters/all/"+host+"/app-core/platform-config.yaml")
-		_, version, _ := strings.Cut(content, "VERSION:")
-		version, _, _ = strings.Cut(version, "\n")
+	for content := range strings.SplitSeq(git(r.t, r.url, arguments...), "VERSION:") {
+		version, _, _ := strings.Cut(content, "\n")
 		versions = append(versions, strings.Trim(strings.TrimSpace(version), `"'`))
 	}
-	return strings.Join(versions, " ")
+	return strings.Join(versions[1:], " ")
 }
 
 // run applies, and expects what is deployed then.

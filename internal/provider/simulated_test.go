@@ -18,7 +18,7 @@ import (
 
 // startProvider is a new provider process.
 func startProvider() (tfprotov6.ProviderServer, error) {
-	server, isWhole := provider.Server(provider.New("test")()).(troubleshooting.Server)
+	server, isWhole := provider.Server(provider.ForTest()).(troubleshooting.Server)
 	if !isWhole {
 		return nil, errors.New("the provider has no actions, or lists nothing")
 	}
