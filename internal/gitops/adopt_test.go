@@ -25,7 +25,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		ours := devEdit(t, map[string]gitops.Folder{
 			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/same": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
 		})
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
 			t.Errorf("without adopt: %v", err)
 		}
 		ours.Adopt = true
@@ -47,7 +47,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 			t.Errorf("theirs = %v, %v", owned, err)
 		}
 		// The former owner finds out, and leaves what is not its own.
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev"`) {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev"`) {
 			t.Errorf("theirs again: %v", err)
 		}
 		apply(t, r, gitops.Edit{Owner: theirs.Owner, Previously: wanted(theirs)})
@@ -74,7 +74,7 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 		t.Errorf("conflicts = %+v, %v", conflicts, err)
 	}
 	edit.Adopt = true
-	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
+	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
 		t.Errorf("err = %v", err)
 	}
 	if got := r.files(); !maps.Equal(got, before) {
@@ -137,10 +137,10 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		if result := apply(t, r, heir); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("heir: %+v", result)
 		}
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"heir"`) {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"heir"`) {
 			t.Errorf("the former owner: %v", err)
 		}
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, GiveUp: true}); err == nil {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, GiveUp: true}); err == nil {
 			t.Error("an edit that keeps and wants is no error")
 		}
 		r.fsck()

@@ -203,7 +203,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "not", "yet", "there.git")
 	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
-		client := gitops.NewClient(gitops.Options{})
+		client := newClient(gitops.Options{})
 		view, err := inspectBy(context.Background(), client, remote, dev)
 		if err != nil || !view.Missing() || view.Tip() != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Fatalf("view = %+v, %v", view, err)

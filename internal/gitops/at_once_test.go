@@ -19,7 +19,7 @@ import (
 // together applies edits through one client at the same time.
 func together(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.Result, []error) {
 	t.Helper()
-	client := gitops.NewClient(gitops.Options{})
+	client := newClient(gitops.Options{})
 	results, errs := make([]gitops.Result, len(edits)), make([]error, len(edits))
 	var group sync.WaitGroup
 	for i, edit := range edits {
@@ -65,7 +65,7 @@ func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		client := gitops.NewClient(gitops.Options{})
+		client := newClient(gitops.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		first := team(t, "first", "1")
 		folder := first.Hosts["drone"]["first"]
@@ -182,7 +182,7 @@ func TestTheEndOfOneContextDoesNotEndTheOthers(t *testing.T) {
 		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
 			r := newRepository(t, serving)
 			hook(r, "pre-receive", "sleep 0.1")
-			client := gitops.NewClient(gitops.Options{})
+			client := newClient(gitops.Options{})
 			short, cancel := context.WithTimeout(context.Background(), after)
 			results, errs := make([]gitops.Result, 4), make([]error, 4)
 			var group sync.WaitGroup

@@ -74,7 +74,7 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, above := range []string{"", "environments/eu/"} {
 			edits := ownersOfOneBranch(t, r, above)
-			look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote)
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
 			if i < 2 {
 				named = append(named, edits[0].Owner)
 			}
-			look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), remote, named...)
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, named...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
 		if err := os.WriteFile(calls, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote, edits[0].Owner)
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, edits[0].Owner)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
-			look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), remote)
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,12 +196,12 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 				t.Errorf("%+v, %v", view, err)
 			}
 		}
-		if _, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
+		if _, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
 			t.Error("a bad owner was taken")
 		}
 		bad := r.remote
 		bad.Branch = "a..b"
-		if _, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), bad); err == nil {
+		if _, err := newClient(gitops.Options{}).Branch(t.Context(), bad); err == nil {
 			t.Error("a bad branch was taken")
 		}
 	})
@@ -231,7 +231,7 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 			root=$( (git ls-tree main; printf '040000 tree %%s\tother\n' $records) | git mktree --missing)
 			git update-ref refs/heads/main $(git commit-tree -p main -m broken $root)`, broken, blob)
 		run(t, r.directory, "sh", "-c", script)
-		look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote, dev)
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, dev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	end := make(chan struct{})
 	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{URL: serve(t, server) + "/gitops.git", Branch: "main"}
-	look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), remote)
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}

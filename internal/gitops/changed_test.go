@@ -21,7 +21,7 @@ func applyAt(t *testing.T, r *repository, at time.Time, edit gitops.Edit) gitops
 	if edit.Remove == nil {
 		edit.Remove = removable(t, r, edit)
 	}
-	result, err := gitops.NewClient(gitops.Options{Now: func() time.Time { return at }}).Apply(context.Background(), r.remote, edit)
+	result, err := newClient(gitops.Options{Now: func() time.Time { return at }}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -245,7 +245,7 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 			if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(want) {
 				t.Errorf("%s: deployed = %v, want %v", name, got, want)
 			}
-			result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 			if err != nil || result.Committed != (name != "nothing") {
 				t.Errorf("%s: %+v, %v", name, result, err)
 			}
@@ -255,7 +255,7 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 			if !sameButRecords(got, before) {
 				t.Errorf("%s: files = %q", name, got)
 			}
-			if again, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed || !maps.Equal(again.Records, result.Records) {
+			if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed || !maps.Equal(again.Records, result.Records) {
 				t.Errorf("%s, again: %+v, %v", name, again, err)
 			}
 			if got := inspect(t, r, dev).Touched(edit.Records); len(got) != 0 {

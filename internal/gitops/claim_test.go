@@ -44,7 +44,7 @@ func released(name string) gitops.ClaimEdit {
 // claimed claims in a process of its own.
 func claimed(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimResult {
 	t.Helper()
-	result, err := gitops.NewClient(gitops.Options{Now: func() time.Time { return time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC) }}).
+	result, err := newClient(gitops.Options{Now: func() time.Time { return time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC) }}).
 		Claim(t.Context(), r.remote, edit)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func claimed(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimRes
 func refused(t *testing.T, r *repository, edit gitops.ClaimEdit, want string, kind error) {
 	t.Helper()
 	before := r.git("rev-parse", "main")
-	_, err := gitops.NewClient(gitops.Options{}).Claim(t.Context(), r.remote, edit)
+	_, err := newClient(gitops.Options{}).Claim(t.Context(), r.remote, edit)
 	if err == nil || !strings.Contains(err.Error(), want) || kind != nil && !errors.Is(err, kind) {
 		t.Errorf("err = %v, want %q", err, want)
 	}
@@ -284,7 +284,7 @@ func TestClaimsAndOwnersOfOneBranchFollowEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[2])
 	r.begin("x", "x")
-	client := gitops.NewClient(gitops.Options{})
+	client := newClient(gitops.Options{})
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	all := map[string]string{}

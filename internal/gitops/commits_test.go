@@ -61,7 +61,7 @@ func imported(r *repository, branch string, from string, count int) {
 // look looks at the branch with a client of its own.
 func look(t *testing.T, remote git.Remote) *gitops.OwnerView {
 	t.Helper()
-	look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), remote, dev)
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,6 +309,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 
 func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
 	r := newRepository(t, servings[0]) // not parallel, for the PATH
+	r.servedByGit()
 	imported(r, "main", "", 200)
 	ids := reported(r)
 	calls := listenToGit(t)
@@ -348,7 +349,7 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		request.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, request)
 	})
-	look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), git.Remote{URL: serve(t, server) + "/gitops.git", Branch: "main"})
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), git.Remote{URL: serve(t, server) + "/gitops.git", Branch: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +397,7 @@ func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
 			}
 			return strings.Join(commits, "\n")
 		}
-		look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote)
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +409,7 @@ func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
 		w := r.clone()
 		run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-		if look, err = gitops.NewClient(gitops.Options{}).Branch(t.Context(), r.remote); err != nil {
+		if look, err = newClient(gitops.Options{}).Branch(t.Context(), r.remote); err != nil {
 			t.Fatal(err)
 		}
 		for _, limit := range []int{1, 20, 68, 1000} {

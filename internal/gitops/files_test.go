@@ -115,7 +115,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	}))
 	count := &counter{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}
-	view, err := inspectBy(t.Context(), gitops.NewClient(gitops.Options{}), remote, dev)
+	view, err := inspectBy(t.Context(), newClient(gitops.Options{}), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 		if err != nil || len(conflicts) != 0 {
 			t.Errorf("conflicts = %v, %v", conflicts, err)
 		}
-		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 		if err != nil || len(result.Changes) != 0 || result.Pushes != 1 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -97,11 +97,11 @@ func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 		first := apply(t, r, edit)
 		next := renamed(devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}), "dev-eu")
 		next.Previously, next.Records = wanted(edit), first.Records
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/old, gone/app") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/old, gone/app") {
 			t.Errorf("err = %v", err)
 		}
 		next.Remove = deployedTrees{"drone": {"old": ""}, "gone": {"app": ""}}
-		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, next)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next)
 		if err != nil || len(keysOf(result, "added")) != 1 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 2 || result.Changes[0].Before != "v1" {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -129,11 +129,11 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
 		apply(t, r, gitops.Edit{Owner: heir, Hosts: hosts(t, map[string]gitops.Folder{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")})})
 		edit := gitops.Edit{Owner: heir, Formerly: "dev", Previously: wanted(old), Hosts: old.Hosts}
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
 			t.Errorf("err = %v", err)
 		}
 		edit.LeaveOthers = true
-		if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || len(result.Changes) != 0 {
+		if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || len(result.Changes) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		if got, want := r.git("log", "-1", "--format=%s"), "heir: takes over from dev"; got != want {
@@ -143,7 +143,7 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		if err != nil || len(owned["drone"]) != 3 || len(owned["small"]) != 1 || owned["large"] == nil {
 			t.Errorf("owned = %v, %v", owned, err)
 		}
-		if again, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed {
+		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()

@@ -15,7 +15,7 @@ import (
 
 func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
 	t.Helper()
-	read, err := gitops.NewClient(gitops.Options{}).History(context.Background(), r.remote, owner, filter)
+	read, err := newClient(gitops.Options{}).History(context.Background(), r.remote, owner, filter)
 	if err != nil {
 		t.Fatalf("history: %v", err)
 	}
@@ -29,7 +29,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			t.Errorf("of nothing: %+v", got)
 		}
 		now := time.Unix(1_700_000_000, 0).UTC()
-		client := gitops.NewClient(gitops.Options{Now: func() time.Time { return now }})
+		client := newClient(gitops.Options{Now: func() time.Time { return now }})
 		step := func(edit gitops.Edit) string {
 			t.Helper()
 			now = now.Add(time.Hour)
@@ -151,7 +151,7 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 		}
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		history, err := gitops.NewClient(gitops.Options{}).History(t.Context(), git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+		history, err := newClient(gitops.Options{}).History(t.Context(), git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func owned(t testing.TB, workload, workspace, clusterType, content string) gitop
 func fourInventories(t testing.TB, r *repository) []gitops.Owner {
 	t.Helper()
 	now := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	client := gitops.NewClient(gitops.Options{Now: func() time.Time { return now }})
+	client := newClient(gitops.Options{Now: func() time.Time { return now }})
 	owners := []gitops.Owner{
 		{Name: "shop", Environment: "dev"}, {Name: "shop", Environment: "dev", Path: "dev"},
 		{Name: "clusters", Environment: "dev", Path: "dev"}, {Name: "shop", Environment: "prod", Path: "env/eu/prod"},
@@ -52,7 +52,7 @@ func fourInventories(t testing.TB, r *repository) []gitops.Owner {
 
 func lookAt(t testing.TB, remote git.Remote) *gitops.Branch {
 	t.Helper()
-	look, err := gitops.NewClient(gitops.Options{}).Branch(t.Context(), remote)
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestTheCommitIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	at := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	client := gitops.NewClient(gitops.Options{Now: func() time.Time { return at }})
+	client := newClient(gitops.Options{Now: func() time.Time { return at }})
 	write := func(owner gitops.Owner, target, content string) string {
 		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{"drone/" + target: owned(t, "shop", "team", "", content)})}
 		result, err := client.Apply(t.Context(), r.remote, edit)
@@ -299,7 +299,7 @@ func BenchmarkInventory(b *testing.B) {
 				}
 				edit.Hosts[fmt.Sprintf("type-%04d", host)] = folders
 			}
-			if _, err := gitops.NewClient(gitops.Options{}).Apply(b.Context(), r.remote, edit); err != nil {
+			if _, err := newClient(gitops.Options{}).Apply(b.Context(), r.remote, edit); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()

@@ -75,7 +75,7 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 			}
 			for _, previously := range []deployedTrees{nil, wanted(ours)} {
 				ours.Previously = previously
-				_, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, ours)
+				_, err = newClient(gitops.Options{}).Apply(context.Background(), r.remote, ours)
 				if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"`+test.theirs.owner.Name+`"`) {
 					t.Errorf("previously %v: err = %v", previously, err)
 				}
@@ -103,7 +103,7 @@ func TestAnOwnerInsideADriftedFolderIsNotOverwritten(t *testing.T) {
 		{Owner: dev},
 		{Owner: dev, Previously: wanted(ours)},
 	} {
-		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), "team-x") {
 			t.Errorf("err = %v", err)
 		}
@@ -126,7 +126,7 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].Adoptable()) {
 				t.Errorf("host %q: %v, %v", host, conflicts, err)
 			}
-			_, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err = newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 			if errors.Is(err, gitops.ErrConflict) != inside || !inside && err != nil {
 				t.Errorf("host %q: %v", host, err)
 			}
@@ -159,7 +159,7 @@ func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing
 			w.write("dev/drone/app/a.yaml", "a: 1\n")
 			w.write("dev/drone/two/b.yaml", "something else")
 		})
-		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev/drone/two"`) || strings.Contains(err.Error(), "drone/app") {
 			t.Errorf("err = %v", err)
 		}
@@ -270,12 +270,12 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 				r.byHand(test.change)
 			}
 			tip := r.git("rev-parse", "main")
-			_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 			var blocked *git.BlockedError
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("err = %v", err)
 			}
-			view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), r.remote, dev)
+			view, err := inspectBy(context.Background(), newClient(gitops.Options{}), r.remote, dev)
 			if err == nil {
 				_, err = view.Conflicts(context.Background(), wanted(edit), nil, "")
 			}
@@ -296,14 +296,14 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write(name, "x") })
 		tip := r.git("rev-parse", "main")
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
-		if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), "case") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 		if r.git("rev-parse", "main") != tip {
 			t.Errorf("%s: the branch moved", name)
 		}
 	}
-	client := gitops.NewClient(gitops.Options{})
+	client := newClient(gitops.Options{})
 	for name, edit := range map[string]gitops.Edit{
 		"hosts":   devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "Drone/app": rendered(t, "a", "a")}),
 		"targets": devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),

@@ -65,7 +65,7 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	}
 	encoder := json.NewEncoder(out)
 	for round := range order.Rounds {
-		result, err := gitops.NewClient(gitops.Options{}).Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
+		result, err := newClient(gitops.Options{}).Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
 		came := claimedNow{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
 		if err != nil {
 			came.Error = err.Error()
@@ -102,7 +102,7 @@ func applyProcess(in io.Reader, out io.Writer) error {
 	for i := range order.Commits {
 		folder := rendered(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
 		host[fmt.Sprintf("app-%d", i)] = folder
-		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
 		came := applied{Commit: result.Commit, Pushes: result.Pushes}
 		if err != nil {
 			came.Error = err.Error()

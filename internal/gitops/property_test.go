@@ -23,7 +23,7 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving)
-			m := newModel(t, gitBranch{r}, r.remote, gitops.NewClient(gitops.Options{}), uint64(i))
+			m := newModel(t, gitBranch{r}, r.remote, newClient(gitops.Options{}), uint64(i))
 			m.playSequence(reliabilitytest.Count(15, 25))
 			r.fsck()
 		})

@@ -149,7 +149,7 @@ func TestAProposalNeedsABaseAndAnotherBranch(t *testing.T) {
 	for _, head := range []string{"flotilla/dev", "main", "a..b", "refs/heads/x"} {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 		edit.Head = head
-		if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || result.HeadCommit != "" {
+		if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || result.HeadCommit != "" {
 			t.Errorf("%s: %+v, %v", head, result, err)
 		}
 	}
@@ -192,7 +192,7 @@ func TestAProposalThatConflictsIsRefused(t *testing.T) {
 	edit := team(t, "b", "1")
 	edit.Hosts = team(t, "a", "2").Hosts
 	edit.Head = "flotilla/b"
-	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
+	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
 		t.Errorf("err = %v", err)
 	}
 	if got := r.git("branch", "--list", "flotilla/*"); got != "" {

@@ -23,7 +23,7 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 			var group sync.WaitGroup
 			for i := range owners {
 				group.Go(func() {
-					client := gitops.NewClient(gitops.Options{}) // as another process has it
+					client := newClient(gitops.Options{}) // as another process has it
 					owner := gitops.Owner{Name: fmt.Sprintf("owner-%d", i), Path: "dev"}
 					for j := range commits {
 						edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
@@ -61,7 +61,7 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 func TestOneClientDoesNotRaceItself(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	client := gitops.NewClient(gitops.Options{})
+	client := newClient(gitops.Options{})
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
@@ -81,7 +81,7 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	for i := range 4 {
 		group.Go(func() {
 			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
-			if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+			if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 				t.Errorf("%+v, %v", result, err)
 			}
 		})

@@ -68,7 +68,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				tip := r.git("rev-parse", "main")
 				// More than the disk and the limit take, and nothing that shrinks.
 				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", noise(64<<10))})
-				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+				result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 				said := false
 				for _, text := range refusal.says {
 					said = said || err != nil && strings.Contains(err.Error(), text)

@@ -23,7 +23,7 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 		apart := func(folders map[string]gitops.Folder, remove deployedTrees) error {
 			edit := devEdit(t, folders)
 			edit.Remove = remove
-			_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 			return err
 		}
 		some := map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")}
@@ -57,11 +57,11 @@ func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
 	less := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 	less.Previously = wanted(edit)
-	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
+	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
 		t.Errorf("err = %v", err)
 	}
 	less.Remove = deployedTrees{"drone": {"two": ""}}
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
+	if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 	r := newRepository(t, servings[0])
 	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
 	r.byHand(func(w *workTree) { w.remove("dev/drone/two") })
-	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 	if err != nil || len(keysOf(result, "removed")) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -88,7 +88,7 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 		}
 		apply(t, r, devEdit(t, all))
 		destroy := gitops.Edit{Owner: dev, Remove: deployedTrees{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
-		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy)
 		if err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -101,7 +101,7 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 		if files["dev/small/dev.md"] != leftText("dev") || files["dev/drone/dev.md"] == leftText("dev") || files["dev/large/app/a"] != "1" {
 			t.Errorf("files = %v", files)
 		}
-		if again, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy); err != nil || again.Committed {
+		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()
@@ -116,7 +116,7 @@ func TestAnUnplannedErrorNamesTheFirstOfMany(t *testing.T) {
 		folders[fmt.Sprintf("drone/app-%02d", i)] = rendered(t, "a", "1")
 	}
 	apply(t, r, devEdit(t, folders))
-	_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev})
+	_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev})
 	if !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/app-08, drone/app-09 and 2 more") {
 		t.Errorf("err = %v", err)
 	}

@@ -52,7 +52,7 @@ func isReplaced(t *testing.T, put func(name string) error) {
 			if destroy {
 				edit.Hosts, edit.Remove, edit.LeaveOthers = nil, edit.Previously, true
 			}
-			if _, err := gitops.NewClient(gitops.Options{}).Apply(t.Context(), r.remote, edit); err != nil {
+			if _, err := newClient(gitops.Options{}).Apply(t.Context(), r.remote, edit); err != nil {
 				t.Errorf("%s, destroy %t: %v", at, destroy, err)
 				continue
 			}

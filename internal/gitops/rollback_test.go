@@ -104,7 +104,7 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 			"drone/write":   version(rendered(t, "a", "3"), "v3"),
 		})
 		mixed.Previously = wanted(second)
-		result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed)
 		if err != nil || !slices.Equal(keysOf(result, "changed"), []string{"drone/back", "drone/write"}) || len(keysOf(result, "added"))+len(keysOf(result, "removed")) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -125,7 +125,7 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		if records.Trees.Has("drone", "foreign") || len(records.Records) != 3 || records.Trees["large"] == nil {
 			t.Errorf("records = %v", records)
 		}
-		if again, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
+		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()
@@ -140,7 +140,7 @@ func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
 	kept := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.Keep, Record: folder.Record{Workload: "w", ConfigVersion: "v1"}}})
 	kept.Previously = wanted(edit)
-	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, kept)
+	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, kept)
 	if err != nil || !result.Committed || len(result.Changes) != 0 {
 		t.Fatalf("result = %+v, %v", result, err)
 	}
@@ -183,7 +183,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			"no tree":                  {good, "", "not an object id"},
 		} {
 			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
-			if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: err = %v, want %q", name, err, test.want)
 			}
 		}

@@ -37,7 +37,7 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 			edit.Remove = deployedTrees{"drone": {"old": ""}}
 			r.byHand(test.byHand)
 			files := r.files()
-			_, err := gitops.NewClient(gitops.Options{}).Apply(t.Context(), r.remote, edit)
+			_, err := newClient(gitops.Options{}).Apply(t.Context(), r.remote, edit)
 			changed := (*gitops.ChangedError)(nil)
 			if test.want != "" {
 				if !errors.As(err, &changed) || !errors.Is(err, gitops.ErrUnplanned) || len(changed.Folders) != 1 || changed.Folders[0].Folder != test.want {

@@ -170,10 +170,13 @@ func serve(t testing.TB, handler http.Handler) string {
 
 // backend is git's own http-backend over the repositories in a folder. It gets
 // requests whole, as from a web server that buffers them: one that is cut off
-// makes it spin for ever.
+// makes it spin for ever. In `make test` most requests take none of its processes.
 func backend(t testing.TB, root string) http.Handler {
 	t.Helper()
-	program := httpBackend(t, root)
+	var program http.Handler = httpBackend(t, root)
+	if !acceptancetest.All() {
+		program = gittest.Backend(root, program)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -182,6 +185,14 @@ func backend(t testing.TB, root string) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		program.ServeHTTP(w, r)
 	})
+}
+
+// newClient is a client that reaches local repositories without processes, but in `make acceptance`.
+func newClient(options gitops.Options) *gitops.Client {
+	if options.Git == nil && !acceptancetest.All() {
+		options.Git = git.NewClient(git.Options{Local: gittest.Local})
+	}
+	return gitops.NewClient(options)
 }
 
 func httpBackend(t testing.TB, root string) *cgi.Handler {
@@ -222,6 +233,17 @@ func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) git
 	address.User = url.UserPassword(user.Name, user.Password)
 	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
 	return user
+}
+
+// servedByGit has git serve the repository where [gittest.Local] would: it leaves those with hooks to it.
+func (r *repository) servedByGit() {
+	r.t.Helper()
+	if err := os.Mkdir(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.directory, "hooks", "none"), nil, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // git runs git in the bare repository, beside whatever serves it.
@@ -420,7 +442,7 @@ func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
 	if edit.Remove == nil {
 		edit.Remove = removable(t, r, edit)
 	}
-	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -466,7 +488,7 @@ func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployed
 
 func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
-	view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), r.remote, owner)
+	view, err := inspectBy(context.Background(), newClient(gitops.Options{}), r.remote, owner)
 	if err != nil {
 		t.Fatalf("inspect: %v", err)
 	}

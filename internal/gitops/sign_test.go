@@ -33,7 +33,7 @@ func applySigned(t *testing.T, r *repository, key, passphrase string) (commits [
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := gitops.NewClient(gitops.Options{Signer: signer})
+	client := newClient(gitops.Options{Signer: signer})
 	if printed := fmt.Sprintf("%v %+v %#v", signer, signer, signer); !strings.Contains(strings.ToLower(printed), "signer") || len(printed) > 60 {
 		t.Errorf("printed: %s", printed)
 	}

@@ -91,7 +91,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			remote, look := giteaRepository(t, passphrase)
-			client := gitops.NewClient(gitops.Options{})
+			client := newClient(gitops.Options{})
 			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/": {}})
 			first, err := client.Apply(context.Background(), remote, edit)
 			if err != nil || !first.Committed || first.Pushes != 1 {
@@ -156,8 +156,8 @@ func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, inspected := inspectBy(ctx, gitops.NewClient(gitops.Options{}), r.remote, dev)
-	_, applied := gitops.NewClient(gitops.Options{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	_, inspected := inspectBy(ctx, newClient(gitops.Options{}), r.remote, dev)
+	_, applied := newClient(gitops.Options{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 	for _, err := range []error{inspected, applied} {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("err = %v", err)
@@ -173,7 +173,7 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
+	if _, err := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
 	keyring := agent.NewKeyring()
@@ -197,7 +197,7 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}()
 	t.Setenv("SSH_AUTH_SOCK", socket)
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+	if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -270,8 +270,8 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_, inspected := inspectBy(ctx, gitops.NewClient(gitops.Options{}), changed, dev)
-			_, applied := gitops.NewClient(gitops.Options{}).Apply(ctx, changed, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+			_, inspected := inspectBy(ctx, newClient(gitops.Options{}), changed, dev)
+			_, applied := newClient(gitops.Options{}).Apply(ctx, changed, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 			for _, err := range []error{inspected, applied} {
 				if err == nil || test.kind != nil && !errors.Is(err, test.kind) {
 					t.Fatalf("err = %v", err)

@@ -118,7 +118,7 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 
 // answer sends what a client asks for. An object that there is not has no content.
 func answer(object func(git.Hash) git.Object, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	levels, blobs := git.MaxDepth, request.Filter == ""
+	levels, blobs := 1<<30, request.Filter == ""
 	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
 	if err != nil {
 		return nil, err

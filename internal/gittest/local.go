@@ -3,9 +3,13 @@ package gittest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +20,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
@@ -42,16 +45,19 @@ func Local(directory string) transport.Transport {
 	if err != nil || special.Match(config) {
 		return nil
 	}
-	return local(directory)
+	return local{directory: directory, filters: true, ids: true}
 }
 
-// special matches configuration that Local knows nothing of.
-var special = regexp.MustCompile(`(?im)^\[(receive|transfer|extensions|core .)|hideRefs|bare *= *false`)
+// special matches configuration that nothing here knows of.
+var special = regexp.MustCompile(`(?im)^\[(transfer|extensions|uploadpackfilter|core .)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`)
 
 // pushing has one push at a time go on, so that each compares and swaps.
 var pushing sync.Mutex
 
-type local string
+type local struct {
+	directory    string
+	filters, ids bool // the server can filter, and gives objects by their ids
+}
 
 // NewUploadPackSession makes it a transport.Transport.
 func (l local) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
@@ -64,10 +70,11 @@ func (l local) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) 
 }
 
 func (l local) session() *localSession {
-	return &localSession{storage: filesystem.NewStorage(osfs.New(string(l)), cache.NewObjectLRUDefault())}
+	return &localSession{local: l, storage: filesystem.NewStorage(osfs.New(l.directory), cache.NewObjectLRUDefault())}
 }
 
 type localSession struct {
+	local
 	storage           *filesystem.Storage
 	transport.Session // of which nothing else is called
 }
@@ -80,41 +87,79 @@ func (s *localSession) AdvertisedReferencesContext(ctx context.Context) (*packp.
 		return nil, err
 	}
 	advertised := packp.NewAdvRefs()
-	for _, c := range []capability.Capability{
-		capability.ReportStatus, capability.Shallow, capability.Filter, capability.AllowReachableSHA1InWant, capability.AllowTipSHA1InWant,
-	} {
+	capabilities := []capability.Capability{capability.ReportStatus, capability.Shallow}
+	if s.filters {
+		capabilities = append(capabilities, capability.Filter)
+	}
+	if s.ids {
+		capabilities = append(capabilities, capability.AllowReachableSHA1InWant, capability.AllowTipSHA1InWant)
+	}
+	for _, c := range capabilities {
 		if err := advertised.Capabilities.Set(c); err != nil {
 			return nil, err
 		}
 	}
-	references, err := s.storage.IterReferences()
+	references, err := s.references()
 	if err != nil {
 		return nil, err
 	}
-	err = references.ForEach(func(r *plumbing.Reference) error {
-		resolved, err := storer.ResolveReference(s.storage, r.Name())
-		if err != nil {
-			return nil //nolint:nilerr // HEAD of a branch that does not exist
+	if len(references) == 0 {
+		return advertised, transport.ErrEmptyRemoteRepository
+	}
+	for name, id := range references {
+		advertised.References[name] = id
+		if o := s.object(id); o.Kind == plumbing.TagObject { // "object <id>" is its first line
+			advertised.Peeled[name] = plumbing.NewHash(string(o.Content[len("object "):][:40]))
 		}
-		if r.Name() == plumbing.HEAD {
-			id := resolved.Hash()
-			advertised.Head = &id
-			return advertised.AddReference(r)
-		}
-		if o := s.object(resolved.Hash()); o.Kind == plumbing.TagObject { // "object <id>" is its first line
-			advertised.Peeled[r.Name().String()] = plumbing.NewHash(string(o.Content[len("object "):][:40]))
-		}
-		return advertised.AddReference(plumbing.NewHashReference(r.Name(), resolved.Hash()))
-	})
-	if err == nil && advertised.Head == nil && len(advertised.References) == 0 {
-		err = transport.ErrEmptyRemoteRepository
+	}
+	head, err := s.storage.Reference(plumbing.HEAD)
+	if err != nil {
+		return nil, err
+	}
+	if id, ok := references[head.Target().String()]; ok {
+		advertised.Head = &id
+		err = advertised.AddReference(head)
 	}
 	return advertised, err
 }
 
-func (s *localSession) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+// references are those below refs. go-git's way to list them fails while somebody has one locked.
+func (s *localSession) references() (map[string]git.Hash, error) {
+	references := map[string]git.Hash{}
+	packed, err := os.ReadFile(filepath.Join(s.directory, "packed-refs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for line := range strings.Lines(string(packed)) {
+		if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && plumbing.IsHash(id) {
+			references[name] = plumbing.NewHash(id)
+		}
+	}
+	return references, filepath.WalkDir(filepath.Join(s.directory, "refs"), func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(file, ".lock") {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(s.directory, file)
+		if err == nil {
+			references[filepath.ToSlash(name)] = plumbing.NewHash(strings.TrimSpace(string(content)))
+		}
+		return err
+	})
+}
+
+func (s *localSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	s.storage = s.session().storage // with what was pushed since the references were read
+	advertised, err := s.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tips := slices.Concat(slices.Collect(maps.Values(advertised.References)), slices.Collect(maps.Values(advertised.Peeled)))
 	for _, id := range request.Wants {
-		if s.storage.HasEncodedObject(id) != nil {
+		if s.storage.HasEncodedObject(id) != nil || !s.ids && !slices.Contains(tips, id) {
 			return nil, &pktline.ErrorLine{Text: "upload-pack: not our ref " + id.String()}
 		}
 	}
@@ -153,14 +198,33 @@ func (s *localSession) ReceivePack(ctx context.Context, request *packp.Reference
 	report.UnpackStatus = "ok"
 	status := &packp.CommandStatus{ReferenceName: command.Name, Status: "ok"}
 	report.CommandStatuses = []*packp.CommandStatus{status}
-	var now git.Hash
-	if at, err := s.storage.Reference(command.Name); err == nil {
-		now = at.Hash()
-	}
-	if command.Old != now {
-		status.Status = "fetch first"
-	} else if err := s.storage.SetReference(plumbing.NewHashReference(command.Name, command.New)); err != nil {
+	if err := s.update(command); err != nil {
 		status.Status = err.Error()
 	}
 	return report, report.Error()
+}
+
+// update brings a reference from where it was to another commit, under the lock that git takes for that.
+func (s *localSession) update(command *packp.Command) error {
+	file := filepath.Join(s.directory, filepath.FromSlash(command.Name.String()))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return errors.New("failed to update ref")
+	}
+	defer os.Remove(file + ".lock") // gone where it was renamed
+	_, err = lock.WriteString(command.New.String() + "\n")
+	if err := errors.Join(err, lock.Close()); err != nil {
+		return err
+	}
+	var now git.Hash
+	if at, err := s.session().storage.Reference(command.Name); err == nil {
+		now = at.Hash()
+	}
+	if command.Old != now {
+		return errors.New("fetch first")
+	}
+	return os.Rename(file+".lock", file)
 }
