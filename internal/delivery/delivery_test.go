@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
@@ -30,9 +32,13 @@ func newSite(t *testing.T) *site {
 	return &site{t, t.TempDir()}
 }
 
-// process is a new client: nothing is remembered between two of them.
+// process is a new client: nothing is remembered between two of them. Git serves its repositories in `make acceptance`.
 func (s *site) process() *delivery.Client {
-	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{})})
+	var options git.Options
+	if !acceptancetest.All() {
+		options.Local = gittest.Local
+	}
+	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{Git: git.NewClient(options)})})
 }
 
 func (s *site) location(name, branch string) delivery.Location {

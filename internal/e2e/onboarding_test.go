@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
@@ -83,8 +84,8 @@ resource "flotilla_agent" "one" {
 }
 `
 
-// TestOnboarding goes from clusters that have nothing to workloads that are
-// ready in one apply, and away again.
+// TestOnboarding goes from clusters that have nothing to workloads that are ready in one apply, and away again: each agent
+// with each tool, or, in .ci/run, with one of them.
 func TestOnboarding(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -97,6 +98,9 @@ func TestOnboarding(t *testing.T) {
 				w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
 			})
 			for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+				if acceptancetest.Either() && (tool == "tofu") != (agent.reconciler() == "flux") {
+					continue
+				}
 				t.Run(agent.reconciler(), func(t *testing.T) {
 					t.Parallel()
 					w.onboard(t, agent, variable)

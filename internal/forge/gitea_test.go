@@ -90,6 +90,9 @@ type pull struct {
 	Body   string
 	State  string
 	Labels []struct{ Name string }
+
+	Mergeable bool
+	Head      struct{ SHA string }
 }
 
 func (p *project) pull(number int) pull {
@@ -356,8 +359,14 @@ func TestGiteaMergesWhenChecksSucceed(t *testing.T) {
 	head = p.commit(dev.Head, "", "b", "2")
 	status(head, "pending")
 	arrange(head)
+	for range 600 { // Gitea forgets a success that comes while it still looks for conflicts
+		if at := p.pull(request.Number); at.Mergeable && at.Head.SHA == head {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	status(head, "success")
-	for range 100 {
+	for range 600 {
 		if current := p.current(dev); current.State == forge.Merged {
 			if current.HeadCommit != head {
 				t.Errorf("merged %+v, not %s", current, head)
