@@ -14,7 +14,8 @@ const variable = "FLOTILLA_ACCEPTANCE"
 // All reports whether all tests run.
 func All() bool { return os.Getenv(variable) != "" }
 
-// Either reports whether a test that goes through Terraform and OpenTofu goes through one of them, as in `make lives`.
+// Either reports whether a test that goes through Terraform and OpenTofu, or with several agents, goes through one of them, as
+// in `make lives` and in .ci/run.
 func Either() bool { return os.Getenv(variable) == "either" }
 
 // Only skips a test unless all tests run. What it finds in seconds, with a server or by many more cases, others find

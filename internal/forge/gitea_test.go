@@ -230,6 +230,7 @@ func TestGiteaMergeIsPinnedToTheHead(t *testing.T) {
 }
 
 func TestGiteaTellsClosedFromMerged(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t, impatient)
 	head := p.commit(dev.Head, "main", "a", "1")
 
@@ -322,6 +323,7 @@ func TestGiteaDraftsStayDrafts(t *testing.T) {
 }
 
 func TestGiteaMergesWhenChecksSucceed(t *testing.T) {
+	acceptancetest.Only(t)
 	p := newProject(t)
 	p.api("POST", "/branch_protections", map[string]any{
 		"rule_name": "main", "enable_status_check": true, "status_check_contexts": []string{"ci"}, "enable_push": true,

@@ -11,7 +11,7 @@ import (
 )
 
 // GitServes says that git serves local repositories in tests that do without it else.
-var GitServes = acceptancetest.All()
+var GitServes = acceptancetest.All() && !acceptancetest.Either()
 
 // ForTest is the provider, which reaches local repositories without processes: those that git would start for each request
 // take most of the time of tests; see [GitServes].
