@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
@@ -62,6 +62,9 @@ func follow(t *testing.T, on *kubetest.Server, settings agents.Settings) (ofType
 	return settings.Name + "-cluster-type", settings.Name + "-cluster"
 }
 
+// journey is a way that a fleet goes with an agent.
+type journey func(t *testing.T, with agent)
+
 // TestAgents goes the whole way with each agent: what Terraform writes arrives, changes, and goes; and a change goes from
 // stage to stage. In .ci/run some ways are gone with one agent alone.
 func TestAgents(t *testing.T) {
@@ -92,7 +95,7 @@ func TestAgents(t *testing.T) {
 				})
 				for name, one := range map[string]struct {
 					agent string // that goes this way where the other does not
-					goes  func(*testing.T, agent)
+					goes  journey
 				}{
 					"layout":    {"argocd", w.layout},
 					"rendering": {"argocd", w.rendering},
