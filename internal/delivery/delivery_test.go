@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -34,11 +33,7 @@ func newSite(t *testing.T) *site {
 
 // process is a new client: nothing is remembered between two of them. Git serves its repositories in `make acceptance`.
 func (s *site) process() *delivery.Client {
-	var options git.Options
-	if !acceptancetest.All() {
-		options.Local = gittest.Local
-	}
-	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{Git: git.NewClient(options)})})
+	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{Git: git.NewClient(gittest.Options())})})
 }
 
 func (s *site) location(name, branch string) delivery.Location {

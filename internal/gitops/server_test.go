@@ -173,10 +173,7 @@ func serve(t testing.TB, handler http.Handler) string {
 // makes it spin for ever. In `make test` most requests take none of its processes.
 func backend(t testing.TB, root string) http.Handler {
 	t.Helper()
-	var program http.Handler = httpBackend(t, root)
-	if !acceptancetest.All() {
-		program = gittest.Backend(root, program)
-	}
+	program := gittest.Backend(root, httpBackend(t, root))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -189,8 +186,8 @@ func backend(t testing.TB, root string) http.Handler {
 
 // newClient is a client that reaches local repositories without processes, but in `make acceptance`.
 func newClient(options gitops.Options) *gitops.Client {
-	if options.Git == nil && !acceptancetest.All() {
-		options.Git = git.NewClient(git.Options{Local: gittest.Local})
+	if options.Git == nil {
+		options.Git = git.NewClient(gittest.Options())
 	}
 	return gitops.NewClient(options)
 }

@@ -21,6 +21,9 @@ import (
 // Backend serves the repositories in a folder over http as git's http-backend does, without its processes. What [Local] leaves
 // to git, and what people's git asks, next serves.
 func Backend(folder string, next http.Handler) http.Handler {
+	if GitServes {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		directory, service := filepath.Join(folder, filepath.FromSlash(path.Dir(r.URL.Path))), path.Base(r.URL.Path)
 		advertises := service == "refs" && path.Base(directory) == "info" && r.Method == http.MethodGet

@@ -23,8 +23,20 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
+
+// GitServes says that git serves what [Options] and [Backend] would serve without its processes: so it is in `make acceptance`.
+var GitServes = acceptancetest.All() && !acceptancetest.Either()
+
+// Options are those of a client that reaches local repositories by [Local].
+func Options() git.Options {
+	if GitServes {
+		return git.Options{}
+	}
+	return git.Options{Local: Local}
+}
 
 // Local serves a repository on disk to a client that is given it as git.Options.Local, without the processes that
 // git starts for each request, which take most of the time of tests with many small requests. git reads and writes the same
@@ -49,7 +61,7 @@ func Local(directory string) transport.Transport {
 }
 
 // special matches configuration that nothing here knows of.
-var special = regexp.MustCompile(`(?im)^\[(transfer|extensions|uploadpackfilter|core .)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`)
+var special = regexp.MustCompile(`(?im)^\[(transfer|extensions|uploadpackfilter)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`)
 
 // pushing has one push at a time go on, so that each compares and swaps.
 var pushing sync.Mutex

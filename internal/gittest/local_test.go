@@ -1,6 +1,8 @@
 package gittest_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,18 +17,35 @@ import (
 )
 
 // What git has written is read, and what is pushed is what git reads.
-func TestLocalServesWhatGitReadsAndWrites(t *testing.T) {
-	folder := t.TempDir()
+func TestWhatIsServedWithoutGitIsWhatGitReadsAndWrites(t *testing.T) {
+	defer func(before bool) { gittest.GitServes = before }(gittest.GitServes)
+	gittest.GitServes = false
+	t.Run("path", func(t *testing.T) {
+		folder := t.TempDir()
+		client := git.NewClient(git.Options{Local: func(directory string) transport.Transport {
+			over := gittest.Local(directory)
+			if over == nil {
+				t.Error("git serves it")
+			}
+			return over
+		}})
+		servesAsGit(t, folder, client, filepath.Join(folder, "a.git"))
+	})
+	t.Run("http", func(t *testing.T) {
+		folder := t.TempDir()
+		server := httptest.NewServer(gittest.Backend(folder, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("git serves %s", r.URL)
+		})))
+		defer server.Close()
+		servesAsGit(t, folder, git.NewClient(git.Options{}), server.URL+"/a.git")
+	})
+}
+
+func servesAsGit(t *testing.T, folder string, client *git.Client, url string) {
+	t.Helper()
 	bare, clone := filepath.Join(folder, "a.git"), filepath.Join(folder, "clone")
 	gittest.Run(t, folder, "git", "init", "--quiet", "--bare", "--initial-branch=main", bare)
-	served := 0
-	client := git.NewClient(git.Options{Local: func(directory string) (over transport.Transport) {
-		if over = gittest.Local(directory); over != nil {
-			served++
-		}
-		return over
-	}})
-	remote := git.Remote{URL: bare, Branch: "main"}
+	remote := git.Remote{URL: url, Branch: "main"}
 	open := func() *git.Tip {
 		t.Helper()
 		tip, err := client.Open(t.Context(), remote, 1)
@@ -79,9 +98,6 @@ func TestLocalServesWhatGitReadsAndWrites(t *testing.T) {
 	gittest.Run(t, bare, "git", "fsck", "--strict")
 	if content := gittest.Run(t, bare, "git", "show", "main:below/b.txt"); content != "b" {
 		t.Errorf("git shows %q", content)
-	}
-	if served == 0 {
-		t.Error("git served it")
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Hurry has every git that this process starts, and those that they start, do without what only repositories need that are
-// kept: they flush nothing to disk, and do not look for what could be packed. The folder holds their configuration, which has
-// a name for commits, too.
+// Hurry configures each git that this process starts, and those that it starts: it flushes nothing to disk, does not look for
+// what could be packed, and has a name for commits. The folder gets the configuration.
 func Hurry(folder string) {
 	file := filepath.Join(folder, "gitconfig")
 	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {

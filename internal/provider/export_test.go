@@ -4,17 +4,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
 
-// GitServes says that git serves local repositories in tests that do without it else.
-var GitServes = acceptancetest.All() && !acceptancetest.Either()
-
 // ForTest is the provider, which reaches local repositories without processes: those that git would start for each request
-// take most of the time of tests; see [GitServes].
+// take most of the time of tests; see [gittest.GitServes].
 func ForTest() provider.Provider { return forTest(nil, git.Options{}) }
 
 // StartAt starts a provider that has another clock.
@@ -28,8 +24,6 @@ func StartWith(clock compliance.Clock, options git.Options) func() (tfprotov6.Pr
 }
 
 func forTest(clock compliance.Clock, options git.Options) provider.Provider {
-	if !GitServes {
-		options.Local = gittest.Local
-	}
+	options.Local = gittest.Options().Local
 	return &flotilla{version: "test", clock: clock, git: options}
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
 
 // init makes this binary, under another name, one of the processes that these tests need.
@@ -28,7 +28,7 @@ func init() {
 	var run func() error
 	switch filepath.Base(os.Args[0]) {
 	case doomedName:
-		provider.GitServes = true
+		gittest.GitServes = true
 		run = runDoomed
 	case "git":
 		run = runWatchedGit
