@@ -17,6 +17,9 @@ import (
 
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
+// refresh asks Argo CD to compare an Application.
+const refresh = "argocd.argoproj.io/refresh"
+
 // argoCD is the agent of hosts whose reconciler is argocd.
 type argoCD struct{ cluster *kubetest.Server }
 
@@ -120,11 +123,20 @@ func (a argoCD) hold(t *testing.T, root string, held bool) {
 	patch(t, a.cluster, applications, "argocd", root, map[string]any{
 		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !held}}},
 	})
+	// A comparison that began before still puts right what it finds. The next one takes the annotation away at its end.
+	a.nudge(t, root)
+	eventually(t, func() error {
+		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", root)
+		if asked := field(application, "metadata", "annotations", refresh); asked != nil {
+			return fmt.Errorf("%s was not compared since %s: %v", root, refresh, asked)
+		}
+		return nil
+	})
 }
 
 func (a argoCD) nudge(t *testing.T, root string) {
 	t.Helper()
-	annotate(t, a.cluster, applications, "argocd", root, "argocd.argoproj.io/refresh", "normal")
+	annotate(t, a.cluster, applications, "argocd", root, refresh, "normal")
 }
 
 func (a argoCD) says(t *testing.T, names ...string) string {
