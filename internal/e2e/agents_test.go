@@ -27,7 +27,7 @@ type agent interface {
 	// start starts it, where its settings are.
 	start(t *testing.T)
 
-	// hold has what follows a folder do nothing for now, or go on. It returns when the agent does so.
+	// hold has what follows a folder do nothing for now, or go on.
 	hold(t *testing.T, root string, held bool)
 
 	// nudge has what follows a folder look at the branch before its time.

@@ -17,7 +17,7 @@ import (
 
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
-// refresh asks Argo CD to compare an Application.
+// refresh is the annotation that asks Argo CD to compare an Application, which takes it away at the end of that.
 const refresh = "argocd.argoproj.io/refresh"
 
 // argoCD is the agent of hosts whose reconciler is argocd.
@@ -118,12 +118,12 @@ func keepTime(t *testing.T, cache *miniredis.Miniredis) {
 	}()
 }
 
+// hold returns when a comparison has ended that knew of it: one that began before still puts right what it finds.
 func (a argoCD) hold(t *testing.T, root string, held bool) {
 	t.Helper()
 	patch(t, a.cluster, applications, "argocd", root, map[string]any{
 		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !held}}},
 	})
-	// A comparison that began before still puts right what it finds. The next one takes the annotation away at its end.
 	a.nudge(t, root)
 	eventually(t, func() error {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", root)
