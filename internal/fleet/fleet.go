@@ -60,7 +60,9 @@ type Workspace struct {
 	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
 	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see [IsWithin]
 	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
-	Labels     Labels   `json:"labels,omitempty"`
+	// LeastRender is the weakest rendering to which deployment targets may go below that of a cluster type; empty: none.
+	LeastRender string `json:"least_render,omitempty"`
+	Labels      Labels `json:"labels,omitempty"`
 }
 
 // IsConfined says whether workloads may use only what their workspace says.

@@ -26,6 +26,7 @@ func (d *decoder) workspace(o *Object) belonging {
 		Secrets:           o.allowed("secrets", o.secretName),
 		Sources:           o.allowed("sources", checkSourcePrefix),
 		Parameters:        o.allowed("parameters", checkParameterPath),
+		LeastRender:       o.oneOfOrNone("least_render"),
 		Labels:            o.labels("labels"),
 	}
 	if workspace.NetworkPolicy == "none" {

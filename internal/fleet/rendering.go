@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"slices"
 )
 
 // How far what manifests point to is rendered.
@@ -11,8 +12,20 @@ const (
 	RenderObjects  = "objects"  // at plan; folders have what comes of it
 )
 
-// Renderings are what the attribute "render" can be.
+// Renderings are what the attribute "render" can be, the weakest first.
 var Renderings = []string{RenderPointers, RenderPreview, RenderObjects}
+
+// weakerRenderings are all but the strongest of [Renderings].
+var weakerRenderings = Renderings[:len(Renderings)-1]
+
+// WeakensRendering reports whether a deployment target of a workspace has a weaker `render` than a cluster type, and the
+// workspace does not allow it.
+func WeakensRendering(clusterType *ClusterType, target *DeploymentTarget, workspace *Workspace) bool {
+	strength := func(render string) int { return slices.Index(Renderings, render) }
+	demanded := cmp.Or(clusterType.Render, RenderPointers)
+	least := min(strength(demanded), strength(cmp.Or(workspace.LeastRender, demanded)))
+	return strength(RenderingOf(clusterType, target)) < least
+}
 
 // RenderingOf returns how far the manifests of a deployment target are rendered for hosts of a cluster type: one of
 // [Renderings]. What the deployment target says wins.

@@ -26,13 +26,45 @@ func TestMistakesOfRendering(t *testing.T) {
 		_, findings := fleet.Decode(input(t, "{environment: dev, cluster_types: [{name: a, environment: dev, "+given+"}]}"))
 		wantFindings(t, findings, want...)
 	}
+	_, findings := fleet.Decode(input(t, "{environment: dev, workspaces: [{name: team, least_render: objects}]}"))
+	wantFindings(t, findings, `workspaces["team"].least_render: must be one of pointers, preview, not "objects"`)
 	const before, after = "{environment: dev, workspaces: [{name: team}], workloads: [{name: w, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}, render: ", "}}}]}"
-	_, findings := fleet.Decode(input(t, before+"all"+after))
+	_, findings = fleet.Decode(input(t, before+"all"+after))
 	wantFindings(t, findings, at+`render: must be one of pointers, preview, objects, not "all"`)
 	decoded, findings := fleet.Decode(input(t, before+unknown+after))
 	wantFindings(t, findings)
 	if len(decoded.PendingManifests) != 1 || !decoded.Known {
 		t.Errorf("an unknown rendering leaves the model known %v, and pending %q", decoded.Known, decoded.PendingManifests)
+	}
+}
+
+// A deployment target may have a stronger rendering than a cluster type, and a weaker one as far as its workspace allows.
+func TestARenderingIsWeakenedOnlyWhereTheWorkspaceAllowsIt(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		clusterType, target, least string
+		isWrong                    bool
+	}{
+		{"", "", "", false},
+		{"", "pointers", "", false},
+		{"", "objects", "", false},
+		{"preview", "", "", false},
+		{"preview", "objects", "", false},
+		{"preview", "preview", "", false},
+		{"preview", "pointers", "", true},
+		{"preview", "pointers", "preview", true},
+		{"preview", "pointers", "pointers", false},
+		{"objects", "preview", "", true},
+		{"objects", "preview", "preview", false},
+		{"objects", "pointers", "preview", true},
+		{"objects", "pointers", "pointers", false},
+		{"", "pointers", "preview", false},
+	} {
+		target := &fleet.DeploymentTarget{Manifests: fleet.Manifests{Render: one.target}}
+		got := fleet.WeakensRendering(&fleet.ClusterType{Render: one.clusterType}, target, &fleet.Workspace{LeastRender: one.least})
+		if got != one.isWrong {
+			t.Errorf("%+v: %t", one, got)
+		}
 	}
 }
 

@@ -91,6 +91,8 @@ var workspaceTable = Table{
 		{Name: "parameters", Type: TextsType, Meaning: "Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
 			"Secrets, accounts, clusters, namespaces or other content; or `namespace`, `project`, `secret_ref`. With this, `secrets`, `sources`, " +
 			"`service_account` or a project that is rendered, all that is not allowed so is an error at plan."},
+		{Name: "least_render", Allowed: weakerRenderings, Meaning: "The weakest `render` that the team's deployment targets may set on hosts whose cluster type has a " +
+			"stronger one; they then escape rules for final objects. Unset: `render` of a cluster type can be strengthened only."},
 		labelsAttribute,
 	},
 }
@@ -115,7 +117,8 @@ var clusterTypeTable = Table{
 		{Name: "secret_stores", Type: ObjectMapType, Keys: labelForm, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},
 		{Name: "decryption", Type: ObjectType, Of: &decryptionTable, Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. Unset: it does not."},
 		{Name: "render", Allowed: Renderings, Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
-			"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target that has `render` decides for itself. Unset: `pointers`."},
+			"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
+			"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`."},
 		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
 		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,

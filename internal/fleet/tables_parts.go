@@ -101,7 +101,8 @@ var deploymentTargetTable = Table{
 		{Name: "config_as", Type: TextsType, Default: []string{"configmap"}, Meaning: "The forms in which it gets its configuration: `configmap` (`configmap:<name>` gives it another name), " +
 			"`values` (among a chart's values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the Secret of references to secrets, " +
 			"which is there with `configmap`, too; `secret:<name>` gives it another name)."},
-		{Name: "render", Allowed: Renderings, Meaning: "How far its manifests are rendered, in place of what the cluster type has. Unset: as the cluster type says."},
+		{Name: "render", Allowed: Renderings, Meaning: "How far its manifests are rendered. It may be stronger than `render` of a cluster type that it goes to; " +
+			"a weaker one is an error unless `least_render` of the workspace allows it. Unset: as the cluster type says."},
 		{Name: "config_schema", Type: SchemaType, Meaning: "JSON Schema that its values must satisfy: its text, or the object."},
 	},
 }

@@ -90,6 +90,7 @@ workspaces:
   secrets: [team-git]
   sources: ['https://git.example.com/', 'https://charts.example.com', 'oci://registry.example.com']
   parameters: [helm_release.valuesFrom, namespace]
+  least_render: pointers
   labels: {department: retail}
 cluster_types:
 - name: drone

@@ -182,7 +182,7 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 	how := map[string]any{"render": "preview", "kubernetes_version": "1.33", "api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}
 	for name, fleet := range map[string]map[string]any{
 		"of Flux": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how),
-		"of Argo CD, as the deployment target says": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": "pointers"})),
+		"of Argo CD, as the deployment target says": rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}, "render": "preview"}, merged(how, map[string]any{"reconciler": "argocd", "render": nil})),
 		"of Argo CD on a hub":                       rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(how, map[string]any{"reconciler": "argocd-hub"})),
 	} {
 		got, images, said := finalObjects(t, fleet)
@@ -203,7 +203,9 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 			t.Errorf("%s: the images are %v", name, images)
 		}
 	}
-	if got, images, said := finalObjects(t, rendered(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)); len(got)+len(images) > 0 {
+	allowed := rendered(pin, tillManifests(charts), map[string]any{"render": "pointers"}, how)
+	allowed["workspaces"] = []any{map[string]any{"name": "team", "least_render": "pointers"}}
+	if got, images, said := finalObjects(t, allowed); len(got)+len(images) > 0 {
 		t.Errorf("with pointers the objects are %q, %v; said is %s", got, images, said)
 	}
 	if charts.fetched != 1 {
@@ -363,6 +365,39 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("said is %s, want %q", said, want)
 		}
+	}
+}
+
+// A team cannot switch off the rules of the platform for final objects, on one cluster type or on many.
+func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", tillFiles)
+	rules := ruled(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}))
+	plan := func(render string, workspace map[string]any, clusterTypes ...any) string {
+		fleet := merged(rendered(pin, tillManifests(charts), map[string]any{"render": render}, nil), rules)
+		fleet["cluster_types"] = clusterTypes
+		fleet["workspaces"] = []any{merged(map[string]any{"name": "team"}, workspace)}
+		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	}
+	store := map[string]any{"name": "store", "render": "preview"}
+	kiosk, depot := map[string]any{"name": "kiosk", "render": "preview"}, map[string]any{"name": "depot"}
+	const weak = `workloads["till"].deployment_targets["live"].render: "pointers" is weaker than render = "preview" of cluster type `
+	said := plan("pointers", nil, store, kiosk, depot)
+	for _, want := range []string{"Invalid rendering", weak + `"kiosk", "store": leave it out`, `least_render = "pointers" for workspace "team"`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said is %s, want %q", said, want)
+		}
+	}
+	if said := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(said, `"preview" is weaker than render = "objects"`) {
+		t.Errorf("with a preview of objects said is %s", said)
+	}
+	if said := plan("preview", map[string]any{"least_render": "pointers"}, store); !strings.Contains(said, `"few" is violated`) {
+		t.Errorf("the rule says %s", said)
+	}
+	if said := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(said, "weaker") || strings.Contains(said, "violated") {
+		t.Errorf("where the workspace allows it, said is %s", said)
 	}
 }
 

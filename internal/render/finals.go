@@ -21,6 +21,7 @@ func IsRendered(assignment *schedule.Assignment) bool {
 
 // ArrangeFinals finds what cannot be rendered into final objects, before anything is.
 func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings fleet.Findings) {
+	var weakened placedFindings
 	seen := map[string]bool{}
 	add := func(path *fleet.Path, format string, arguments ...any) {
 		if at := path.String(); !seen[at] {
@@ -29,6 +30,7 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 		}
 	}
 	for _, assignment := range assignments {
+		t.checkStrength(assignment, &weakened)
 		if !IsRendered(assignment) {
 			continue
 		}
@@ -50,7 +52,20 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s", how, hint)
 		}
 	}
-	return findings
+	return append(findings, weakened.list()...)
+}
+
+// checkStrength reports a deployment target with a weaker `render` than the cluster type of a host: it would escape rules for
+// final objects.
+func (t *Templates) checkStrength(assignment *schedule.Assignment, to *placedFindings) {
+	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
+	team := t.workspaceOf(assignment.Target.Workload.Workspace)
+	if target.ManifestsPending || !fleet.WeakensRendering(clusterType, target, team.Workspace) {
+		return
+	}
+	to.add(fmt.Sprintf("%q", clusterType.Name), targetPath(assignment.Target).Attribute("render"),
+		"%q is weaker than render = %q of cluster type %%s: leave it out, or have the platform set least_render = %[1]q for workspace %[3]q",
+		target.Manifests.Render, clusterType.Render, team.Name)
 }
 
 // artifactOf is what manifests point to. isPinned is false where that may change.
