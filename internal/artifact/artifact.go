@@ -5,6 +5,9 @@ package artifact
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/url"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
@@ -17,9 +20,31 @@ type Artifact struct {
 	Pin     folder.Pin
 }
 
-// ID names the content: artifacts with equal content may have one ID, and those with one ID have equal content.
-func (a Artifact) ID() string {
-	return cmp.Or(a.Pin.Digest, a.Pin.Commit)
+// IsPinned reports whether the artifact has a commit or a digest.
+func (a Artifact) IsPinned() bool {
+	return cmp.Or(a.Pin.Digest, a.Pin.Commit) != ""
+}
+
+// Key identifies the content of the artifact in every cache. The repository is part of it: a commit or a digest alone does
+// not prove that the repository gives the content to whoever names it.
+func (a Artifact) Key() string {
+	return fmt.Sprintf("%q", []string{a.Storage, normalize(a.Repo), a.Chart, cmp.Or(a.Pin.Digest, a.Pin.Commit)})
+}
+
+var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
+
+// normalize returns one spelling for the URLs of a repository. Spellings that another server could answer stay different.
+func normalize(repo string) string {
+	at, err := url.Parse(repo)
+	if err != nil || at.Host == "" {
+		return repo
+	}
+	host := strings.ToLower(at.Host)
+	if port, has := defaultPorts[at.Scheme]; has && at.Port() == port {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	at.Host = host
+	return strings.TrimRight(at.String(), "/")
 }
 
 // Fetcher gets the content of artifacts.

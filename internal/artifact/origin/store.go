@@ -2,11 +2,12 @@ package origin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sync/singleflight"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Store keeps the content of artifacts on this machine, by their ids. Its folder may be removed at any time: what is
+// Store keeps the content of artifacts on this machine, by their keys. Its folder may be removed at any time: what is
 // missing is fetched again.
 type Store struct {
 	client  *Client
@@ -59,11 +60,12 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, strings.ReplaceAll(of.ID(), ":", "-")+".tar")
+	sum := sha256.Sum256([]byte(of.Key()))
+	path := filepath.Join(folder, hex.EncodeToString(sum[:])+".tar")
 	if isFile(path) {
 		return path, nil
 	}
-	fetched := s.fetches.DoChan(of.ID(), func() (any, error) {
+	fetched := s.fetches.DoChan(of.Key()+of.Pin.Version, func() (any, error) {
 		// Who asked first may leave, and others still wait.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()

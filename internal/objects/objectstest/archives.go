@@ -20,7 +20,7 @@ type Archives struct {
 	t       testing.TB
 	mutex   sync.Mutex
 	paths   map[string]string
-	Fetched map[string]int // how often each was fetched, by ID
+	Fetched map[string]int // how often each was fetched, by key
 }
 
 // NewArchives returns a fetcher that has no archive.
@@ -49,7 +49,7 @@ func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	a.paths[what.ID()] = path
+	a.paths[what.Key()] = path
 	return what
 }
 
@@ -57,10 +57,10 @@ func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact
 func (a *Archives) Fetch(_ context.Context, what artifact.Artifact) (string, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	a.Fetched[what.ID()]++
-	path, has := a.paths[what.ID()]
+	a.Fetched[what.Key()]++
+	path, has := a.paths[what.Key()]
 	if !has {
-		return "", fmt.Errorf("artifact %q is not there", what.ID())
+		return "", fmt.Errorf("artifact %q is not there", what.Key())
 	}
 	return path, nil
 }

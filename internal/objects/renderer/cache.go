@@ -24,7 +24,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 4
+const cacheFormat = 5
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {
@@ -42,13 +42,13 @@ func newCache(folder string) *cache {
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
 func cacheKey(request *objects.Request) string {
 	canonical := *request
-	canonical.Artifact = artifact.Artifact{Chart: request.Artifact.Chart}
+	canonical.Artifact = artifact.Artifact{}
 	text, err := json.Marshal(struct {
 		Format    int
 		Libraries string
-		ID        string
+		Artifact  string
 		Request   *objects.Request
-	}{cacheFormat, libraries(), request.Artifact.ID(), &canonical})
+	}{cacheFormat, libraries(), request.Artifact.Key(), &canonical})
 	if err != nil {
 		panic(err) // values are those of JSON
 	}
@@ -71,14 +71,14 @@ var libraries = sync.OnceValue(func() string {
 	return strings.Join(versions, " ")
 })
 
-// get returns what is kept, or what render makes, which is asked once for all who ask for one key at a time. An error
-// is not kept.
-func (c *cache) get(ctx context.Context, key string, render func() ([]byte, error)) (*objects.Result, error) {
+// get returns the kept result, or calls render, once for all concurrent calls with the same key and version. The version does
+// not change the result, but an error names it. An error is not kept.
+func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Result, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
 			return result, nil
 		}
-		made, err, shared := c.flight.Do(key, func() (any, error) {
+		made, err, shared := c.flight.Do(key+version, func() (any, error) {
 			if text := c.read(key); text != nil {
 				if result, err := decode(text); err == nil {
 					c.keep(key, result, len(text))

@@ -33,7 +33,7 @@ type Pool struct {
 }
 
 // source is what requests with different values render.
-type source struct{ id, path string }
+type source struct{ artifact, path string }
 
 // Options are the bounds of a Pool, and where it keeps results.
 type Options struct {
@@ -66,10 +66,10 @@ func (p *Pool) Close() {
 
 // Render implements Renderer.
 func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
-	if request.Artifact.ID() == "" {
+	if !request.Artifact.IsPinned() {
 		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
 	}
-	return p.cache.get(ctx, cacheKey(request), func() ([]byte, error) {
+	return p.cache.get(ctx, cacheKey(request), request.Artifact.Pin.Version, func() ([]byte, error) {
 		archive, err := p.fetcher.Fetch(ctx, request.Artifact)
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { p.free <- w }()
-	of := source{o.Request.Artifact.ID(), o.Request.Path}
+	of := source{o.Request.Artifact.Key(), o.Request.Path}
 	p.mutex.Lock()
 	before := p.exceeded[of]
 	p.mutex.Unlock()

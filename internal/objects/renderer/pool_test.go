@@ -97,6 +97,12 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	if got := render(large, nil); strings.Contains(got, "another assignment") {
 		t.Errorf("another artifact is refused: %s", got)
 	}
+	elsewhere := shop // with the same commit
+	elsewhere.Repo = "https://git.example.com/evil"
+	elsewhere = archives.Add(elsewhere, chart(map[string]string{"templates/all.yaml": settings}))
+	if got := render(elsewhere, map[string]any{"loops": 1}); !strings.Contains(got, "greeting: hello") {
+		t.Errorf("another repository is refused, or rendered from the files of the first: %s", got)
+	}
 }
 
 func TestEqualRequestsAreRenderedOnce(t *testing.T) {
@@ -120,7 +126,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
 		t.Errorf("from disk: got %s, want %s", got, want)
 	}
-	if got := archives.Fetched[artifact.ID()]; got != 1 {
+	if got := archives.Fetched[artifact.Key()]; got != 1 {
 		t.Errorf("the artifact was fetched %d times, want 1", got)
 	}
 
@@ -135,7 +141,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
 		t.Errorf("after damage: got %s, want %s", got, want)
 	}
-	if got := archives.Fetched[artifact.ID()]; got != 2 {
+	if got := archives.Fetched[artifact.Key()]; got != 2 {
 		t.Errorf("the artifact was fetched %d times, want 2", got)
 	}
 }

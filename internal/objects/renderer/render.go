@@ -18,7 +18,7 @@ const orLeave = ", or leave `render` away"
 
 // render renders a request whose artifact is in an archive.
 func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
-	b, err := kept.take(request.Artifact.ID(), archive)
+	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
 		return nil, err
 	}

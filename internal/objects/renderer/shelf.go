@@ -7,7 +7,7 @@ const maxShelfBytes = 64 << 20
 
 // shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
 type shelf struct {
-	books    lastUsed[*book] // by the ids of artifacts
+	books    lastUsed[*book] // by the keys of artifacts
 	repeated *repeats
 }
 
@@ -21,8 +21,8 @@ func newShelf() *shelf {
 }
 
 // take returns an artifact, and reads its archive where it is not here.
-func (s *shelf) take(id, archive string) (*book, error) {
-	if b, has := s.books.get(id); has {
+func (s *shelf) take(key, archive string) (*book, error) {
+	if b, has := s.books.get(key); has {
 		return b, nil
 	}
 	t, err := readTree(archive)
@@ -30,7 +30,7 @@ func (s *shelf) take(id, archive string) (*book, error) {
 		return nil, err
 	}
 	b := &book{tree: t, charts: map[string]*loadedChart{}}
-	s.books.keep(id, b, t.size)
+	s.books.keep(key, b, t.size)
 	return b, nil
 }
 

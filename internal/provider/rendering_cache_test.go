@@ -1,0 +1,151 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// newCache gives a test a cache of its own, which does not exist yet.
+func newCache(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "cache")
+	t.Setenv("FLOTILLA_CACHE_DIR", folder)
+	return folder
+}
+
+// pinnedAt is a fleet with one deployment target, whose pin somebody may have learned elsewhere.
+func pinnedAt(t *testing.T, manifests folder.Manifests, pin folder.Pin) map[string]any {
+	t.Helper()
+	attributes := map[string]any{"storage": manifests.Storage, "repo": manifests.Repo}
+	for name, value := range map[string]string{
+		"chart": manifests.Chart, "version": manifests.Version, "tag": manifests.Tag, "commit": manifests.Commit, "path": manifests.Path,
+	} {
+		if value != "" {
+			attributes[name] = value
+		}
+	}
+	fleet := rendered(folder.Pin{}, attributes, nil, map[string]any{"render": "preview"})
+	delete(fleet, "artifacts")
+	if pin != (folder.Pin{}) {
+		pins, err := artifact.Resolved{"till-live": {Manifests: manifests, Pin: pin}}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet["artifacts"] = pins
+	}
+	return fleet
+}
+
+// A team that knows the commit or the digest of another team's files gets none of them, and no object that was rendered from them.
+func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
+	newCache(t)
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
+	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", charts.archives["/till-1.2.1.tgz"])
+	pinned, said := readArtifacts(t, map[string]any{"workloads": []any{map[string]any{
+		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+			"environment": "dev", "manifests": map[string]any{"storage": "oci", "repo": registry + "/charts", "chart": "till", "version": "1.2.1"},
+		}},
+	}}})
+	resolved, err := artifact.Decode(fmt.Sprint(pinned["artifacts"]))
+	if err != nil {
+		t.Fatalf("%v; said is %s", err, said)
+	}
+	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
+	otherRepo, _ := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n"})
+	otherCharts := newPublished(t)
+	otherCharts.publish(t, "1.2.1", nil)
+	empty := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(empty.Close)
+	emptyRegistry := "oci://" + empty.Listener.Addr().String()
+	for name, test := range map[string]struct {
+		theirs, other folder.Manifests
+		pin           folder.Pin
+	}{
+		"a chart repository": {
+			folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"},
+			folder.Manifests{Storage: "helm", Repo: otherCharts.url, Chart: "till", Version: "1.2.1"}, pin,
+		},
+		"a registry": {
+			folder.Manifests{Storage: "oci", Repo: registry + "/charts", Chart: "till", Version: "1.2.1"},
+			folder.Manifests{Storage: "oci", Repo: emptyRegistry + "/charts", Chart: "till", Version: "1.2.1"}, resolved["till-live"].Pin,
+		},
+		"another path of the registry": {
+			folder.Manifests{Storage: "oci", Repo: registry + "/charts", Chart: "till", Version: "1.2.1"},
+			folder.Manifests{Storage: "oci", Repo: registry + "/evil", Chart: "till", Version: "1.2.1"}, resolved["till-live"].Pin,
+		},
+		"Git": {
+			folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "plain"},
+			folder.Manifests{Storage: "git", Repo: otherRepo, Commit: commit, Path: "plain"}, folder.Pin{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if objects, _, said := finalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+				t.Fatalf("the repository that has it gives %v; said is %s", objects, said)
+			}
+			for range 2 {
+				objects, _, said := finalObjects(t, pinnedAt(t, test.other, test.pin))
+				if len(objects) > 0 || !strings.Contains(said, test.other.Repo) || strings.Contains(said, "canary") {
+					t.Errorf("a repository that does not have it gives %v; said is %s", objects, said)
+				}
+			}
+			if objects, _, said := finalObjects(t, pinnedAt(t, test.theirs, test.pin)); !strings.Contains(fmt.Sprint(objects), "canary") {
+				t.Errorf("afterwards the repository that has it gives %v; said is %s", objects, said)
+			}
+		})
+	}
+}
+
+// The failure of one repository, or of one version, is no failure of those that are fetched at the same time.
+func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
+	newCache(t)
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
+	fetched := make(chan struct{})
+	chartsServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		charts.mutex.Lock()
+		defer charts.mutex.Unlock()
+		if r.URL.Path == "/index.yaml" {
+			_, _ = fmt.Fprint(w, charts.index)
+			return
+		}
+		_, _ = w.Write(charts.archives[r.URL.Path])
+		close(fetched)
+	}))
+	t.Cleanup(chartsServer.Close)
+	// The other repository lists the same digest, and fails only after the first has answered: whoever waits for it gets its error.
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/index.yaml" {
+			_, _ = fmt.Fprint(w, charts.index)
+			return
+		}
+		select {
+		case <-fetched:
+		case <-time.After(20 * time.Second):
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(other.Close)
+	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
+	for name, repo := range map[string]string{"live": chartsServer.URL, "evil": other.URL} {
+		p.pins["till-"+name] = artifact.Entry{Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.2.1"}, Pin: pin}
+		p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": "1.2.1"}}
+	}
+	said := saidOfPlan(t, p.fleet(t, 1))
+	if !strings.Contains(said, `"till-evil": repository "`+other.URL) || strings.Contains(said, "till-live") {
+		t.Errorf("the plan says %s", said)
+	}
+	_, diagnostics := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(p.fleet(t, 1))})
+	if said := fmt.Sprint(diagnostics); !strings.Contains(said, other.URL) || strings.Contains(said, "till-live") {
+		t.Errorf("flotilla_manifests says %s", said)
+	}
+}
