@@ -180,17 +180,3 @@ func TestTheGreatestVersionOfARangeIsTaken(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
-
-func FuzzParseIndex(f *testing.F) {
-	f.Add([]byte("entries: {a: [{version: 1.2.3, digest: abc, urls: [a.tgz]}]}"), "a", ">=1")
-	f.Add([]byte("entries: {a: [{version: &x 1, urls: *x}]}"), "a", "")
-	f.Fuzz(func(t *testing.T, text []byte, chart, version string) {
-		index, err := parseIndex(text)
-		if err != nil {
-			return
-		}
-		if found, err := index.find(chart, version); err == nil && found == nil {
-			t.Error("neither found nor an error")
-		}
-	})
-}

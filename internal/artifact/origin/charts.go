@@ -1,55 +1,32 @@
 package origin
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// chartIndex is the index.yaml of a chart repository.
-type chartIndex struct {
-	Entries map[string][]chartVersion `yaml:"entries"`
-}
-
-type chartVersion struct {
-	Version string   `yaml:"version"`
-	Digest  string   `yaml:"digest"`
-	URLs    []string `yaml:"urls"`
-}
-
-func (i *chartIndex) versions(chart string) []string {
-	var versions []string
-	for _, entry := range i.Entries[chart] {
-		versions = append(versions, entry.Version)
-	}
-	return versions
-}
-
-// find is the newest version of a chart in a range, or that which is written so.
-func (i *chartIndex) find(chart, version string) (*chartVersion, error) {
-	entries, ok := i.Entries[chart]
-	if !ok {
-		return nil, fmt.Errorf("%w: there is no chart %q%s", git.ErrNotFound, chart, wording.DidYouMean(chart, slices.Sorted(maps.Keys(i.Entries))))
-	}
+// find returns the newest version of a chart in a range, or the one that is written like the range.
+func find(chart, version string, entries []chartVersion) (*chartVersion, error) {
 	named := func(version string) int {
 		return slices.IndexFunc(entries, func(entry chartVersion) bool { return entry.Version == version && version != "" })
 	}
 	at := named(version)
 	if at < 0 {
-		newest, err := greatest(i.versions(chart), version)
+		newest, err := greatest(texts(entries), version)
 		if err != nil {
 			return nil, fmt.Errorf("chart %q: %w", chart, err)
 		}
@@ -60,35 +37,60 @@ func (i *chartIndex) find(chart, version string) (*chartVersion, error) {
 	return &entries[at], nil
 }
 
-const maxIndex = 32 << 20 // bytes; the largest that are known have 20 MiB
+func texts(entries []chartVersion) []string {
+	versions := make([]string, len(entries))
+	for i := range entries {
+		versions[i] = entries[i].Version
+	}
+	return versions
+}
 
-func (c *Client) index(ctx context.Context, repo string) (*chartIndex, error) {
-	return c.indexes.Get(ctx, repo, func() (*chartIndex, error) {
-		text, err := c.download(ctx, strings.TrimSuffix(repo, "/")+"/index.yaml")
+// versions returns the versions of a chart by the index of its repository.
+func (c *Client) versions(ctx context.Context, repo, chart string) ([]chartVersion, error) {
+	return c.charts.Get(ctx, fmt.Sprintf("%q %q", repo, chart), func() ([]chartVersion, error) {
+		index, err := c.indexes.Get(ctx, repo, func() (*chartIndex, error) { return c.fetchIndex(ctx, repo) })
 		if err != nil {
 			return nil, err
 		}
-		if len(text) > maxIndex {
-			return nil, fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
+		release, err := c.parsing.Take(ctx, "") // the tree of one version at a time is in memory
+		if err != nil {
+			return nil, err
 		}
-		return parseIndex(text)
+		defer release()
+		versions, has, err := index.versions(ctx, chart)
+		if !has {
+			return nil, fmt.Errorf("%w: there is no chart %q%s", git.ErrNotFound, chart, wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))))
+		}
+		return versions, err
 	})
 }
 
-func parseIndex(text []byte) (*chartIndex, error) {
-	var index chartIndex
-	if err := yaml.Unmarshal(text, &index); err != nil {
-		return nil, fmt.Errorf("its index.yaml cannot be read: %s", wording.Cut(wording.OneLine(err.Error()), 200))
+func (c *Client) fetchIndex(ctx context.Context, repo string) (*chartIndex, error) {
+	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
+	// What compresses by itself hides how much was sent.
+	response, err := c.open(ctx, strings.TrimSuffix(repo, "/")+"/index.yaml", "gzip")
+	if err != nil {
+		return nil, err
 	}
-	return &index, nil
+	defer func() { _ = response.Body.Close() }()
+	sent := &counted{Reader: &bounded.Reader{From: response.Body, Left: maxIndex, TooLong: tooLong}}
+	var plain io.Reader = sent
+	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
+		inflated, err := gzip.NewReader(sent)
+		if err != nil {
+			return nil, fmt.Errorf("its index.yaml cannot be read: %w", err)
+		}
+		plain = &unpacked{Reader: &bounded.Reader{From: inflated, Left: maxIndex, TooLong: tooLong}, packed: sent}
+	}
+	return readIndex(plain)
 }
 
 func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
-	index, err := c.index(ctx, manifests.Repo)
+	versions, err := c.versions(ctx, manifests.Repo, manifests.Chart)
 	if err != nil {
 		return folder.Pin{}, err
 	}
-	found, err := index.find(manifests.Chart, manifests.Version)
+	found, err := find(manifests.Chart, manifests.Version, versions)
 	if err != nil {
 		return folder.Pin{}, err
 	}
@@ -108,11 +110,11 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (
 
 // fetchChart gets the archive of a chart of a chart repository.
 func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	index, err := c.index(ctx, of.Repo)
+	versions, err := c.versions(ctx, of.Repo, of.Chart)
 	if err != nil {
 		return nil, err
 	}
-	found, err := index.find(of.Chart, of.Pin.Version)
+	found, err := find(of.Chart, of.Pin.Version, versions)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,8 @@ type Client struct {
 	web     *http.Client
 	refs    wait.Answers[*git.Refs]
 	indexes wait.Answers[*chartIndex]
+	charts  wait.Answers[[]chartVersion]
+	parsing wait.Locks
 	tags    wait.Answers[[]string]
 	pins    wait.Answers[folder.Pin]
 }
@@ -97,9 +99,9 @@ func (c *Client) Newest(ctx context.Context, manifests folder.Manifests) (string
 	case isRegistry(manifests.Repo):
 		versions, err = c.listTags(ctx, repositoryOf(manifests))
 	default:
-		var index *chartIndex
-		if index, err = c.index(ctx, manifests.Repo); err == nil {
-			versions = index.versions(manifests.Chart)
+		var entries []chartVersion
+		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart); err == nil {
+			versions = texts(entries)
 		}
 	}
 	if err != nil {
@@ -206,21 +208,32 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// download gets what is at a URL.
+// download gets the file at a URL, as it is: some servers call an archive in gzip a compressed one.
 func (c *Client) download(ctx context.Context, address string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, errors.New("its URL cannot be parsed")
-	}
-	response, err := c.web.Do(request)
+	response, err := c.open(ctx, address, "identity")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// open requests a URL in an encoding. The body is as the server sent it, and the caller closes it.
+func (c *Client) open(ctx context.Context, address, encoding string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("its URL cannot be parsed")
+	}
+	request.Header.Set("Accept-Encoding", encoding)
+	response, err := c.web.Do(request)
+	if err != nil {
+		return nil, err
+	}
 	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
 		return nil, statusError(response.StatusCode, request.URL.Path)
 	}
-	return io.ReadAll(response.Body)
+	return response, nil
 }
 
 // statusError is an answer other than success, as package git has them.
