@@ -18,6 +18,8 @@ type Artifact struct {
 	Repo    string
 	Chart   string // of storages "helm" and "oci"; "" for none
 	Pin     folder.Pin
+	// Signed says that its content may be used only if a key that is trusted for its repository has signed it.
+	Signed bool
 }
 
 // IsPinned reports whether the artifact has a commit or a digest.

@@ -89,8 +89,8 @@ var workspaceTable = Table{
 			"in their parameters. No other workspace's workloads can name them then."},
 		{Name: "sources", Type: TextsType, Meaning: "Beginnings of URLs, such as `https://git.example.com/team`, that the team's manifests come from. Unset: any."},
 		{Name: "parameters", Type: TextsType, Meaning: "Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
-			"Secrets, accounts, clusters, namespaces or other content; or `namespace`, `project`, `secret_ref`. With this, `secrets`, `sources`, " +
-			"`service_account` or a project that is rendered, all that is not allowed so is an error at plan."},
+			"Secrets, accounts, clusters, namespaces or other content, or decide what is trusted; or `namespace`, `project`, `secret_ref`. With this, `secrets`, `sources`, " +
+			"`service_account` or a project that is rendered, all that is not allowed so is an error at plan. Fields that decide what is trusted, such as `git_repository.verify`, always are."},
 		{Name: "least_render", Allowed: weakerRenderings, Meaning: "The weakest `render` that the team's deployment targets may set on hosts whose cluster type has a " +
 			"stronger one; they then escape rules for final objects. Unset: `render` of a cluster type can be strengthened only."},
 		labelsAttribute,

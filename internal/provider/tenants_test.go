@@ -44,6 +44,7 @@ resource "flotilla_assignment" "dev" {
 const (
 	tenantGit   = `repo = "https://git.example.com/team/app", `
 	tenantChart = `storage = "helm", repo = "https://charts.example.com", chart = "app", version = "1.2.3", `
+	tenantOCI   = `storage = "oci", repo = "oci://registry.example.com/team/app", tag = "v1", `
 	isAllowed   = `which workspace "team" does not allow its workloads`
 )
 
@@ -104,7 +105,7 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	},
 	"what the cluster type says of all sources": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = null }`,
-		`manifests.parameters.git_repository: reaches Secrets and ConfigMaps of the agent's namespace, ` + isAllowed + `: add "git_repository" to the parameters`,
+		`manifests.parameters.git_repository: decides which content or which server is trusted, ` + isAllowed + `: leave it to`,
 	},
 	"the credentials of its source, to hosts that its submodules name": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = { recurseSubmodules = true } }`,
@@ -129,6 +130,34 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 	},
 	"a Secret of the agent, by a workspace": {
 		`secrets = ["flux-system"]`, "flux", "", tenantGit, `workspaces["team"].secrets[0]: "flux-system" is a Secret of the agent itself`,
+	},
+	"no checks of signatures": {
+		"", "flux", "", tenantGit + `parameters = { git_repository = { verify = null } }`,
+		`git_repository.verify: decides which content or which server is trusted, ` + isAllowed + `: leave it to the parameters of the cluster type, or add "git_repository.verify" to`,
+	},
+	"checks of signatures that say nothing": {
+		"", "flux", "", tenantGit + `parameters = { git_repository = { verify = {} } }`, `git_repository.verify: decides which content`,
+	},
+	"keys of its own": {
+		`secrets = ["team-keys"]`, "flux", "", tenantGit + `parameters = { git_repository = { verify = { secretRef = { name = "team-keys" } } } }`,
+		`git_repository.verify.secretRef.name: decides which content`,
+	},
+	"signatures of anyone": {
+		"", "flux", "", tenantOCI + `parameters = { oci_repository = { verify = { matchOIDCIdentity = [{ issuer = ".*", subject = ".*" }] } } }`,
+		`oci_repository.verify.matchOIDCIdentity[0].subject: decides which content`,
+	},
+	"a registry without encryption": {"", "flux", "", tenantOCI + `parameters = { oci_repository = { insecure = true } }`, `oci_repository.insecure: decides which content`},
+	"certificates of its own": {
+		"", "flux", "", tenantChart + `parameters = { helm_repository = { certSecretRef = { name = "mine" } } }`, `helm_repository.certSecretRef.name: decides which content`,
+	},
+	"a proxy of its own": {
+		"", "flux", "", tenantGit + `parameters = { git_repository = { proxySecretRef = { name = "mine" } } }`, `git_repository.proxySecretRef.name: decides which content`,
+	},
+	"no checks of certificates, by Rancher Fleet": {
+		"", "fleet", "", tenantGit + `parameters = { git_repo = { insecureSkipTLSVerify = true } }`, `git_repo.insecureSkipTLSVerify: decides which content`,
+	},
+	"no checks of certificates, by Config Sync": {
+		"", "config-sync", "", tenantGit + `parameters = { root_sync = { git = { noSSLVerify = true } } }`, `root_sync.git.noSSLVerify: decides which content`,
 	},
 	"a beginning that is none": {
 		`sources = ["https://git.example.com/*"]`, "flux", "", tenantGit, `workspaces["team"].sources[0]: "https://git.example.com/*" is not the beginning of a URL`,
@@ -177,6 +206,41 @@ func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
 			return nil
 		},
 	}}})
+}
+
+// What a cluster type requires stays in force where a deployment target has parameters of its own, and is an error where nobody would check it.
+func TestWhatAClusterTypeRequiresStaysInForce(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	with := func(reconciler, parameters, manifests string) string {
+		config := fmt.Sprintf(tenant, "", reconciler, "", manifests, repo.url)
+		return strings.Replace(config, fmt.Sprintf("reconciler = %q", reconciler), fmt.Sprintf("reconciler = %q, parameters = { %s }", reconciler, parameters), 1)
+	}
+	const verify = `git_repository = { verify = { mode = "HEAD", secretRef = { name = "platform-keys" } } }`
+	steps := []resource.TestStep{{
+		Config: with("flux", verify, tenantGit+`parameters = { git_repository = { interval = "9m" } }`),
+		Check: func(*terraform.State) error {
+			text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]
+			for _, want := range []string{"interval: 9m", "  verify:\n    mode: HEAD\n    secretRef:\n      name: platform-keys\n"} {
+				if !strings.Contains(text, want) {
+					return fmt.Errorf("%s is not in\n%s", want, text)
+				}
+			}
+			return nil
+		},
+	}, {
+		Config:   with("flux", `oci_repository = { verify = { provider = "cosign" } }`, `storage = "helm", repo = "oci://registry.example.com", chart = "app", version = "1.2.3"`),
+		PlanOnly: true,
+		ExpectError: words(`manifests.repo: the parameters of cluster type "edge" require signatures: with oci_repository.verify, ` +
+			`a chart of a registry with storage "helm" would not be verified`),
+	}}
+	for _, reconciler := range []string{"argocd", "argocd-hub", "fleet", "config-sync", "zarf"} {
+		steps = append(steps, resource.TestStep{
+			Config: with(reconciler, verify, tenantGit), PlanOnly: true,
+			ExpectError: words(`cluster_types["edge"].parameters.git_repository: is for the reconciler "flux"`),
+		})
+	}
+	testSteps(t, resource.TestCase{Steps: steps})
 }
 
 // The same through the program itself: nothing is pushed.

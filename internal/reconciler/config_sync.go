@@ -63,10 +63,11 @@ var syncDecisive = []Decisive{
 var rootSyncSettings = slices.Concat(
 	decided(byManifests, "sourceFormat", "sourceType", "git.repo", "git.branch", "git.revision", "git.dir", "oci.image", "oci.dir", "helm"),
 	decided(byFlotilla, "override.namespaceStrategy"),
-	reaching(Secrets, "git.secretRef", "git.caCertSecretRef", "oci.caCertSecretRef"),
+	reaching(Secrets, "git.secretRef"),
+	trusting(Secrets, "git.caCertSecretRef", "oci.caCertSecretRef"),
 	reaching(Accounts, "git.gcpServiceAccountEmail", "oci.gcpServiceAccountEmail", "git.auth", "oci.auth", "override.roleRefs"),
 	reaching(Programs, "override.enableShellInRendering"),
-	reaching(Content, "git.proxy", "git.noSSLVerify"),
+	trusting(Content, "git.proxy", "git.noSSLVerify"),
 	reaching(Nothing,
 		"git", "git.period", "oci", "oci.period", "override", "override.apiServerTimeout", "override.gitSyncDepth", "override.logLevels",
 		"override.reconcileTimeout", "override.resources", "override.statusMode",

@@ -41,11 +41,15 @@ type Edit struct {
 	Value any    // of JSON; nil removes the field
 }
 
-// unrenderedSource are problems of a source by which it gives something else than its artifact.
-func (k *Kind) unrenderedSource(object map[string]any) (problems []string) {
+// completeSource completes a request by a source. Problems are fields by which it gives something else than its artifact, and
+// requirements of signatures that Flotilla cannot check.
+func (k *Kind) completeSource(object map[string]any, into *objects.Request) (problems []string) {
 	read := readFields(object, "spec")
 	for _, path := range k.Changing {
 		read.none(path, "it changes what the source gives")
+	}
+	if k.Verified != nil && k.Verified(read) {
+		into.Artifact.Signed = true
 	}
 	return read.problems
 }
@@ -60,7 +64,7 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 			continue
 		}
 		if kind.Is(Source) {
-			problems = append(problems, kind.unrenderedSource(object)...)
+			problems = append(problems, kind.completeSource(object, into)...)
 		}
 		if !slices.Contains(r.Deploys, name) {
 			continue

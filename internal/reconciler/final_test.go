@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -69,6 +70,13 @@ postRenderers: [{kustomize: {images: [{name: web, newTag: "2"}]}}]
 			Values: map[string]any{"replicas": json.Number("3")},
 			After:  &objects.Kustomize{Images: []objects.Image{{Name: "web", NewTag: "2"}}, Labels: map[string]string{"team": "kaizen"}},
 		}}},
+		"a GitRepository whose commits are to be signed": {"flux", "GitRepository", `{verify: {mode: HEAD, secretRef: {name: keys}}}`, objects.Request{
+			Artifact: artifact.Artifact{Signed: true},
+		}},
+		"a GitRepository without a requirement": {"flux", "GitRepository", `{verify: null}`, objects.Request{}},
+		"an OCIRepository whose artifact is to be signed": {"flux", "OCIRepository", `{verify: {provider: cosign, secretRef: {name: keys}}}`, objects.Request{
+			Artifact: artifact.Artifact{Signed: true},
+		}},
 		"an Application finds out what the folder is": {"argocd", "Application", `{destination: {namespace: hello}, source: {path: live}}`, objects.Request{
 			Namespace: "hello", Helm: &objects.Helm{ReleaseName: "dev-hello", Namespace: "hello"}, Kustomize: &objects.Kustomize{}, Directory: &objects.Directory{},
 		}},
@@ -136,6 +144,14 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "GitRepository", `{ignore: a, include: [{repository: {name: a}}], recurseSubmodules: true, sparseCheckout: [b]}`, []string{
 			"spec.ignore cannot", "spec.include cannot", "spec.recurseSubmodules cannot", "spec.sparseCheckout cannot",
 		}},
+		{"flux", "GitRepository", `{verify: {mode: TagAndHEAD, newer: true}}`, []string{
+			"spec.verify.newer cannot be rendered", `spec.verify.mode can only be "HEAD"`,
+		}},
+		{"flux", "GitRepository", `{verify: yes}`, []string{"spec.verify must be an object"}},
+		{"flux", "OCIRepository", `{verify: {provider: notation, secretRef: {name: a}}}`, []string{`spec.verify.provider can only be "cosign"`}},
+		{"flux", "OCIRepository", `{verify: {provider: cosign, matchOIDCIdentity: [{issuer: a, subject: b}]}}`, []string{"spec.verify asks for a signature without a key"}},
+		{"flux", "OCIRepository", `{verify: {}}`, []string{"spec.verify asks for a signature without a key"}},
+		{"flux", "HelmRelease", `{chart: {spec: {verify: {provider: cosign}}}}`, []string{"spec.chart.spec.verify asks for a signature without a key"}},
 		{"flux", "OCIRepository", `{ignore: a}`, []string{"spec.ignore cannot"}},
 		{"argocd", "Application", `{source: {plugin: {name: a}, helm: {fileParameters: [{name: a, path: b}], skipSchemaValidation: true, newer: 1, values: "[1]"}}}`, []string{
 			"spec.source.plugin cannot", "spec.source.helm.newer cannot", "spec.source.helm.fileParameters cannot", "spec.source.helm.skipSchemaValidation cannot",

@@ -12,9 +12,10 @@ var gitRepoSettings = slices.Concat(
 	reaching(Clusters, "targets"),
 	reaching(Namespaces, "deleteNamespace"),
 	reaching(Content, "helmRepoURLRegex"), // of the hosts that get the credentials for charts
+	trusting(Nothing, "caBundle", "insecureSkipTLSVerify"),
 	reaching(Nothing,
-		"bundles", "caBundle", "correctDrift", "disablePolling", "forceSyncGeneration", "imageScanCommit", "imageScanInterval",
-		"insecureSkipTLSVerify", "keepResources", "paused", "pollingInterval",
+		"bundles", "correctDrift", "disablePolling", "forceSyncGeneration", "imageScanCommit", "imageScanInterval",
+		"keepResources", "paused", "pollingInterval",
 	),
 )
 
@@ -29,9 +30,10 @@ var helmOpSettings = slices.Concat(
 	reaching(Namespaces, "helm.valuesFrom.secretKeyRef.namespace", "helm.valuesFrom.configMapKeyRef.namespace", "deleteNamespace", "allowedTargetNamespaceSelector"),
 	reaching(Objects, "labels", "overwrites", "contentsId", "valuesHash"),
 	reaching(Content, "resources", "yaml", "kustomize"),
+	trusting(Nothing, "insecureSkipTLSVerify"),
 	reaching(Nothing,
 		"correctDrift", "deleteCRDResources", "dependsOn", "diff", "forceSyncGeneration", "helm", "helm.values.*", "helm.templateValues.*",
-		"helmOpOptions", "ignore", "insecureSkipTLSVerify", "keepResources", "paused", "pollingInterval",
+		"helmOpOptions", "ignore", "keepResources", "paused", "pollingInterval",
 		"diff.comparePatches.namespace", // of objects that the chart has
 	),
 )

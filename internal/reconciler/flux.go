@@ -35,6 +35,7 @@ var flux = Reconciler{
 			{Name: "notification-controller", Without: "nothing is reported", Reports: true},
 		},
 	},
+	Unverified: fluxUnverified,
 	Unordered: func(own, other Manifests, _ bool) string {
 		if own.Has(Charts) == other.Has(Charts) {
 			return ""
@@ -73,11 +74,12 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
-			Changing: []string{"ignore", "include", "recurseSubmodules", "sparseCheckout"},
+			Changing: []string{"ignore", "include", "recurseSubmodules", "sparseCheckout"}, Verified: verifiedGit,
 		},
 		{
 			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Changing: []string{"ignore"},
+			Verified: func(spec *fields) bool { return verifiedCosign(spec, "verify") },
 		},
 		{
 			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,

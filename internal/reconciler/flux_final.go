@@ -40,6 +40,9 @@ var helmReleaseFinal = &Final{
 		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
 			f.problem("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
 		}
+		if verifiedCosign(f, "chart.spec.verify") {
+			into.Artifact.Signed = true
+		}
 		into.Namespace = f.text("targetNamespace")
 		into.Helm = &objects.Helm{
 			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),

@@ -22,37 +22,42 @@ var kustomizationSettings = slices.Concat(
 
 var gitRepositorySettings = slices.Concat(
 	decided(byManifests, "url", "ref"),
-	reaching(Secrets, "secretRef", "proxySecretRef", "verify.secretRef"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "proxySecretRef", "verify.secretRef"),
+	trusting(Nothing, "verify"),
 	reaching(Accounts, "provider", "serviceAccountName"),
 	reaching(Objects, "include.repository"),
 	reaching(Content, "recurseSubmodules"), // which are fetched with the credentials of the source, from any host
-	reaching(Nothing, "ignore", "include", "interval", "sparseCheckout", "suspend", "timeout", "verify"),
+	reaching(Nothing, "ignore", "include", "interval", "sparseCheckout", "suspend", "timeout"),
 )
 
 var ociRepositorySettings = slices.Concat(
 	decided(byManifests, "url", "ref"),
-	reaching(Secrets, "secretRef", "proxySecretRef", "certSecretRef", "verify.secretRef", "verify.trustedRootSecretRef"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "proxySecretRef", "certSecretRef", "verify.secretRef", "verify.trustedRootSecretRef"),
+	trusting(Nothing, "insecure", "verify", "verify.provider"),
 	reaching(Accounts, "provider", "serviceAccountName"),
-	reaching(Nothing,
-		"ignore", "insecure", "interval", "layerSelector", "suspend", "timeout", "verify",
-		"verify.provider", // what checks signatures
-	),
+	reaching(Nothing, "ignore", "interval", "layerSelector", "suspend", "timeout"),
 )
 
 var helmRepositorySettings = slices.Concat(
 	decided(byManifests, "url", "type"),
-	reaching(Secrets, "secretRef", "certSecretRef"),
+	reaching(Secrets, "secretRef"),
+	trusting(Secrets, "certSecretRef"),
+	trusting(Nothing, "insecure"),
 	reaching(Accounts, "provider"),
 	reaching(Namespaces, "accessFrom"),
 	reaching(Content, "passCredentials"), // to any host that the index names
-	reaching(Nothing, "insecure", "interval", "suspend", "timeout"),
+	reaching(Nothing, "interval", "suspend", "timeout"),
 )
 
 var helmReleaseSettings = slices.Concat(
 	decided(byName, "releaseName"),
 	decided(byNamespace, "targetNamespace", "storageNamespace"),
 	decided(byManifests, "chartRef", "chart.spec.chart", "chart.spec.version", "chart.spec.sourceRef"),
-	reaching(Secrets, "valuesFrom", "chart.spec.verify.secretRef"),
+	reaching(Secrets, "valuesFrom"),
+	trusting(Secrets, "chart.spec.verify.secretRef"),
+	trusting(Nothing, "chart.spec.verify", "chart.spec.verify.provider"),
 	reaching(Accounts, "serviceAccountName"),
 	reaching(Clusters, "kubeConfig"),
 	reaching(Namespaces, "dependsOn.namespace"),
@@ -60,7 +65,6 @@ var helmReleaseSettings = slices.Concat(
 		"chart", "chart.metadata.annotations.*", "chart.metadata.labels.*", "commonMetadata", "commonMetadata.annotations.*", "commonMetadata.labels.*",
 		"dependsOn", "driftDetection", "healthCheckExprs", "install", "interval", "maxHistory", "persistentClient", "postRenderStrategy", "postRenderers",
 		"rollback", "suspend", "test", "timeout", "uninstall", "upgrade", "values.*", "waitStrategy",
-		"chart.spec.verify.provider",                                                                 // what checks signatures
 		"install.createNamespace",                                                                    // of the deployment target's own
 		"driftDetection.ignore.target.namespace", "postRenderers.kustomize.patches.target.namespace", // of objects that the chart has
 	),

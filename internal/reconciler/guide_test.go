@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,5 +39,32 @@ func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
 	}
 	if want := "| `reconciler` | `reconciler` | `" + strings.Join(reconciler.Names(), "`, `") + "` |\n"; !strings.Contains(string(text), want) {
 		t.Errorf("the guide has no row %s", want)
+	}
+}
+
+func TestTheGuideListsWhatIsTrusted(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../templates/guides/what-is-rendered-reference.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range reconciler.Kinds() {
+		for _, field := range kind.Settings {
+			isBelow := slices.ContainsFunc(kind.Settings, func(other reconciler.Setting) bool {
+				return other.Trust && strings.HasPrefix(field.Path, other.Path+".")
+			})
+			if !field.Trust || isBelow {
+				continue
+			}
+			row := ""
+			for line := range strings.Lines(string(text)) {
+				if strings.HasPrefix(line, "| `"+kind.Parameter+"` | `") && strings.Contains(line, "`"+field.Path+"`") {
+					row = line
+				}
+			}
+			if row == "" {
+				t.Errorf("the guide has no row for %s with %s", kind.Parameter, field.Path)
+			}
+		}
 	}
 }

@@ -64,6 +64,9 @@ type Reconciler struct {
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
 	// whether both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
+	// Unverified says why a source is not verified although parameters require it of its kind; "" where it is, or they do not. It is
+	// nil for reconcilers that verify nothing.
+	Unverified func(parameters map[string]any, from Manifests, isRegistry bool) string
 	// Look is how it is asked to look at a branch now; nil where NoLook says why it cannot be asked, and what helps.
 	Look   *Look
 	NoLook string
@@ -113,6 +116,9 @@ type Kind struct {
 	// the fields of a source's spec by which it gives something else than its artifact.
 	Final    *Final
 	Changing []string
+	// Verified reports whether a source's spec requires signatures, and adds problems for those that Flotilla cannot check itself;
+	// nil for kinds that cannot require any.
+	Verified func(spec *fields) (isRequired bool)
 	// WaitsForAll says that an object is ready only when all is that it has applied.
 	WaitsForAll bool
 	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that

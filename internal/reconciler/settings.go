@@ -53,6 +53,9 @@ type Setting struct {
 	Reach Reach
 	// By is what decides a field that is Decided.
 	By string
+	// Trust says that the field decides which content or which server is trusted: signatures, certificates, proxies. Such fields
+	// belong to the platform, whatever else they reach.
+	Trust bool
 }
 
 // What decides fields.
@@ -68,6 +71,15 @@ func reaching(reach Reach, paths ...string) []Setting {
 	fields := make([]Setting, len(paths))
 	for i, path := range paths {
 		fields[i] = Setting{Path: path, Reach: reach}
+	}
+	return fields
+}
+
+// trusting makes fields of one reach that decide what is trusted.
+func trusting(reach Reach, paths ...string) []Setting {
+	fields := reaching(reach, paths...)
+	for i := range fields {
+		fields[i].Trust = true
 	}
 	return fields
 }
@@ -158,6 +170,14 @@ func (k *Kind) ReachBelow(path string) Reach {
 		}
 	}
 	return Nothing
+}
+
+// DecidesTrust reports whether a value at a path decides what is trusted: the field itself, one above it, or one below it, which the
+// value replaces. The path "" is the spec itself.
+func (k *Kind) DecidesTrust(path string) bool {
+	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
+		return field.Trust && (path == "" || field.Path == path || strings.HasPrefix(path, field.Path+".") || strings.HasPrefix(field.Path, path+"."))
+	})
 }
 
 // HasField says whether a path is one of a field with an entry, or of what is above or below one.

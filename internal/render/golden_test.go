@@ -186,7 +186,9 @@ func TestBuiltinTemplates(t *testing.T) {
 		}
 	}
 	for name, test := range everyField {
-		cases["parameters-"+name] = deployment{reconciler: test.reconciler, manifests: with(test.manifests, object(t, test.parameters))}
+		cases["parameters-"+name] = deployment{
+			reconciler: test.reconciler, workspace: allowing(name), manifests: with(test.manifests, object(t, test.parameters)),
+		}
 	}
 	for name, deployment := range cases {
 		t.Run(name, func(t *testing.T) {

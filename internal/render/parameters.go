@@ -210,7 +210,23 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment))
+	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), t.verifyProblem(host, assignment))
+}
+
+// verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
+func (t *Templates) verifyProblem(host *host, assignment *schedule.Assignment) error {
+	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
+		return nil
+	}
+	manifests := &assignment.Target.Target.Manifests
+	problem := host.reconciler.Unverified(t.parametersOf(assignment), manifestsOf(manifests), strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"))
+	if problem == "" {
+		return nil
+	}
+	return fleet.Findings{{
+		Path:    targetPath(assignment.Target).Attribute("manifests").Attribute("repo").String(),
+		Message: fmt.Sprintf("the parameters of cluster type %q require signatures: %s", assignment.Host.ClusterType.Name, problem),
+	}}
 }
 
 // deploysProblem says that a built-in reconciler deploys no such manifests.

@@ -96,10 +96,17 @@ var everyField = map[string]struct {
 	},
 }
 
+// allowing is a workspace whose workloads may set every field of a parameter.
+func allowing(parameter string) fleet.Workspace {
+	return fleet.Workspace{Name: "kaizen", Parameters: []string{parameter, "secret_ref"}}
+}
+
 func TestParametersReachEveryField(t *testing.T) {
 	for name, test := range everyField {
 		t.Run(name, func(t *testing.T) {
-			files := deployment{reconciler: test.reconciler, manifests: with(test.manifests, object(t, test.parameters))}.render(t)
+			files := deployment{
+				reconciler: test.reconciler, workspace: allowing(name), manifests: with(test.manifests, object(t, test.parameters)),
+			}.render(t)
 			for _, document := range documentsOf(t, []byte(files["reconciler.yaml"])) {
 				if got := at(document, test.place); reflect.DeepEqual(got, test.want) {
 					return

@@ -39,7 +39,9 @@ func (c *reachCheck) parameters(parameters map[string]any) {
 		case isObject:
 			c.fields(c.path.Attribute(name), kind, "", fields)
 		case given && value == nil: // it takes away what a cluster type says
-			c.field(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
+			if c.trusts(c.path.Attribute(name), kind, "") {
+				c.field(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
+			}
 		}
 	}
 }
@@ -66,7 +68,26 @@ func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.Kind, at string, 
 	if _, isText := value.(string); reach == reconciler.Nothing && !isText { // it takes away what a cluster type says below it
 		reach = kind.ReachBelow(at)
 	}
-	c.field(path, kind.Parameter+"."+at, reach, value)
+	if c.trusts(path, kind, at) {
+		c.field(path, kind.Parameter+"."+at, reach, value)
+	}
+}
+
+// trusts reports a field that decides what is trusted, unless the workspace allows it. That belongs to the platform in every
+// workspace: a team that replaces keys or certificates makes what the cluster type requires ineffective.
+func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.Kind, at string) (isAllowed bool) {
+	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
+	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
+		return true
+	}
+	c.report(path, "decides which content or which server is trusted, which workspace %q does not allow its workloads: leave it to the parameters of the "+
+		"cluster type, or add %q to the parameters of the workspace", c.team.Name, field)
+	return false
+}
+
+// allows reports whether the parameters of the workspace list a field, or one above it.
+func (c *reachCheck) allows(field string) bool {
+	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) })
 }
 
 // field checks one value at a field, by the field's path from the name of the parameter on.
@@ -104,7 +125,7 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 		return
 	case reach == reconciler.URLs && isText && (isOwnPath(name) || fleet.IsWithin(c.team.Sources, name)):
 		return
-	case slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) }):
+	case c.allows(field):
 		return
 	}
 	way := fmt.Sprintf("add %q to the parameters of the workspace", field)

@@ -57,10 +57,6 @@ var attacks = map[string]struct {
 		deployment{}, `{"kustomization": {"kubeConfig": null}}`,
 		"kustomization.kubeConfig", "other clusters", fleet.Workspace{Parameters: []string{"kustomization"}},
 	},
-	"no checks of signatures, where its type has some": {
-		deployment{}, `{"git_repository": {"verify": null}}`,
-		"git_repository.verify", "Secrets", fleet.Workspace{Parameters: []string{"git_repository.verify"}},
-	},
 	"the account of source-controller": {
 		deployment{}, `{"git_repository": {"serviceAccountName": "admin"}}`,
 		"git_repository.serviceAccountName", "another account", fleet.Workspace{Parameters: []string{"git_repository.serviceAccountName"}},
@@ -169,6 +165,94 @@ func TestAWorkloadReachesOnlyWhatItsWorkspaceAllows(t *testing.T) {
 				t.Error("a workspace that says what its workloads may use allows everything else")
 			}
 		})
+	}
+}
+
+// registryChart is a chart of a registry that a HelmRepository names.
+var registryChart = fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "app", Version: "1.2.3"}}
+
+// trusted are fields that decide what is trusted, each with the deployment that has it. The values make a check ineffective, or
+// take it away.
+var trusted = map[string]struct {
+	deployment deployment
+	parameters string
+}{
+	"git_repository.verify":                {deployment{}, `{"git_repository": {"verify": null}}`},
+	"git_repository.verify.mode":           {deployment{}, `{"git_repository": {"verify": {"mode": "Tag"}}}`},
+	"git_repository.verify.unheard":        {deployment{}, `{"git_repository": {"verify": {"unheard": {}}}}`},
+	"git_repository.proxySecretRef":        {deployment{}, `{"git_repository": {"proxySecretRef": null}}`},
+	"git_repository":                       {deployment{}, `{"git_repository": null}`},
+	"git_repository.verify.secretRef.name": {deployment{}, `{"git_repository": {"verify": {"secretRef": {"name": "mine"}}}}`},
+	"oci_repository.verify":                {deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {}}}`},
+	"oci_repository.verify.provider":       {deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {"provider": "notation"}}}`},
+	"oci_repository.verify.matchOIDCIdentity[0].subject": {
+		deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {"matchOIDCIdentity": [{"subject": ".*"}]}}}`,
+	},
+	"oci_repository.verify.matchOIDCIdentity": {deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {"matchOIDCIdentity": []}}}`},
+	"oci_repository.insecure":                 {deployment{manifests: ociManifests}, `{"oci_repository": {"insecure": true}}`},
+	"oci_repository.certSecretRef.name":       {deployment{manifests: ociManifests}, `{"oci_repository": {"certSecretRef": {"name": "mine"}}}`},
+	"helm_repository.insecure":                {deployment{manifests: helmChart}, `{"helm_repository": {"insecure": true}}`},
+	"helm_repository.certSecretRef":           {deployment{manifests: helmChart}, `{"helm_repository": {"certSecretRef": null}}`},
+	"helm_release.chart.spec.verify.provider": {deployment{manifests: registryChart}, `{"helm_release": {"chart": {"spec": {"verify": {"provider": "x"}}}}}`},
+	"git_repo.insecureSkipTLSVerify":          {deployment{reconciler: "fleet"}, `{"git_repo": {"insecureSkipTLSVerify": true}}`},
+	"git_repo.caBundle":                       {deployment{reconciler: "fleet"}, `{"git_repo": {"caBundle": "bWluZQ=="}}`},
+	"helm_op.insecureSkipTLSVerify":           {deployment{reconciler: "fleet", manifests: helmChart}, `{"helm_op": {"insecureSkipTLSVerify": true}}`},
+	"root_sync.git.noSSLVerify":               {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"noSSLVerify": true}}}`},
+	"root_sync.git.proxy":                     {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"proxy": "http://10.0.0.1"}}}`},
+	"root_sync.git.caCertSecretRef.name":      {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"caCertSecretRef": {"name": "mine"}}}}`},
+}
+
+// What is trusted belongs to the platform, also where a workspace confines nothing, or lists the Secret as its own.
+func TestAWorkloadDecidesNothingOfWhatIsTrusted(t *testing.T) {
+	for field, attack := range trusted {
+		t.Run(field, func(t *testing.T) {
+			base := attack.deployment
+			if base.manifests.Repo == "" {
+				base.manifests = fromGit()
+			}
+			base.manifests.Parameters = object(t, attack.parameters)
+			for _, team := range []fleet.Workspace{{Name: "kaizen"}, withAccount, {Name: "kaizen", Secrets: []string{"mine"}}} {
+				base.workspace = team
+				if said := refusal(t, base); !strings.Contains(said, parametersPath+field+": decides which content or which server is trusted, "+
+					`which workspace "kaizen" does not allow its workloads: leave it to the parameters of the cluster type, or add "`) {
+					t.Errorf("said %q", said)
+				}
+			}
+			whole, _, _ := strings.Cut(field, "[")
+			base.workspace = fleet.Workspace{Name: "kaizen", Parameters: []string{whole}}
+			if said := refusal(t, base); said != "" {
+				t.Errorf("a workspace that allows %s: %s", whole, said)
+			}
+		})
+	}
+}
+
+// A cluster type requires signatures by kinds of sources. The storage, which the team chooses, must not make that ineffective.
+func TestWhatAClusterTypeRequiresToBeSignedIsVerified(t *testing.T) {
+	const artifacts, charts, git = `"oci_repository": {"verify": {"provider": "cosign"}}`, `"helm_release": {"chart": {"spec": {"verify": {"provider": "cosign"}}}}`,
+		`"git_repository": {"verify": {"mode": "HEAD"}}`
+	gitChart := fromGit()
+	gitChart.Type = "helm"
+	for _, test := range []struct {
+		parameters string
+		manifests  fleet.Manifests
+		want       string // "" for none
+	}{
+		{artifacts, registryChart, `a chart of a registry with storage "helm" would not be verified: use storage "oci"`},
+		{artifacts + "," + charts, registryChart, ""},
+		{charts, registryChart, ""},
+		{charts, ociChart, `a chart of storage "oci" would not be verified: set oci_repository.verify of the cluster type, too`},
+		{charts + "," + artifacts, ociChart, ""},
+		{charts, gitChart, `a chart of storage "git" would not be verified: set git_repository.verify`},
+		{charts + "," + git, gitChart, ""},
+		{charts, helmChart, "a chart of a chart repository would not be verified, since Flux does so for registries alone"},
+		{charts + "," + artifacts, fromGit(), ""},
+		{artifacts, helmChart, ""},
+	} {
+		said := refusal(t, deployment{manifests: test.manifests, parameters: object(t, "{"+test.parameters+"}")})
+		if test.want == "" && said != "" || !strings.Contains(said, test.want) {
+			t.Errorf("%s, storage %s: %q, want %q", test.parameters, test.manifests.Storage, said, test.want)
+		}
 	}
 }
 

@@ -21,9 +21,10 @@ locals {
       parameters = {
         kustomization   = { interval = "30m", retryInterval = "1m", timeout = "3m" }
         helm_release    = { interval = "30m", install = { remediation = { retries = 3 } }, upgrade = { remediation = { retries = 3 } } }
-        git_repository  = { interval = "5m" }
-        helm_repository = { interval = "1h" }
-        oci_repository  = { interval = "10m" }
+        # Which keys and certificates are trusted is for the platform to say: deployment targets cannot.
+        git_repository  = { interval = "5m", verify = { mode = "HEAD", secretRef = { name = "signers" } } }
+        helm_repository = { interval = "1h", certSecretRef = { name = "charts-ca" } }
+        oci_repository  = { interval = "10m", verify = { provider = "cosign", secretRef = { name = "cosign-keys" } } }
       }
     }]
 
@@ -41,9 +42,6 @@ locals {
               path = "./deploy"
               parameters = {
                 secret_ref = "shop-git" # the Secret in flux-system with the credentials of the source
-                git_repository = {
-                  verify = { mode = "TagAndHEAD", secretRef = { name = "shop-keys" } }
-                }
                 kustomization = {
                   timeout    = "10m" # over the cluster type's
                   wait       = false
@@ -66,7 +64,7 @@ locals {
               repo    = "oci://registry.example.com/shop/till"
               tag     = "v1.5.0-rc.1"
               parameters = {
-                oci_repository = { provider = "aws", verify = { provider = "cosign" } }
+                oci_repository = { provider = "aws" }
               }
             }
           }
@@ -85,8 +83,7 @@ locals {
               chart   = "redis"
               version = "19.6.4"
               parameters = {
-                values          = { architecture = "standalone", auth = { enabled = false } }
-                helm_repository = { certSecretRef = { name = "charts-ca" } }
+                values = { architecture = "standalone", auth = { enabled = false } }
                 helm_release = {
                   driftDetection = { mode = "enabled" }
                   chart          = { spec = { valuesFiles = ["values.yaml", "values-production.yaml"] } }

@@ -46,7 +46,7 @@ locals {
               version = "19.6.4"
               parameters = {
                 values  = { architecture = "standalone" }
-                helm_op = { helm = { atomic = true, timeoutSeconds = 300 }, insecureSkipTLSVerify = false }
+                helm_op = { helm = { atomic = true, timeoutSeconds = 300 } }
               }
             }
           }

@@ -1,0 +1,61 @@
+package reconciler
+
+import (
+	"strings"
+)
+
+// verifiedGit reports whether a GitRepository requires signed commits, and what of that Flotilla cannot check itself.
+func verifiedGit(f *fields) (isRequired bool) {
+	return f.verification("verify", func(verify *fields) {
+		verify.only("", "mode", "secretRef")
+		if mode := verify.text("mode"); mode != "" && !strings.EqualFold(mode, "HEAD") {
+			verify.problem("mode", `can only be "HEAD" to be rendered: Flotilla renders a commit, and checks the signature of that`)
+		}
+	})
+}
+
+// verifiedCosign is verifiedGit for the signatures of artifacts and charts in registries, in the field at a path.
+func verifiedCosign(f *fields, path string) (isRequired bool) {
+	return f.verification(path, func(verify *fields) {
+		verify.only("", "provider", "secretRef", "matchOIDCIdentity", "trustedRootSecretRef")
+		switch provider := verify.text("provider"); {
+		case provider != "" && provider != "cosign":
+			verify.problem("provider", `can only be "cosign" to be rendered: Flotilla checks no other signatures`)
+		case isEmpty(verify.value("secretRef")) || !isEmpty(verify.value("matchOIDCIdentity")) || !isEmpty(verify.value("trustedRootSecretRef")):
+			verify.problem("", "asks for a signature without a key, which Flotilla cannot check: sign with a key, and name its Secret in secretRef")
+		}
+	})
+}
+
+// verification reads a field that requires signatures, unless it is absent or null.
+func (f *fields) verification(path string, read func(verify *fields)) (isRequired bool) {
+	if f.value(path) == nil {
+		return false
+	}
+	verify := &fields{root: f.object(path), prefix: f.prefix + path + "."}
+	read(verify)
+	for _, problem := range verify.problems {
+		f.problems = append(f.problems, strings.Replace(problem, ". ", " ", 1)) // of the field itself
+	}
+	return true
+}
+
+// fluxUnverified says why a source is not verified although parameters require that of its kind; "" where they do not, or it is. A
+// registry is asked by two kinds of objects, and which of them is for the team to choose.
+func fluxUnverified(parameters map[string]any, from Manifests, isRegistry bool) string {
+	requires := func(path string) bool { return entry(parameters).value(strings.Split(path, ".")...) != nil }
+	const ofCharts, ofArtifacts, ofGit = "helm_release.chart.spec.verify", "oci_repository.verify", "git_repository.verify"
+	switch {
+	case from.Has(Helm) && isRegistry && requires(ofArtifacts) && !requires(ofCharts):
+		return "with " + ofArtifacts + `, a chart of a registry with storage "helm" would not be verified: use storage "oci", or set ` + ofCharts + " of the cluster type, too"
+	case !from.Has(Charts) || !requires(ofCharts):
+		return ""
+	case from.Has(OCI) && !requires(ofArtifacts):
+		return "with " + ofCharts + `, a chart of storage "oci" would not be verified: set ` + ofArtifacts + " of the cluster type, too"
+	case from.Has(Git) && !requires(ofGit):
+		return "with " + ofCharts + `, a chart of storage "git" would not be verified: set ` + ofGit + " of the cluster type, too"
+	case from.Has(Helm) && !isRegistry:
+		return "with " + ofCharts + ", a chart of a chart repository would not be verified, since Flux does so for registries alone: publish it in a registry (oci://)"
+	}
+	return ""
+}
