@@ -1,12 +1,14 @@
 package adopt
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/naming"
 )
+
+// longestName is the length of the longest DNS label.
+const longestName = 63
 
 // labelName makes a DNS label of a text. A text that is none gets a name that other texts hardly get.
 func labelName(text string) string {
@@ -19,10 +21,8 @@ func labelName(text string) string {
 		}
 		return '-'
 	}, strings.ToLower(text))
-	const longest = 63
-	if made = strings.Trim(made, "-"); made == "" || len(made) > longest {
-		sum := sha256.Sum256([]byte(text))
-		made = strings.Trim(made[:min(len(made), longest-9)]+"-"+hex.EncodeToString(sum[:4]), "-")
+	if made = strings.Trim(made, "-"); made == "" || len(made) > longestName {
+		made = naming.AddHash(made, text, longestName)
 	}
 	return made
 }
@@ -35,8 +35,7 @@ func unique(used map[string]bool, names ...string) string {
 			return name
 		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
-	name := labelName(names[0] + "-" + hex.EncodeToString(sum[:4]))
+	name := naming.AddHash(labelName(names[0]), strings.Join(names, "\x00"), longestName)
 	used[name] = true
 	return name
 }

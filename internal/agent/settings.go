@@ -234,11 +234,10 @@ func clusterURL(address string) string {
 		}
 		return address
 	}
-	host, rest, found := strings.Cut(address, ":")
-	if !found || len(host) < 2 || strings.ContainsAny(host, `/\`) {
-		return ""
+	if remote := reconciler.WithScheme(address); remote != address {
+		return remote
 	}
-	return "ssh://" + host + "/" + strings.TrimPrefix(rest, "/")
+	return ""
 }
 
 func (r *renderer) isSSH() bool {

@@ -196,6 +196,7 @@ var (
 	TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
 	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
 	Storages      = []string{"git", "helm", "oci"}
+	ManifestTypes = []string{"helm", "kustomize"}
 )
 
 // BuiltinTemplates are the templates that every fleet has, by type.

@@ -35,7 +35,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 // manifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
 func (o *Object) manifests() Manifests {
-	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.text("type")}
+	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.oneOfOrNone("type")}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version"} {
 		set[attribute] = o.text(attribute)
@@ -50,6 +50,9 @@ func (o *Object) manifests() Manifests {
 		if isSet(set[pair[0]]) && isSet(set[pair[1]]) {
 			o.Report(pair[0], "cannot be set together with %s: give one of the two", pair[1])
 		}
+	}
+	if m.Type == "kustomize" && (m.Storage == "helm" || isSet(m.Chart)) {
+		o.Report("type", `"kustomize" does not fit a chart: leave it out`)
 	}
 	if m.Storage == "helm" && m.Chart == "" {
 		o.Report("chart", `is required with storage "helm"`)

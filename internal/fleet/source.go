@@ -12,7 +12,7 @@ import (
 
 // repoSchemes are the schemes that a URL of each storage may have. Git's form "user@host:path" has none.
 var repoSchemes = map[string][]string{
-	"git":  {"https", "http", "ssh", "git", "git+ssh", "git+https"},
+	"git":  {"https", "http", "ssh"},
 	"helm": {"https", "http", "oci"},
 	"oci":  {"oci"},
 }

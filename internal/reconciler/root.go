@@ -109,10 +109,7 @@ func SameRepository(a, b string) bool {
 
 // plainURL reduces an address to what identifies a repository: server and path.
 func plainURL(address string) string {
-	address = strings.TrimSpace(address)
-	if at, path, ok := strings.Cut(address, ":"); ok && !strings.Contains(address, "://") && !strings.Contains(at, "/") {
-		address = "ssh://" + at + "/" + path // as in git@host:path
-	}
+	address = WithScheme(strings.TrimSpace(address))
 	parsed, err := url.Parse(address)
 	if err != nil || address == "" {
 		return ""

@@ -15,6 +15,8 @@ import (
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/naming"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Reasons why templates do not have a function of sprig. Two runs with the same input must give the same bytes, on
@@ -67,6 +69,8 @@ func functions() template.FuncMap {
 	maps.Copy(all, map[string]any{
 		"fromYaml":     fromYAML,
 		"hash":         hash,
+		"shorten":      shorten,
+		"withScheme":   reconciler.WithScheme,
 		"unquote":      unquote,
 		"toEnv":        toEnv,
 		"toProperties": toProperties,
@@ -91,6 +95,14 @@ func functions() template.FuncMap {
 	maps.Copy(all, growing(all))
 	maps.Copy(all, withShortPattern(all))
 	return all
+}
+
+// shorten implements the template function of that name: see [naming.Shorten].
+func shorten(longest int, name string) (string, error) {
+	if longest < naming.Shortest {
+		return "", problemf("shorten: a name cannot be shortened to %d characters; the least is %d", longest, naming.Shortest)
+	}
+	return naming.Shorten(name, longest), nil
 }
 
 func toJSON(value any) (string, error) {

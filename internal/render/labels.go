@@ -1,11 +1,10 @@
 package render
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/naming"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -29,7 +28,7 @@ func LabelValue(name string) string {
 		}
 		return '-'
 	}, value)
-	return withHash(strings.TrimLeft(value, "-._"), name, maxLabel)
+	return naming.AddHash(strings.TrimLeft(value, "-._"), name, maxLabel)
 }
 
 func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
@@ -41,21 +40,12 @@ func objectName(target *schedule.Target, host *schedule.Host, namespace, environ
 	if known != nil && known.LongestName > 0 {
 		longest = known.LongestName
 	}
-	if target.Target.Namespace == "" && len(namespace) <= longest {
-		return namespace
-	} else if target.Target.Namespace == "" {
-		return withHash(namespace, namespace, longest)
+	if target.Target.Namespace == "" {
+		return naming.Shorten(namespace, longest)
 	}
 	of := namespace + "/" + target.Name
 	if known.OnHub() {
 		of = environment + "/" + host.FirstName() + "/" + of
 	}
-	return withHash(namespace+"-"+target.Name, of, longest)
-}
-
-// withHash adds a hash to a name, and cuts the name so that both fit into a length.
-func withHash(name, of string, longest int) string {
-	sum := sha256.Sum256([]byte(of))
-	suffix := "-" + hex.EncodeToString(sum[:4])
-	return strings.TrimLeft(strings.TrimRight(name[:min(len(name), longest-len(suffix))], "-._")+suffix, "-")
+	return naming.AddHash(namespace+"-"+target.Name, of, longest)
 }

@@ -2,11 +2,10 @@
 package schedule
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/naming"
 )
 
 // Assignment is one deployment target on one host.
@@ -67,13 +66,7 @@ const maxNamespace = 63
 // Namespace returns "<environment>-<host>-<deployment target>". Where that is too long for Kubernetes, it is cut and
 // ends in a hash of the whole.
 func Namespace(environment, host, target string) string {
-	name := environment + "-" + strings.TrimPrefix(host, clusterFolder) + "-" + target
-	if !isCut(environment, host, target) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	suffix := hex.EncodeToString(sum[:4])
-	return strings.TrimRight(name[:maxNamespace-1-len(suffix)], "-.") + "-" + suffix
+	return naming.Shorten(environment+"-"+strings.TrimPrefix(host, clusterFolder)+"-"+target, maxNamespace)
 }
 
 // isCut says whether the names together are too long for a namespace.
