@@ -3,6 +3,9 @@ package changes
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // Finals are the final objects of a folder, which are in it or follow from it, as they change.
@@ -117,7 +121,19 @@ func readObject(o *objects.Object) map[string]any {
 	if err != nil || len(documents) != 1 {
 		return nil
 	}
+	if object := documents[0]; secret.IsSecret(object) {
+		return secret.Masked(object, standIn) // so that no part of a value is taken for the name of a field
+	}
 	return documents[0]
+}
+
+// standIn returns a digest in place of a value of a Secret.
+func standIn(value any, _ ...string) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // namesOfObjects returns what objects of two lists are called in lines: by kind and name, and by namespace and group where others

@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // document is a Kubernetes object of an assignment's folder.
@@ -103,6 +104,9 @@ func appendDocument(found []document, file string, madeBy objects.Origin, value 
 			found = appendDocument(found, file, madeBy, item, depth+1)
 		}
 		return found
+	}
+	if secret.IsSecret(fields) { // as the message of a rule is in errors and in the state
+		fields = secret.Masked(fields, func(any, ...string) any { return "(hidden)" })
 	}
 	d := document{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -9,27 +9,29 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// hidden stands for what may be secret, and hiddenChange for what is another than in a former object.
+// hidden stands for a value that may be secret, and hiddenChange for one that differs from that of a former object.
 const (
 	hidden       = "(hidden)"
 	hiddenChange = "(hidden, changed)"
 )
 
-// Shown is an object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. Of a Secret it
-// has the keys and no value.
+// Shown returns the object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. A Secret,
+// also one within another object, has its type, what identifies it, and its keys without values. Text that is the manifest of a
+// Secret is hidden.
 func (o *Object) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
 		return "", nil, err
 	}
 	images = imagesIn(value) // of the value before anything is hidden in it
-	text, err = o.shown(value, nil)
+	text, err = o.shown(value, value)
 	return text, images, err
 }
 
-// ShownAfter is the text of Shown, in which values of a Secret that a former object has, too, and that are others now, say so.
+// ShownAfter returns the text of Shown, in which hidden values say so if they differ from those of a former object.
 func (o *Object) ShownAfter(former *Object) (string, error) {
 	value, err := o.value()
 	if err != nil {
@@ -42,38 +44,90 @@ func (o *Object) ShownAfter(former *Object) (string, error) {
 	return o.shown(value, old)
 }
 
+// value reads the object. Its error has no content of it.
 func (o *Object) value() (value map[string]any, err error) {
 	if err := yaml.Unmarshal(o.YAML, &value); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", o.Kind, o.Name, err)
+		return nil, fmt.Errorf("%s %s cannot be read", o.Kind, o.Name)
 	}
 	return value, nil
 }
 
-// shown hides what may be secret in the value of an object, whose former value may be nil.
+// shown hides what may be secret in the value of an object.
 func (o *Object) shown(value, former map[string]any) (string, error) {
-	if o.Group != "" || o.Kind != "Secret" {
+	v := veil{}
+	var shown any
+	if secret.IsSecret(value) {
+		shown = v.overSecret(value, former)
+	} else {
+		shown = v.over(value, former)
+	}
+	if !v.hides {
 		return string(o.YAML), nil
 	}
-	hide := func(in, before map[string]any) {
-		for key := range in {
-			if old, had := before[key]; had && !reflect.DeepEqual(old, in[key]) {
-				in[key] = hiddenChange
-			} else {
-				in[key] = hidden
+	text, err := yaml.Marshal(shown)
+	return string(text), err
+}
+
+// veil hides what may be secret in values.
+type veil struct{ hides bool }
+
+// over returns a value without what may be secret. former is the value in its place before, or nil.
+func (v *veil) over(value, former any) any {
+	switch value := value.(type) {
+	case string:
+		if secret.IsManifest(value) {
+			return v.hide(value, former, former != nil)
+		}
+	case []any:
+		old, _ := former.([]any)
+		shown := make([]any, len(value))
+		for i, element := range value {
+			var before any
+			if i < len(old) {
+				before = old[i]
 			}
+			shown[i] = v.over(element, before)
+		}
+		return shown
+	case map[string]any:
+		old, _ := former.(map[string]any)
+		if secret.IsEmbedded(value) {
+			return v.overSecret(value, old)
+		}
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[name] = v.over(member, old[name])
+		}
+		return shown
+	}
+	return value
+}
+
+func (v *veil) overSecret(value, former map[string]any) map[string]any {
+	return secret.Masked(value, func(value any, path ...string) any {
+		before, had := memberAt(former, path)
+		return v.hide(value, before, had)
+	})
+}
+
+func (v *veil) hide(value, former any, had bool) any {
+	v.hides = true
+	if had && !reflect.DeepEqual(value, former) {
+		return hiddenChange
+	}
+	return hidden
+}
+
+// memberAt returns the value at a path of members.
+func memberAt(object map[string]any, path []string) (value any, has bool) {
+	value = object
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		if value, has = members[name]; !has {
+			return nil, false
 		}
 	}
-	at := func(value map[string]any, field string) map[string]any {
-		below, _ := value[field].(map[string]any)
-		return below
-	}
-	for _, field := range []string{"data", "stringData"} {
-		hide(at(value, field), at(former, field))
-	}
-	// Annotations may have what was last applied.
-	hide(at(at(value, "metadata"), "annotations"), at(at(former, "metadata"), "annotations"))
-	shown, err := yaml.Marshal(value)
-	return string(shown), err
+	return value, true
 }
 
 // imagesIn are the images of containers, wherever a pod or its template is, sorted.

@@ -26,10 +26,10 @@ func TestASecretIsShownWithoutItsValues(t *testing.T) {
 func TestASecretSaysWhichOfItsValuesHaveChanged(t *testing.T) {
 	t.Parallel()
 	secret := func(values string) *objects.Object {
-		return &objects.Object{Kind: "Secret", Name: "a", YAML: []byte("stringData: {" + values + "}\n")}
+		return &objects.Object{Kind: "Secret", Name: "a", YAML: []byte("kind: Secret\nstringData: {" + values + "}\n")}
 	}
 	text, err := secret("stays: canary, changed: canary-2, new: canary").ShownAfter(secret("stays: canary, changed: canary-1, gone: canary"))
-	if want := "stringData:\n  changed: (hidden, changed)\n  new: (hidden)\n  stays: (hidden)\n"; err != nil || text != want {
+	if want := "kind: Secret\nstringData:\n  changed: (hidden, changed)\n  new: (hidden)\n  stays: (hidden)\n"; err != nil || text != want {
 		t.Errorf("it is shown as\n%s%v, want\n%s", text, err, want)
 	}
 }

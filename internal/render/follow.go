@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -137,6 +139,8 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		switch {
 		case err != nil:
 			mistakes = append(mistakes, err)
+		case isPlain && o.Kind != "Secret":
+			mistakes = append(mistakes, fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name))
 		case isPlain:
 			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
 		case !asChart && o.IsGenerated():
@@ -198,10 +202,10 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 	return files, digest, nil
 }
 
-// hasPlainSecret says whether an object is a Secret with values that are not encrypted. The error is about one that is only
-// in part.
+// hasPlainSecret reports whether an object is a Secret with values that are not encrypted, or has one within it. The error is
+// about a Secret that is encrypted in part.
 func hasPlainSecret(o *objects.Object) (bool, error) {
-	if o.Group != "" || o.Kind != "Secret" {
+	if !maybeSecret.Match(o.YAML) { // as in most objects, which are not read
 		return false, nil
 	}
 	documents, err := fleet.ReadObjects(string(o.YAML))
@@ -209,12 +213,12 @@ func hasPlainSecret(o *objects.Object) (bool, error) {
 		return false, err
 	}
 	object := documents[0]
-	data, _ := object["data"].(map[string]any)
-	texts, _ := object["stringData"].(map[string]any)
-	if len(data)+len(texts) == 0 {
+	switch {
+	case !secret.IsSecret(object):
+		return secret.EmbedsPlain(object), nil
+	case !secret.HasPlain(object):
 		return false, nil
-	}
-	if object["sops"] == nil {
+	case object["sops"] == nil:
 		return true, nil
 	}
 	if metadata, _ := object["metadata"].(map[string]any); metadata != nil && metadata["namespace"] == nil {
@@ -225,6 +229,8 @@ func hasPlainSecret(o *objects.Object) (bool, error) {
 	}
 	return false, nil
 }
+
+var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
 
 // FormerObjects are the final objects that a folder has, sorted; nil where it has none. Those without a namespace get that of the
 // wanted object of the same name, which has none either.

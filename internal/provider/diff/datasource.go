@@ -49,7 +49,7 @@ func definition() schema.Schema {
 	attributes["diff"] = schemas.ComputedText("Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
 		"that steer a terminal or hide, it says only that it differs, as of a binary one.")
 	attributes["objects"] = schemas.ComputedText("Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
-		"those of each as a file `objects.yaml`, which is not on the branch. Of a Secret it has the keys, and `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
+		"those of each as a file `objects.yaml`, which is not on the branch. A Secret, in whatever form, has `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
 		"It has at most as many bytes as `diff`.")
 	return schema.Schema{
 		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +

@@ -81,7 +81,7 @@ var objectsTable = table.Object[object]{
 	table.Text("name", "Its name.", func(o object) string { return o.Name }),
 	table.Text("made_by", "Its maker: `chart`, `kustomization` or `manifest`.", func(o object) string { return string(o.From) }),
 	table.TextOrNull("hook", "When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.", func(o object) string { return o.Hook }),
-	table.Text("yaml", "The object, with its fields sorted. Of a Secret it has the keys, and `(hidden)` in place of each value and annotation.", func(o object) string { return o.text }),
+	table.Text("yaml", "The object, with its fields sorted. A Secret, in whatever form, has `(hidden)` in place of each value and annotation.", func(o object) string { return o.text }),
 }
 
 // read renders the fleet, and checks the files.

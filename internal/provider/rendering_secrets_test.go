@@ -1,0 +1,95 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// secretCanary is in a Secret, as it is or in base64.
+const secretCanary = "cAn4ry-manifest-7f3a91"
+
+// plainSecrets are Secrets as people write them, right and wrong, each with the canary.
+var plainSecrets = func() map[string]string {
+	encoded := base64.StdEncoding.EncodeToString([]byte(secretCanary))
+	const head = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
+	return map[string]string{
+		"data":                      head + "data: {password: " + encoded + "}\n",
+		"data that is text":         head + "data: " + secretCanary + "\n",
+		"stringData that is text":   head + "stringData: \"password=" + secretCanary + "\"\n",
+		"stringData that is a list": head + "stringData: [{name: password, value: " + secretCanary + "}, " + secretCanary + "]\n",
+		"data below data":           head + "data: {password: {value: " + secretCanary + "}}\n",
+		"StringData":                head + "StringData: {password: " + secretCanary + "}\n",
+		"binaryData":                head + "binaryData: {password: " + encoded + "}\n",
+		"a member of another kind":  head + "spec: {password: " + secretCanary + "}\n",
+		"a value as a name":         head + secretCanary + ": x\n",
+		"a value as a key":          head + "stringData: {\"" + secretCanary + " \": x}\n",
+		"a value as metadata":       head[:len(head)-2] + ", password: " + secretCanary + "}\n",
+		"immutable":                 head + "immutable: " + secretCanary + "\n",
+		"type":                      head + "type: [" + secretCanary + "]\n",
+		"kubectl's annotation": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: '{\"stringData\":{\"p\":\"" +
+			secretCanary + "\"}}'\n",
+		"Rancher's annotation":     "apiVersion: v1\nkind: Secret\nmetadata: {name: db, annotations: {objectset.rio.cattle.io/applied: " + secretCanary + "}}\n",
+		"an operator's annotation": "apiVersion: v1\nkind: Secret\nmetadata: {name: db, annotations: {banzaicloud.com/last-applied: " + secretCanary + "}}\n",
+		"a list":                   "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(head, "\n", "\n  ") + "stringData: {password: " + secretCanary + "}\n",
+		"a list of Secrets":        "apiVersion: v1\nkind: SecretList\nitems:\n- " + strings.ReplaceAll(head, "\n", "\n  ") + "stringData: {password: " + secretCanary + "}\n",
+		"a kind in lower case":     strings.Replace(head, "Secret", "secret", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"a kind with a space":      strings.Replace(head, "Secret", "'Secret '", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"Kind":                     strings.Replace(head, "kind", "Kind", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"V1":                       strings.Replace(head, "v1", "' V1'", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"core/v1":                  strings.Replace(head, "v1", "core/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"another group":            strings.Replace(head, "v1", "example.com/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"a Secret in another object": "apiVersion: work.open-cluster-management.io/v1\nkind: ManifestWork\nmetadata: {name: db}\nspec:\n  workload:\n    manifests:\n    - " +
+			strings.ReplaceAll(head, "\n", "\n      ") + "stringData: {x: " + secretCanary + "}\n",
+	}
+}()
+
+// A Secret in any form is shown without its values, and is never committed.
+func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	for i, name := range slices.Sorted(maps.Keys(plainSecrets)) {
+		pin := charts.publish(t, fmt.Sprintf("1.0.%d", i), map[string]string{"templates/all.yaml": plainSecrets[name]})
+		shownNowhere := func(where string, text string) {
+			for form, canary := range written(secretCanary) {
+				if strings.Contains(text, canary) {
+					t.Errorf("%s: %s shows it %s: %s", name, where, form, text)
+				}
+			}
+			if encoded := base64.StdEncoding.EncodeToString([]byte(secretCanary)); strings.Contains(text, encoded) {
+				t.Errorf("%s: %s shows it in base64: %s", name, where, text)
+			}
+		}
+		preview := rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})
+		yaml, _, said := finalObjects(t, preview)
+		if shownNowhere("flotilla_manifests", fmt.Sprint(yaml, said)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
+			t.Errorf("%s: the objects are %q; said is %s", name, yaml, said)
+		}
+		preview["constraints"] = []any{map[string]any{"name": "telling", "expression": "object.kind == ''", "message_expression": `"data: " + string(object.?stringData.password.orValue("none"))`}}
+		_, _, said = finalObjects(t, preview)
+		shownNowhere("a rule", said)
+		url, w := bare(t), providertest.New(startProvider)
+		diff, diagnostics := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+			"name": "dev", "fleet": fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})),
+			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		})
+		if shownNowhere("flotilla_diff", fmt.Sprint(diff, diagnostics)); !strings.Contains(fmt.Sprint(diff["objects"]), "(hidden)") {
+			t.Errorf("%s: flotilla_diff has %v; said is %v", name, diff["objects"], diagnostics)
+		}
+		plan, refused := w.Apply(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil))
+		shownNowhere("a plan", fmt.Sprint(plan, refused))
+		if refused.Err() == nil || !strings.Contains(fmt.Sprint(refused), "as plain text") {
+			t.Errorf("%s: said is %v", name, refused)
+		}
+		if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}
