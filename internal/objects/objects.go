@@ -15,7 +15,12 @@ type Request struct {
 	Artifact artifact.Artifact
 	// Path is that of the chart, or of the folder, in the artifact; "" is its root. A chart of a chart repository or a
 	// registry is at "".
-	Path      string
+	Path string
+	// Source is how Flux archives the files of the artifact; nil: they are rendered as they are.
+	Source *FluxSource
+	// Overrides are patterns of path.Match for names of files in the folder by which an agent renders something else than its own
+	// object says. Such a file is an error.
+	Overrides []string
 	Helm      *Helm
 	Kustomize *Kustomize
 	Directory *Directory
@@ -25,6 +30,12 @@ type Request struct {
 	Namespace         string
 	KubernetesVersion string   // "1.34" or "v1.34.2"; "" is that of Helm's library
 	APIVersions       []string // beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted
+}
+
+// FluxSource is how a source of Flux archives an artifact: without links, and without files that patterns exclude. These are
+// in .sourceignore files of the artifact; Flux has defaults.
+type FluxSource struct {
+	Ignore string // patterns after those of the files, as a .sourceignore file has them
 }
 
 // Helm is how a chart is rendered: as `helm template` does.

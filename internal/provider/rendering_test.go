@@ -279,6 +279,40 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 	}
 }
 
+// Files of the team's repository can change what an agent makes of it: the plan shows that, or names the file.
+func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
+	t.Parallel()
+	object := func(name string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+	}
+	with := func(name, content string) (repo, commit string) {
+		return served(t, map[string]string{
+			"live/kustomization.yaml": "resources: [good.yaml]\n", "live/good.yaml": object("good"), "live/evil.yaml": object("evil"), name: content,
+		})
+	}
+	rule := ruled(rule("no-evil", "object.metadata.name != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
+	for _, test := range []struct{ reconciler, file, content, want string }{
+		{"flux", "README.md", "harmless", ""},
+		{"flux", ".sourceignore", "kustomization.yaml\n", `"no-evil" is violated`},
+		{"flux", "live/.sourceignore", "kustomization.yaml\n", `"no-evil" is violated`},
+		{"flux", "live/kustomization.yaml", "-> ../README", `"no-evil" is violated`},
+		{"flux", "live/.argocd-source.yaml", "kustomize: {namePrefix: a-}\n", ""},
+		{"argocd", ".sourceignore", "kustomization.yaml\n", ""},
+		{"argocd", "live/.argocd-source.yaml", "directory: {recurse: true}\n", "file live/.argocd-source.yaml changes what the agent renders"},
+		{"argocd", "live/.argocd-source-dev-store-till-live.yaml", "directory: {}\n", "file live/.argocd-source-dev-store-till-live.yaml changes what the agent renders"},
+		{"argocd-hub", "live/.argocd-source-dev-store-till-live-east.yaml", "directory: {}\n", "changes what the agent renders"},
+	} {
+		repo, commit := with(test.file, test.content)
+		manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
+		fleet := merged(rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}), rule)
+		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		if test.want == "" && said.Err() != nil || !strings.Contains(text, test.want) {
+			t.Errorf("%s with %s: said is %s, want %q", test.reconciler, test.file, text, test.want)
+		}
+	}
+}
+
 // With a preview the folders are what they are without; the plan after it changes nothing.
 func TestAPreviewChangesNoFolder(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ var applicationFinal = &Final{
 		f := readFields(object, "spec")
 		f.none("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
+		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
 		// Argo CD takes what the source names, and else what it finds in the folder.
 		isFound := helm == nil && kustomize == nil && directory == nil
@@ -43,6 +45,9 @@ var applicationFinal = &Final{
 		}
 	},
 }
+
+// action is one of a template, as the name of an ApplicationSet's Applications has it.
+var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	f.only("source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters", "fileParameters",

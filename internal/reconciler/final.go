@@ -41,19 +41,6 @@ type Edit struct {
 	Value any    // of JSON; nil removes the field
 }
 
-// completeSource completes a request by a source. Problems are fields by which it gives something else than its artifact, and
-// requirements of signatures that Flotilla cannot check.
-func (k *Kind) completeSource(object map[string]any, into *objects.Request) (problems []string) {
-	read := readFields(object, "spec")
-	for _, path := range k.Changing {
-		read.none(path, "it changes what the source gives")
-	}
-	if k.Verified != nil && k.Verified(read) {
-		into.Artifact.Signed = true
-	}
-	return read.problems
-}
-
 // RequestOf completes a request by the objects that Flotilla renders for an assignment, as they are in its folder. It has
 // artifact, path and the cluster type's versions. Each problem is a sentence without a full stop, which names a field.
 func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request) (problems []string) {
@@ -63,8 +50,8 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 		if kind == nil {
 			continue
 		}
-		if kind.Is(Source) {
-			problems = append(problems, kind.completeSource(object, into)...)
+		if kind.Fetch != nil {
+			problems = append(problems, kind.Fetch(object, into)...)
 		}
 		if !slices.Contains(r.Deploys, name) {
 			continue

@@ -28,6 +28,11 @@ func requestOf(t *testing.T, of, kind, spec string) (objects.Request, []string) 
 	return request, problems
 }
 
+// overrides are the files that change the source of an Application.
+func overrides(application string) []string {
+	return []string{".argocd-source.yaml", ".argocd-source-" + application + ".yaml"}
+}
+
 func TestWhatIsRenderedFollowsFromTheObjectsOfTheReconciler(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -57,6 +62,11 @@ healthChecks: [{kind: Deployment, name: web}]
 				Components: []string{"../tracing"}, Labels: map[string]string{"team": "kaizen"}, Annotations: map[string]string{"of": "x"},
 			},
 		}},
+		"a GitRepository":              {"flux", "GitRepository", `{ignore: "*.md"}`, objects.Request{Source: &objects.FluxSource{Ignore: "*.md"}}},
+		"an OCIRepository of a folder": {"flux", "OCIRepository", `{}`, objects.Request{Source: &objects.FluxSource{}}},
+		"an OCIRepository of a chart": {
+			"flux", "OCIRepository", `{layerSelector: {mediaType: application/vnd.cncf.helm.chart.content.v1.tar+gzip, operation: copy}}`, objects.Request{},
+		},
 		"a HelmRelease": {"flux", "HelmRelease", `
 targetNamespace: hello
 releaseName: hello-dev
@@ -71,13 +81,14 @@ postRenderers: [{kustomize: {images: [{name: web, newTag: "2"}]}}]
 			After:  &objects.Kustomize{Images: []objects.Image{{Name: "web", NewTag: "2"}}, Labels: map[string]string{"team": "kaizen"}},
 		}}},
 		"a GitRepository whose commits are to be signed": {"flux", "GitRepository", `{verify: {mode: HEAD, secretRef: {name: keys}}}`, objects.Request{
-			Artifact: artifact.Artifact{Signed: true},
+			Artifact: artifact.Artifact{Signed: true}, Source: &objects.FluxSource{},
 		}},
-		"a GitRepository without a requirement": {"flux", "GitRepository", `{verify: null}`, objects.Request{}},
+		"a GitRepository without a requirement": {"flux", "GitRepository", `{verify: null}`, objects.Request{Source: &objects.FluxSource{}}},
 		"an OCIRepository whose artifact is to be signed": {"flux", "OCIRepository", `{verify: {provider: cosign, secretRef: {name: keys}}}`, objects.Request{
-			Artifact: artifact.Artifact{Signed: true},
+			Artifact: artifact.Artifact{Signed: true}, Source: &objects.FluxSource{},
 		}},
 		"an Application finds out what the folder is": {"argocd", "Application", `{destination: {namespace: hello}, source: {path: live}}`, objects.Request{
+			Overrides: overrides("dev-hello"),
 			Namespace: "hello", Helm: &objects.Helm{ReleaseName: "dev-hello", Namespace: "hello"}, Kustomize: &objects.Kustomize{}, Directory: &objects.Directory{},
 		}},
 		"an Application of a chart": {"argocd", "Application", `
@@ -85,13 +96,13 @@ destination: {namespace: hello}
 source:
   helm: {releaseName: hello-dev, values: "a: 1", parameters: [{name: b, value: c, forceString: true}], skipTests: true, kubeVersion: "1.30", apiVersions: [b/v1, a/v1]}
 `, objects.Request{
-			Namespace: "hello", KubernetesVersion: "1.30", APIVersions: []string{"a/v1", "b/v1"}, Helm: &objects.Helm{
+			Overrides: overrides("dev-hello"), Namespace: "hello", KubernetesVersion: "1.30", APIVersions: []string{"a/v1", "b/v1"}, Helm: &objects.Helm{
 				ReleaseName: "hello-dev", Namespace: "hello", Values: map[string]any{"a": json.Number("1")}, SkipTests: true,
 				Parameters: []objects.Parameter{{Name: "b", Value: "c", IsText: true}},
 			},
 		}},
 		"values in place of a text of values": {"argocd", "Application", `{source: {helm: {values: "a: 1", valuesObject: {b: c}}}}`, objects.Request{
-			Helm: &objects.Helm{ReleaseName: "dev-hello", Values: map[string]any{"b": "c"}},
+			Overrides: overrides("dev-hello"), Helm: &objects.Helm{ReleaseName: "dev-hello", Values: map[string]any{"b": "c"}},
 		}},
 		"an Application of a kustomization": {"argocd", "Application", `
 source:
@@ -102,7 +113,7 @@ source:
     commonLabels: {team: kaizen}
     labelWithoutSelector: true
     patches: [{patch: "kind: A"}]
-`, objects.Request{Kustomize: &objects.Kustomize{
+`, objects.Request{Overrides: overrides("dev-hello"), Kustomize: &objects.Kustomize{
 			NamePrefix: "a-", Replicas: []objects.Replicas{{Name: "web", Count: 3}}, CommonLabels: map[string]string{"team": "kaizen"}, LabelsWithoutSelector: true,
 			Patches: []objects.Patch{{Patch: "kind: A"}},
 			Images: []objects.Image{
@@ -111,11 +122,11 @@ source:
 			},
 		}}},
 		"an Application of plain manifests": {"argocd", "Application", `{source: {directory: {recurse: true, include: "*.yaml", exclude: x}}}`, objects.Request{
-			Directory: &objects.Directory{Recurse: true, Include: "*.yaml", Exclude: "x"},
+			Overrides: overrides("dev-hello"), Directory: &objects.Directory{Recurse: true, Include: "*.yaml", Exclude: "x"},
 		}},
 		"an ApplicationSet, whose values are escaped": {"argocd-hub", "ApplicationSet", `
-template: {metadata: {name: "{{.name}}"}, spec: {destination: {namespace: hello}, source: {helm: {releaseName: a, valuesObject: {text: '{{ "{{" }} b }}'}}}}}
-`, objects.Request{Namespace: "hello", Helm: &objects.Helm{ReleaseName: "a", Namespace: "hello", Values: map[string]any{"text": "{{ b }}"}}}},
+template: {metadata: {name: "shop-{{.nameNormalized}}"}, spec: {destination: {namespace: hello}, source: {helm: {releaseName: a, valuesObject: {text: '{{ "{{" }} b }}'}}}}}
+`, objects.Request{Overrides: overrides("shop-*"), Namespace: "hello", Helm: &objects.Helm{ReleaseName: "a", Namespace: "hello", Values: map[string]any{"text": "{{ b }}"}}}},
 	} {
 		got, problems := requestOf(t, test.reconciler, test.kind, test.spec)
 		if !reflect.DeepEqual(got, test.want) || problems != nil {
@@ -141,8 +152,8 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "HelmRelease", `{valuesFrom: [{kind: Secret, name: a}], postRenderStrategy: nohooks, postRenderers: [{kustomize: {patchesJson6902: [1]}}, {}]}`, []string{
 			"spec.valuesFrom cannot", "spec.postRenderStrategy can only be", "spec.postRenderers can only have one", "spec.postRenderers[0].kustomize.patchesJson6902 cannot",
 		}},
-		{"flux", "GitRepository", `{ignore: a, include: [{repository: {name: a}}], recurseSubmodules: true, sparseCheckout: [b]}`, []string{
-			"spec.ignore cannot", "spec.include cannot", "spec.recurseSubmodules cannot", "spec.sparseCheckout cannot",
+		{"flux", "GitRepository", `{include: [{repository: {name: a}}], recurseSubmodules: true, sparseCheckout: [b]}`, []string{
+			"spec.include cannot", "spec.recurseSubmodules cannot", "spec.sparseCheckout cannot",
 		}},
 		{"flux", "GitRepository", `{verify: {mode: TagAndHEAD, newer: true}}`, []string{
 			"spec.verify.newer cannot be rendered", `spec.verify.mode can only be "HEAD"`,
@@ -152,7 +163,10 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "OCIRepository", `{verify: {provider: cosign, matchOIDCIdentity: [{issuer: a, subject: b}]}}`, []string{"spec.verify asks for a signature without a key"}},
 		{"flux", "OCIRepository", `{verify: {}}`, []string{"spec.verify asks for a signature without a key"}},
 		{"flux", "HelmRelease", `{chart: {spec: {verify: {provider: cosign}}}}`, []string{"spec.chart.spec.verify asks for a signature without a key"}},
-		{"flux", "OCIRepository", `{ignore: a}`, []string{"spec.ignore cannot"}},
+		{"flux", "OCIRepository", `{layerSelector: {mediaType: application/vnd.example.other}}`, []string{"spec.layerSelector cannot"}},
+		{"flux", "OCIRepository", `{layerSelector: {operation: copy}}`, []string{"spec.layerSelector cannot"}},
+		{"flux", "OCIRepository", `{ignore: a, layerSelector: {mediaType: application/vnd.cncf.helm.chart.content.v1.tar+gzip, operation: copy}}`, []string{"spec.ignore cannot"}},
+		{"flux", "HelmRelease", `{upgrade: {preserveValues: true}}`, []string{"spec.upgrade.preserveValues cannot"}},
 		{"argocd", "Application", `{source: {plugin: {name: a}, helm: {fileParameters: [{name: a, path: b}], skipSchemaValidation: true, newer: 1, values: "[1]"}}}`, []string{
 			"spec.source.plugin cannot", "spec.source.helm.newer cannot", "spec.source.helm.fileParameters cannot", "spec.source.helm.skipSchemaValidation cannot",
 			"spec.source.helm.values is not YAML of an object",

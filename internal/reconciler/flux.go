@@ -74,12 +74,11 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
-			Changing: []string{"ignore", "include", "recurseSubmodules", "sparseCheckout"}, Verified: verifiedGit,
+			Fetch: fetchGit,
 		},
 		{
 			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
-			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Changing: []string{"ignore"},
-			Verified: func(spec *fields) bool { return verifiedCosign(spec, "verify") },
+			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Fetch: fetchOCI,
 		},
 		{
 			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,

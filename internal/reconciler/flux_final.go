@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"cmp"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
@@ -37,6 +39,7 @@ var helmReleaseFinal = &Final{
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("valuesFrom", "its values are on the cluster alone; use values")
+		f.none("upgrade.preserveValues", "values of earlier releases are on the cluster alone")
 		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
 			f.problem("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
 		}
@@ -73,4 +76,34 @@ var helmReleaseFinal = &Final{
 			{"values", map[string]any{"objects": at.Digest}},
 		}
 	},
+}
+
+// fetchGit is what source-controller does with a GitRepository.
+func fetchGit(object map[string]any, into *objects.Request) []string {
+	f := readFields(object, "spec")
+	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
+		f.none(path, "it changes what the source gives")
+	}
+	into.Source = &objects.FluxSource{Ignore: f.text("ignore")}
+	into.Artifact.Signed = verifiedGit(f) || into.Artifact.Signed
+	return f.problems
+}
+
+// chartLayer is the layer of an image that has a chart.
+const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// fetchOCI is what source-controller does with an OCIRepository, which copies the archive of a chart.
+func fetchOCI(object map[string]any, into *objects.Request) []string {
+	f := readFields(object, "spec")
+	ignore, layer := f.text("ignore"), f.text("layerSelector.mediaType")
+	switch operation := cmp.Or(f.text("layerSelector.operation"), "extract"); {
+	case layer == chartLayer && operation == "copy":
+		f.none("ignore", "the archive of a chart is copied as it is")
+	case layer == "" && operation == "extract":
+		into.Source = &objects.FluxSource{Ignore: ignore}
+	default:
+		f.problem("layerSelector", "cannot be rendered: Flotilla reads the layer of a chart, or else the first one")
+	}
+	into.Artifact.Signed = verifiedCosign(f, "verify") || into.Artifact.Signed
+	return f.problems
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -112,13 +113,10 @@ type Kind struct {
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
-	// Final is how Flotilla renders what its objects deploy; nil where NoObjects of the reconciler says why not. Changing are
-	// the fields of a source's spec by which it gives something else than its artifact.
-	Final    *Final
-	Changing []string
-	// Verified reports whether a source's spec requires signatures, and adds problems for those that Flotilla cannot check itself;
-	// nil for kinds that cannot require any.
-	Verified func(spec *fields) (isRequired bool)
+	// Final is how Flotilla renders what its objects deploy; nil where NoObjects of the reconciler says why not. Fetch
+	// adds to a request what an object of a source says, and returns problems as Final.Request does; nil where it says nothing.
+	Final *Final
+	Fetch func(object map[string]any, into *objects.Request) (problems []string)
 	// WaitsForAll says that an object is ready only when all is that it has applied.
 	WaitsForAll bool
 	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that

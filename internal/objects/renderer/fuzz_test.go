@@ -97,3 +97,17 @@ func FuzzManifests(f *testing.F) {
 		all.render(t, files, &objects.Request{Path: "apps", Directory: &objects.Directory{Recurse: true, Include: include, Exclude: exclude}})
 	})
 }
+
+func FuzzSourceIgnore(f *testing.F) {
+	f.Add("kustomization.yaml\n", "!kustomization.yaml", "a.yaml")
+	f.Add("/apps/**\n# a\n", "\\!a\n**/b/", "../kustomization.yaml")
+	f.Add("[", "*.[a-\n!", "/etc")
+	all := newFuzzed(f)
+	f.Fuzz(func(t *testing.T, outer, inner, target string) {
+		files := map[string]string{
+			".sourceignore": outer, "apps/.sourceignore": inner, "apps/a.yaml": settings, "apps/b/c.yaml": settings,
+			"apps/kustomization.yaml": "-> " + strings.ReplaceAll(target, "\x00", ""),
+		}
+		all.render(t, files, &objects.Request{Path: "apps", Source: &objects.FluxSource{Ignore: inner}, Kustomize: &objects.Kustomize{Generate: true}})
+	})
+}

@@ -22,16 +22,27 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 	if err != nil {
 		return nil, err
 	}
+	if request.Source != nil {
+		if b, err = b.archived(request.Source); err != nil {
+			return nil, err
+		}
+	}
 	t := b.tree
 	folder := path.Clean(cmp.Or(request.Path, "."))
 	if path.IsAbs(folder) || leavesRoot(folder) {
 		return nil, fmt.Errorf("path %q is outside of it", request.Path)
+	}
+	if err := checkOverrides(t, folder, request.Overrides); err != nil {
+		return nil, err
 	}
 	var all collector
 	var of *objects.Chart
 	switch formOf(t, folder, request) {
 	case "chart":
 		if folder, err = chartFolder(t, folder); err != nil {
+			return nil, err
+		}
+		if err := checkOverrides(t, folder, request.Overrides); err != nil {
 			return nil, err
 		}
 		loaded, err := b.chart(folder, request.Artifact.Chart != "")

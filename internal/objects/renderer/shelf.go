@@ -1,6 +1,10 @@
 package renderer
 
-import "path"
+import (
+	"path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+)
 
 // maxShelfBytes bounds the files of the artifacts that a worker keeps for the next requests.
 const maxShelfBytes = 64 << 20
@@ -14,6 +18,8 @@ type shelf struct {
 type book struct {
 	tree   *tree
 	charts map[string]*loadedChart // by folder
+	// ofFlux are the books of the same artifact as sources of Flux archive it.
+	ofFlux map[objects.FluxSource]*book
 }
 
 func newShelf() *shelf {
@@ -29,9 +35,25 @@ func (s *shelf) take(key, archive string) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &book{tree: t, charts: map[string]*loadedChart{}}
+	b := newBook(t)
 	s.books.keep(key, b, t.size)
 	return b, nil
+}
+
+func newBook(t *tree) *book {
+	return &book{tree: t, charts: map[string]*loadedChart{}, ofFlux: map[objects.FluxSource]*book{}}
+}
+
+// archived returns the artifact as a source of Flux archives it.
+func (b *book) archived(by *objects.FluxSource) (*book, error) {
+	if known := b.ofFlux[*by]; known != nil {
+		return known, nil
+	}
+	t, err := b.tree.archived(by)
+	if err == nil {
+		b.ofFlux[*by] = newBook(t)
+	}
+	return b.ofFlux[*by], err
 }
 
 func (b *book) chart(folder string, isPacked bool) (*loadedChart, error) {

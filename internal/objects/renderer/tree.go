@@ -23,6 +23,7 @@ const (
 type tree struct {
 	files   map[string][]byte
 	names   []string          // of files, sorted
+	targets map[string]string // of all links
 	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
 	outside map[string]string // links that lead out of the artifact, with their targets
 	size    int64
@@ -37,6 +38,7 @@ func readTree(archive string) (*tree, error) {
 	defer file.Close()
 	t := &tree{files: map[string][]byte{}, links: map[string]bool{}, outside: map[string]string{}}
 	targets := map[string]string{}
+	t.targets = targets
 	reader := tar.NewReader(file)
 	for {
 		header, err := reader.Next()
@@ -178,6 +180,19 @@ func (t *tree) linked(name string) bool {
 	}
 	for ; name != "."; name = path.Dir(name) {
 		if t.links[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// isLinked tells whether a path of the artifact is a link, or goes through one.
+func (t *tree) isLinked(name string) bool {
+	if len(t.targets) == 0 {
+		return false
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if _, is := t.targets[name]; is {
 			return true
 		}
 	}
