@@ -40,6 +40,8 @@ type Attribute struct {
 	Of          *Table // of the objects in it
 	// NullElements says that elements may be null, which is to leave them out, and EmptyElements that texts may be empty.
 	NullElements, EmptyElements bool
+	// Ordered reports that the order of the texts in a list has a meaning. The attribute of a resource is then a list, not a set.
+	Ordered bool
 	// Computed says that resources compute it. It is passed over.
 	Computed bool
 }

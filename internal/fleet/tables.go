@@ -102,7 +102,7 @@ var clusterTypeTable = Table{
 	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps thousands of clusters.",
 	Attributes: []Attribute{
 		nameAttribute(labelForm, "Name of the cluster type, a DNS label; also its folder."),
-		{Name: "formerly", Type: TextsType, Form: labelForm, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are made of it keep " +
+		{Name: "formerly", Type: TextsType, Ordered: true, Form: labelForm, Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are made of it keep " +
 			"the first one, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\"."},
 		environmentAttribute,
 		labelsAttribute,
@@ -224,7 +224,7 @@ var templateTable = Table{
 		nameAttribute(subdomainForm, "Name of the template, a DNS subdomain."),
 		{Name: "type", Required: true, Allowed: TemplateTypes, Meaning: "Which file it makes."},
 		{Name: "content_type", Default: ContentTypes[0], Allowed: ContentTypes, Meaning: "Decides the file's name and how it is checked."},
-		{Name: "manifests", Type: TextsType, Required: true, Meaning: "Texts of Go templates with sprig's functions, joined as YAML documents."},
+		{Name: "manifests", Type: TextsType, Ordered: true, Required: true, Meaning: "Texts of Go templates with sprig's functions, joined as YAML documents."},
 	},
 }
 

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -44,5 +45,24 @@ func TestAResourceThatOnlyDescribesAFleetIsNotImported(t *testing.T) {
 		if said := w.Import(t.Context(), configuration, address, `{"name":"x"}`); !said.Has("Resource Import Not Implemented") {
 			t.Errorf("of an import of %s it is said %s", address, said)
 		}
+	}
+}
+
+// The first former name stays in the names on clusters: a set would sort it behind a later one, and agents would prune.
+func TestAClusterTypeKeepsTheOrderOfItsFormerNames(t *testing.T) {
+	t.Parallel()
+	const address = "flotilla_cluster_type.x"
+	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{address: {Attributes: map[string]any{
+		"name": "till", "environment": "dev", "formerly": []any{"store", "shop"},
+	}}}}
+	w := providertest.New(startProvider)
+	apply(t, w, configuration)
+	if got, want := w.Now().Values(address)["formerly"], []any{"store", "shop"}; !reflect.DeepEqual(got, want) {
+		t.Fatalf("formerly is %v, not %v", got, want)
+	}
+	configuration.Resources[address].Attributes["formerly"] = []any{"shop", "store"}
+	plan, said := w.Plan(t.Context(), configuration)
+	if said.Err() != nil || plan.Empty() {
+		t.Errorf("another order changes nothing: %s", said)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
@@ -38,6 +39,11 @@ func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	case fleet.NumberType:
 		return schema.NumberAttribute{Optional: true, MarkdownDescription: what}
 	case fleet.TextsType:
+		if attribute.Ordered {
+			return schema.ListAttribute{
+				Required: attribute.Required, Optional: !attribute.Required, ElementType: types.StringType, MarkdownDescription: what,
+			}
+		}
 		return schemas.NamesAttribute(what)
 	case fleet.QuantitiesType:
 		return schemas.OptionalTextMap(what)

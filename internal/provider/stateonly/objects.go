@@ -2,7 +2,6 @@ package stateonly
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
@@ -30,11 +29,9 @@ var (
 		"gitops_repo": schemas.RequiredDynamic(described("environments", "gitops_repo")),
 	}})
 	TargetPolicy = newResource(object{collection: "target_policies", others: ofOneEnvironment})
-	Template     = newResource(object{collection: "templates", check: checkTemplate, others: attributes{
-		"manifests": schema.ListAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: described("templates", "manifests")},
-	}})
-	Workload  = newResource(object{collection: "workloads"})
-	Workspace = newResource(object{collection: "workspaces"})
+	Template     = newResource(object{collection: "templates", check: checkTemplate})
+	Workload     = newResource(object{collection: "workloads"})
+	Workspace    = newResource(object{collection: "workspaces"})
 )
 
 // deriveJSON sets the text of a config container.
