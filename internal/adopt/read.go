@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -106,7 +107,7 @@ func (a *adoption) read(texts []fleet.Text) {
 func (a *adoption) document(file string, fields map[string]any, depth int) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	kindName, _ := fields["kind"].(string)
-	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(kindName, "List") && depth == 0 {
+	if items, isList := objects.Items(fields); isList && depth == 0 {
 		for _, item := range items {
 			inner, _ := item.(map[string]any)
 			a.document(file, inner, depth+1)

@@ -2,10 +2,11 @@ package agent
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
 const (
@@ -56,7 +57,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 		r.problem(path, "line %d: is no Kubernetes object", line)
 		return
 	}
-	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(textOf(fields["kind"]), "List") {
+	if items, isList := objects.Items(fields); isList {
 		for _, item := range items {
 			r.installed(path, line, item, seen)
 		}

@@ -1,6 +1,7 @@
 package objects_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,5 +43,24 @@ spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{image: "init:1"}
 	text, images, err := job.Shown()
 	if err != nil || text != string(job.YAML) || !slices.Equal(images, []string{"a@sha256:01", "b:1", "init:1"}) {
 		t.Errorf("the images are %q, %v", images, err)
+	}
+}
+
+// A list is whatever has items, as for kubectl and the reconcilers; elements get the kind that the list says.
+func TestAListIsWhateverHasItems(t *testing.T) {
+	t.Parallel()
+	pod, named := map[string]any{"spec": "a"}, map[string]any{"apiVersion": "v1", "kind": "Secret"}
+	for kind, want := range map[string]string{
+		"List":      "[map[apiVersion:v1 kind: spec:a] map[apiVersion:v1 kind:Secret]]",
+		"PodList":   "[map[apiVersion:v1 kind:Pod spec:a] map[apiVersion:v1 kind:Secret]]",
+		"ConfigMap": "[map[apiVersion:v1 kind:ConfigMap spec:a] map[apiVersion:v1 kind:Secret]]",
+	} {
+		items, isList := objects.Items(map[string]any{"apiVersion": "v1", "kind": kind, "items": []any{pod, named}})
+		if got := fmt.Sprint(items); !isList || got != want {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	if _, isList := objects.Items(map[string]any{"kind": "List", "items": "a"}); isList {
+		t.Error("a text is a list")
 	}
 }

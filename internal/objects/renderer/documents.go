@@ -58,7 +58,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	if err := json.Unmarshal(text, &h); err != nil {
 		return fmt.Errorf("%s has a document that is no Kubernetes object: %w", file, err)
 	}
-	if h.Items != nil && strings.HasSuffix(h.Kind, "List") {
+	if h.Items != nil { // a list, whatever its kind: see [objects.Items]
 		for _, item := range h.Items {
 			if err := c.addJSON(item, file, hook, from); err != nil {
 				return err

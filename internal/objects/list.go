@@ -1,0 +1,28 @@
+package objects
+
+import (
+	"maps"
+	"strings"
+)
+
+// Items returns the elements of a list of objects. As for kubectl and the reconcilers, an object is a list if it has a list
+// `items`, whatever its kind: otherwise a ConfigMap with items would bring objects that no rule sees. Elements that do not
+// say their kind have that of the list, as in a PodList.
+func Items(object map[string]any) (items []any, isList bool) {
+	given, isList := object["items"].([]any)
+	if !isList {
+		return nil, false
+	}
+	kind, _ := object["kind"].(string)
+	items = make([]any, len(given))
+	for i, item := range given {
+		fields, isObject := item.(map[string]any)
+		if isObject && fields["kind"] == nil && fields["apiVersion"] == nil {
+			fields = maps.Clone(fields)
+			fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), object["apiVersion"]
+			item = fields
+		}
+		items[i] = item
+	}
+	return items, true
+}
