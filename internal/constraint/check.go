@@ -214,11 +214,8 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	if c.subjects.Files != nil {
 		files, waits, err = c.subjects.Files(i)
 	}
-	var mayPass func(kind string) bool
-	if !slices.ContainsFunc(runs, func(run *run) bool { return run.kinds == nil }) {
-		mayPass = func(kind string) bool {
-			return !slices.ContainsFunc(runs, func(run *run) bool { return run.kindNames[kind] })
-		}
+	mayPass := func(kind, text string) bool {
+		return !slices.ContainsFunc(runs, func(run *run) bool { return run.mayBeAbout(kind, text) })
 	}
 	if c.subjects.Final != nil && waits == "" && err == nil {
 		var rendered []objects.Object
@@ -246,7 +243,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 			if !run.isAbout(document) {
 				continue
 			}
-			w.variables.object, w.variables.madeBy = document.value, string(document.madeBy)
+			w.variables.document, w.variables.pods = document, nil
 			w.evaluate(run, position{i, ordinal}, func() Subject {
 				of := subject()
 				of.File, of.Object, of.MadeBy = document.file, document.String(), string(document.madeBy)

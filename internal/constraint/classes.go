@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pods"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -66,6 +67,11 @@ type (
 		limits  []ref.Val
 		targets []string
 	}
+	// podSubject is a pod, and the version of Kubernetes that it is for; "" if that is not known.
+	podSubject struct {
+		*pods.Pod
+		kubernetesVersion string
+	}
 	// assignmentSubject is read for each rule, so its fields give what needs no adapter.
 	assignmentSubject struct {
 		*schedule.Assignment
@@ -82,9 +88,9 @@ var (
 
 // vocabulary is all variables of rules, with their names and classes.
 type vocabulary struct {
-	assignment, host, target, workspace, manifests, taint, limit, secret *class
-	all                                                                  map[string]*class
-	variables                                                            []expression.Variable
+	assignment, host, target, workspace, manifests, taint, limit, secret, pod *class
+	all                                                                       map[string]*class
+	variables                                                                 []expression.Variable
 }
 
 func (h hostSubject) clusterName() string {
@@ -213,8 +219,20 @@ func newVocabulary() *vocabulary {
 		{"property", cel.StringType, "part of the secret, or empty", func(r fleet.SecretReference) any { return r.Property }},
 		{"version", cel.StringType, "version of the secret, or empty", func(r fleet.SecretReference) any { return r.Version }},
 	})
+	v.pod = newClass("Pod", []field[podSubject]{
+		{"path", cel.StringType, "where the object has the pod's spec: `spec.template.spec`", func(p podSubject) any { return p.Path }},
+		{"metadata", free, "its metadata, or that of the template", func(p podSubject) any { return p.Metadata }},
+		{"spec", free, "its spec", func(p podSubject) any { return p.Spec }},
+		{"containers", cel.ListType(free), "its containers, of every list", func(p podSubject) any { return p.Containers }},
+		{"baseline", texts, "what the Pod Security Standard *baseline* forbids of it, in Kubernetes' words", func(p podSubject) any {
+			return p.Violations(pods.Baseline, p.kubernetesVersion)
+		}},
+		{"restricted", texts, "the same of the standard *restricted*", func(p podSubject) any {
+			return p.Violations(pods.Restricted, p.kubernetesVersion)
+		}},
+	})
 	v.all = map[string]*class{}
-	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret} {
+	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret, v.pod} {
 		v.all[c.name] = c
 	}
 	v.variables = []expression.Variable{
@@ -226,6 +244,9 @@ func newVocabulary() *vocabulary {
 		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
 		{Name: "secrets", Type: cel.MapType(cel.StringType, v.secret.kind), Meaning: "the references to secrets of the assignment's snapshot, by key"},
 		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
+		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
+		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
 		{Name: "made_by", Type: cel.StringType, Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
 	}
 	return v

@@ -17,6 +17,7 @@ type rule struct {
 	over          Over
 	names         map[string]bool // the variables in its expressions
 	needsContents bool            // see [Program.NeedsContents]
+	ofPods        bool            // looks at objects that have pods, and at no others
 
 	expression *compiled
 	message    *compiled // nil where there is no message_expression
@@ -48,7 +49,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 			l.refer(r, expression)
 		}
 	}
-	r.over = overOf(r.names)
+	r.over, r.ofPods = overOf(r.names), namesPods(r.names)
 	r.match(at.Attribute("match"), r.expression != nil, &findings)
 	return r, findings
 }
@@ -56,7 +57,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 // overOf says what a rule with these variables is evaluated over.
 func overOf(names map[string]bool) Over {
 	switch {
-	case names["object"], names["made_by"]:
+	case names["object"], names["made_by"], namesPods(names):
 		return OverObjects
 	case names["assignment"], names["config"], names["secrets"], names["host"] && (names["target"] || names["workspace"]):
 		return OverAssignments
@@ -68,6 +69,11 @@ func overOf(names map[string]bool) Over {
 		return OverWorkspaces
 	}
 	return OverFleet
+}
+
+// namesPods reports whether a rule with these variables is about objects that have pods.
+func namesPods(names map[string]bool) bool {
+	return names["pods"] || names["containers"] || names["images"]
 }
 
 // expression compiles one expression that must have a type. It returns nil where it adds findings.

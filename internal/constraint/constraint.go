@@ -3,6 +3,7 @@
 //
 // The variables in its expressions decide what a rule is evaluated over:
 //
+//	pods, containers, images                  each rendered document that has pods, of each assignment
 //	object                                    each rendered document of each assignment
 //	assignment, config, secrets, host+target  each assignment
 //	host                                      each host

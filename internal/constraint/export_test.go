@@ -59,6 +59,7 @@ func FieldRows() []string {
 	}{
 		{"workspace", v.workspace}, {"workspace.limit_range[…]", v.limit}, {"host", v.host}, {"host.taints[…]", v.taint},
 		{"target", v.target}, {"target.manifests", v.manifests}, {"assignment", v.assignment}, {"secrets[…]", v.secret},
+		{"pods[…]", v.pod},
 	} {
 		for _, field := range of.class.fields {
 			rows = append(rows, fmt.Sprintf("| `%s.%s` | %s | %s |", of.path, field.name, field.kind, field.doc))

@@ -2,11 +2,16 @@ package constraint_test
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -75,14 +80,14 @@ var broken = map[string]struct{ from, to, message string }{
 	"unhurried":                       {"{name: core, labels: {region: east},", "{name: core, labels: {region: east}, parameters: {kustomization: {interval: 5s}},", "Reconciling more often"},
 	"namespaces-tell-their-workspace": {`team: "{{ .Workspace }}"`, "team: nobody", "failed expression: has(object.metadata.labels)"},
 	"limits":                          {"limits: {memory: 1Gi}", "requests: {memory: 1Gi}", "no limit of memory: app"},
-	"unprivileged":                    {"privileged: false", "privileged: true", "Privileged containers"},
+	"pod-security":                    {"privileged: false", "privileged: true", "privileged (container "},
 	"replicas":                        {"replicas: 2", "replicas: 1", "One replica alone"},
 	"no-load-balancers-on-edge":       {"type: ClusterIP", "type: LoadBalancer", "There is nobody on the edge"},
 }
 
 func TestEveryRuleOfTheLibraryIsKeptByOneFleetAndBrokenByAnother(t *testing.T) {
 	t.Parallel()
-	rules := library(t)
+	rules := library(t, "library")
 	if len(rules) != len(broken) {
 		t.Errorf("the library has %d rules, and %d are tried", len(rules), len(broken))
 	}
@@ -111,38 +116,46 @@ func TestEveryRuleOfTheLibraryIsKeptByOneFleetAndBrokenByAnother(t *testing.T) {
 	}
 }
 
-// library reads the constraints of the example.
-func library(t *testing.T) []fleet.Constraint {
+// library reads the constraints of an example.
+func library(t *testing.T, example string) []fleet.Constraint {
 	t.Helper()
-	file, diagnostics := hclparse.NewParser().ParseHCLFile(filepath.Join("..", "..", "examples", "constraints", "library", "main.tf"))
+	file, diagnostics := hclparse.NewParser().ParseHCLFile(filepath.Join("..", "..", "examples", "constraints", example, "main.tf"))
+	if diagnostics.HasErrors() {
+		t.Fatal(diagnostics)
+	}
+	locals := hclsyntax.Attributes{}
+	for _, block := range file.Body.(*hclsyntax.Body).Blocks {
+		if block.Type == "locals" {
+			maps.Copy(locals, block.Body.Attributes)
+		}
+	}
+	known := map[string]cty.Value{}
+	scope := &hcl.EvalContext{Functions: map[string]function.Function{"jsonencode": stdlib.JSONEncodeFunc}}
+	for name, attribute := range locals {
+		if value, diagnostics := attribute.Expr.Value(scope); !diagnostics.HasErrors() {
+			known[name] = value
+		}
+	}
+	scope.Variables = map[string]cty.Value{"local": cty.ObjectVal(known)}
+	value, diagnostics := locals["constraints"].Expr.Value(scope)
 	if diagnostics.HasErrors() {
 		t.Fatal(diagnostics)
 	}
 	var rules []fleet.Constraint
-	for _, block := range file.Body.(*hclsyntax.Body).Blocks {
-		attribute := block.Body.Attributes["constraints"]
-		if block.Type != "locals" || attribute == nil {
-			continue
+	for _, element := range value.AsValueSlice() {
+		text, err := ctyjson.Marshal(element, element.Type())
+		if err != nil {
+			t.Fatal(err)
 		}
-		value, diagnostics := attribute.Expr.Value(nil)
-		if diagnostics.HasErrors() {
-			t.Fatal(diagnostics)
+		var fields map[string]any
+		if err := json.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
 		}
-		for _, element := range value.AsValueSlice() {
-			text, err := ctyjson.Marshal(element, element.Type())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fields map[string]any
-			if err := json.Unmarshal(text, &fields); err != nil {
-				t.Fatal(err)
-			}
-			rule, known := fleet.DecodeConstraint(fields)
-			if !known {
-				t.Fatalf("%s: %v", text, fleet.CheckObject("constraints", fields))
-			}
-			rules = append(rules, rule)
+		rule, known := fleet.DecodeConstraint(fields)
+		if !known {
+			t.Fatalf("%s: %v", text, fleet.CheckObject("constraints", fields))
 		}
+		rules = append(rules, rule)
 	}
 	return rules
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pods"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
@@ -18,6 +20,22 @@ type document struct {
 	apiVersion, kind      string
 	namespace, objectName string
 	value                 map[string]any
+
+	found  []pods.Pod // by pods
+	sought bool
+}
+
+// pods returns the pods of the object. What an object of a reconciler has among the values of a chart, say, is none: the
+// chart's final objects have the pods.
+func (d *document) pods() []pods.Pod {
+	if !d.sought {
+		d.sought = true
+		group, _, hasGroup := strings.Cut(d.apiVersion, "/")
+		if !hasGroup || reconciler.KindOf(group, d.kind) == nil {
+			d.found = pods.Find(d.value)
+		}
+	}
+	return d.found
 }
 
 func (d *document) String() string {
@@ -27,8 +45,17 @@ func (d *document) String() string {
 	return d.kind + " " + d.namespace + "/" + d.objectName
 }
 
-// isAbout says whether the rule is about objects of the kind.
+// isAbout says whether the rule looks at an object: at its kind, and at objects without pods.
 func (r *rule) isAbout(d *document) bool {
+	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
+}
+
+// mayBeAbout reports whether the rule may look at an object, from its text. The kind is "" if it is not certain.
+func (r *rule) mayBeAbout(kind, text string) bool {
+	return (r.kinds == nil || kind == "" || r.kindNames[kind]) && (!r.ofPods || pods.MayBeIn(text))
+}
+
+func (r *rule) isAboutKind(d *document) bool {
 	if r.kinds == nil || r.kinds[d.kind] {
 		return true
 	}
@@ -40,20 +67,17 @@ func (r *rule) isAbout(d *document) bool {
 }
 
 // documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
-// be read; the rest of that file is left out. Documents whose kind mayPass accepts may be skipped without reading them;
-// where mayPass is nil, all are read.
-func documents(files []render.File, mayPass func(kind string) bool) (found []document, unreadable string) {
+// be read; the rest of that file is left out. Documents that mayPass accepts, by their kind and text, may be skipped without
+// reading them; the kind is "" where it is not certain.
+func documents(files []render.File, mayPass func(kind, text string) bool) (found []document, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {
 		case ".yaml", ".yml":
 			var values []any
 			values, err = fleet.ReadYAMLDocuments(string(file.Content), func(text string) bool {
-				if mayPass == nil {
-					return false
-				}
-				kind, certain := plainKind(text)
-				return certain && !strings.HasSuffix(kind, "List") && mayPass(kind)
+				kind, _ := plainKind(text)
+				return mayPass(kind, text)
 			})
 			for _, value := range values {
 				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
@@ -71,10 +95,10 @@ func documents(files []render.File, mayPass func(kind string) bool) (found []doc
 	return found, unreadable
 }
 
-// finalDocuments are final objects, without those whose kind mayPass accepts.
-func finalDocuments(final []objects.Object, mayPass func(kind string) bool) (found []document, err error) {
+// finalDocuments are final objects, without those that mayPass accepts.
+func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []document, err error) {
 	for i := range final {
-		if mayPass != nil && mayPass(final[i].Kind) {
+		if mayPass(final[i].Kind, string(final[i].YAML)) {
 			continue
 		}
 		value, err := fleet.ParseYAML(string(final[i].YAML))
@@ -99,7 +123,7 @@ func appendDocument(found []document, file string, madeBy objects.Origin, value 
 	if apiVersion == "" || kind == "" {
 		return found // a file for other programs, such as configuration
 	}
-	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(kind, "List") && depth < maxListDepth {
+	if items, isList := objects.Items(fields); isList && depth < maxListDepth {
 		for _, item := range items {
 			found = appendDocument(found, file, madeBy, item, depth+1)
 		}
@@ -116,7 +140,8 @@ func appendDocument(found []document, file string, madeBy objects.Origin, value 
 }
 
 // plainKind finds the kind of a YAML document without parsing it. certain is true where every line that is not indented is
-// a plain key, a comment or part of a list, so that only one line can have the kind.
+// a plain key, a comment or part of a list, so that only one line can have the kind. That of a list of objects is not
+// certain.
 func plainKind(text string) (kind string, certain bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \r\n")
@@ -124,7 +149,7 @@ func plainKind(text string) (kind string, certain bool) {
 			continue
 		}
 		key, value, ok := strings.Cut(line, ":")
-		if !ok || !isWord(key) {
+		if !ok || !isWord(key) || key == "items" {
 			return "", false
 		}
 		if key != "kind" {

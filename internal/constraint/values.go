@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pods"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -166,14 +167,33 @@ func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.S
 	return &object{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
+// pods creates the objects of pods that are for a version of Kubernetes.
+func (v *values) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
+	made := make([]ref.Val, len(found))
+	for i := range found {
+		made[i] = &object{class: v.vocabulary.pod, adapter: v.adapter, subject: podSubject{&found[i], kubernetesVersion}}
+	}
+	return types.NewRefValList(v.adapter, made)
+}
+
+func containersOf(found []pods.Pod) []any {
+	var all []any
+	for _, pod := range found {
+		for _, container := range pod.Containers {
+			all = append(all, container)
+		}
+	}
+	return all
+}
+
 // variables are the variables of one evaluation. They are used again for the next one.
 type variables struct {
 	*values
 	workspace, host, target ref.Val
 	assignment              ref.Val // nil until it is read
 	config, secrets         any     // likewise
-	object                  map[string]any
-	madeBy                  string // of object
+	document                *document
+	pods                    ref.Val // of the document; nil until it is read
 
 	of       *schedule.Assignment
 	snapshot *hydrate.Snapshot
@@ -206,9 +226,18 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		}
 		return v.secrets, true
 	case "object":
-		return v.object, true
+		return v.document.value, true
 	case "made_by":
-		return v.madeBy, true
+		return string(v.document.madeBy), true
+	case "pods":
+		if v.pods == nil {
+			v.pods = v.values.pods(v.document.pods(), v.of.Host.ClusterType.KubernetesVersion)
+		}
+		return v.pods, true
+	case "containers":
+		return containersOf(v.document.pods()), true
+	case "images":
+		return pods.Images(v.document.pods()), true
 	}
 	return nil, false
 }
@@ -221,5 +250,5 @@ func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
 	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.values.snapshot(i)
-	v.assignment, v.config, v.secrets, v.object = nil, nil, nil, nil
+	v.assignment, v.config, v.secrets, v.document, v.pods = nil, nil, nil, nil, nil
 }

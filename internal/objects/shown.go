@@ -2,13 +2,11 @@ package objects
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pods"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -26,7 +24,7 @@ func (o *Object) Shown() (text string, images []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	images = imagesIn(value) // of the value before anything is hidden in it
+	images = pods.Images(pods.Find(value)) // of the value before anything is hidden in it
 	text, err = o.shown(value, value)
 	return text, images, err
 }
@@ -128,23 +126,4 @@ func memberAt(object map[string]any, path []string) (value any, has bool) {
 		}
 	}
 	return value, true
-}
-
-// imagesIn are the images of containers, wherever a pod or its template is, sorted.
-func imagesIn(value any) []string {
-	found := map[string]bool{}
-	deep.Holds(value, func(part any) bool {
-		fields, _ := part.(map[string]any)
-		for _, field := range []string{"containers", "initContainers", "ephemeralContainers"} {
-			containers, _ := fields[field].([]any)
-			for _, one := range containers {
-				container, _ := one.(map[string]any)
-				if image, _ := container["image"].(string); image != "" {
-					found[image] = true
-				}
-			}
-		}
-		return false
-	})
-	return slices.Sorted(maps.Keys(found))
 }

@@ -8,7 +8,65 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
+
+// Pods that earlier rules passed over, since they looked at the containers of a few kinds.
+func TestRulesAboutPodsFindThemInEveryKind(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ manifests, want string }{
+		"a privileged init container": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: ` +
+				`{containers: [{name: a, image: a}], initContainers: [{name: i, image: a, securityContext: {privileged: true}}]}}}}`,
+			`Deployment team/a (by its chart): privileged (container "i" must not set securityContext.privileged=true)`,
+		},
+		"a bare pod with the processes of the machine": {
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostPID: true, containers: [{name: a, image: a}]}}`,
+			"Pod team/a (by its chart): host namespaces (hostPID=true)",
+		},
+		"a CronJob with the network of the machine": {
+			`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: ` +
+				`{hostNetwork: true, containers: [{name: a, image: a}]}}}}}}`,
+			"CronJob team/a (by its chart): host namespaces (hostNetwork=true)",
+		},
+		"a kind that nobody here knows": {
+			`{apiVersion: example.com/v1, kind: Fleet, metadata: {name: a}, spec: {parts: [{template: {spec: {containers: [{name: a, image: a, ports: [{hostPort: 80}]}]}}}]}}`,
+			`Fleet team/a (by its chart): hostPort (container "a" uses hostPort 80)`,
+		},
+		"a pod among the items of a ConfigMap": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostIPC: true, containers: [{name: a, image: a}]}}]}`,
+			"Pod team/a (by its chart): host namespaces (hostIPC=true)",
+		},
+		"a Kustomization that brings more": {
+			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: a}, spec: {path: ./, prune: true, interval: 1m, sourceRef: {kind: GitRepository, name: a}}}`,
+			"Kustomization team/a (by its chart): it brings more",
+		},
+		"a good pod": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostNetwork: null, containers: [{name: a, image: a}]}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			charts := newPublished(t)
+			pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": test.manifests})
+			input := rendered(pin, tillManifests(charts), map[string]any{"namespace": "team"}, map[string]any{"render": "preview"})
+			input["constraints"] = []any{
+				map[string]any{
+					"name": "pod-security", "expression": "pods.all(p, size(p.baseline) == 0)", "message_expression": "pods.map(p, p.baseline).flatten().join('; ')",
+				},
+				map[string]any{
+					"name": "pointers", "match": map[string]any{"kinds": []any{"kustomize.toolkit.fluxcd.io/Kustomization"}},
+					"expression": "made_by == 'flotilla'", "message": "it brings more",
+				},
+			}
+			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(input), nil))
+			switch err := said.Err(); {
+			case test.want == "" && err != nil:
+				t.Error(err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("the plan says %v", err)
+			}
+		})
+	}
+}
 
 // Each rule of the library for final objects finds what it is for, and an upgrade of Kubernetes what stands in its way.
 func TestTheLibraryOfRulesFindsFinalObjects(t *testing.T) {
@@ -70,7 +128,7 @@ spec:
 			broken := said("1.31")
 			for rule, want := range map[string][]string{
 				"pinned-images": {"untagged", "latest"}, "registries": {"stranger", "latest", "its chart has images of another registry: docker.io/till:v1"},
-				"unprivileged": {"mighty", "A privileged container owns the machine"}, "apart-from-the-machine": {"near", "mounting"},
+				"pod-security": {"mighty", "privileged (container", "near", "hostNetwork=true", "mounting", "hostPath volumes"},
 			} {
 				_, of, _ := strings.Cut(broken, fmt.Sprintf("%q", rule))
 				of, _, _ = strings.Cut(of, "Error:")

@@ -10,8 +10,13 @@ terraform {
 }
 
 locals {
-  # Objects that have pods, each by the same path.
-  pods = ["apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "batch/Job"]
+  # Objects that make an agent bring others.
+  pointers = [
+    "kustomize.toolkit.fluxcd.io/Kustomization", "helm.toolkit.fluxcd.io/HelmRelease", "fluxcd.controlplane.io/ResourceSet",
+    "argoproj.io/Application", "argoproj.io/ApplicationSet",
+    "fleet.cattle.io/GitRepo", "fleet.cattle.io/HelmOp", "fleet.cattle.io/Bundle", "fleet.cattle.io/BundleDeployment",
+    "configsync.gke.io/RootSync", "configsync.gke.io/RepoSync",
+  ]
 
   # The version of Kubernetes that no longer has a version of an API.
   removed = {
@@ -29,36 +34,41 @@ locals {
   }
 
   constraints = [
+    # Rules with pods, containers or images are about objects that have pods, of any kind.
     {
       name               = "pinned-images"
-      match              = { kinds = local.pods }
-      expression         = "object.spec.template.spec.containers.all(c, c.image.contains('@sha256:') || c.image.matches(':[^:/]+$') && !c.image.endsWith(':latest'))"
-      message_expression = "'an image has neither a tag nor a digest, or the tag latest: ' + object.spec.template.spec.containers.map(c, c.image).join(', ')"
+      expression         = "images.all(i, i.contains('@sha256:') || i.matches(':[^:/]+$') && !i.endsWith(':latest'))"
+      message_expression = "'an image has neither a tag nor a digest, or the tag latest: ' + images.join(', ')"
     },
     {
       name               = "registries"
-      match              = { kinds = local.pods }
-      expression         = "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example.com/'))"
-      message_expression = "'its ' + made_by + ' has images of another registry: ' + object.spec.template.spec.containers.map(c, c.image).join(', ')"
+      expression         = "images.all(i, i.startsWith('registry.example.com/'))"
+      message_expression = "'its ' + made_by + ' has images of another registry: ' + images.filter(i, !i.startsWith('registry.example.com/')).join(', ')"
     },
     {
-      name       = "unprivileged"
-      match      = { kinds = local.pods }
-      expression = "object.spec.template.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"
-      message    = "A privileged container owns the machine."
+      # Kubernetes' Pod Security Standard "baseline", as the API server itself checks it.
+      name               = "pod-security"
+      expression         = "pods.all(p, size(p.baseline) == 0)"
+      message_expression = "pods.map(p, p.baseline).flatten().distinct().join('; ')"
     },
     {
-      name       = "apart-from-the-machine"
-      match      = { kinds = local.pods }
-      expression = "!object.spec.template.spec.?hostNetwork.orValue(false) && !object.spec.template.spec.?hostPID.orValue(false) && object.spec.template.spec.?volumes.orValue([]).all(v, !has(v.hostPath))"
-      message    = "A pod uses neither the network, nor the processes, nor the files of its machine."
+      name               = "pod-security-restricted"
+      expression         = "pods.all(p, size(p.restricted) == 0)"
+      message_expression = "pods.map(p, p.restricted).flatten().distinct().join('; ')"
+      mode               = "inform"
     },
     {
       name       = "requests-and-limits"
-      match      = { kinds = local.pods }
-      expression = "object.spec.template.spec.containers.all(c, c.?resources.?requests.?cpu.hasValue() && c.?resources.?limits.?memory.hasValue())"
+      expression = "containers.all(c, c.?resources.?requests.?cpu.hasValue() && c.?resources.?limits.?memory.hasValue())"
       message    = "A container requests cpu and limits its memory."
       mode       = "inform"
+    },
+    {
+      # An object of Flux, Argo CD, Rancher Fleet or Config Sync brings more objects, which no rule sees.
+      name       = "no-pointers-in-manifests"
+      match      = { kinds = local.pointers }
+      expression = "made_by == 'flotilla'"
+      message    = "It brings objects that no rule sees: describe it as a deployment target."
     },
     {
       # To see what stands in the way of an upgrade, plan with the next kubernetes_version of a cluster type.

@@ -104,15 +104,14 @@ locals {
     # What templates of one's own render
     {
       name               = "limits"
-      match              = { kinds = ["apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"] }
-      expression         = "object.spec.template.spec.containers.all(c, c.?resources.?limits.?memory.hasValue())"
-      message_expression = "'no limit of memory: ' + object.spec.template.spec.containers.filter(c, !c.?resources.?limits.?memory.hasValue()).map(c, c.name).join(', ')"
+      expression         = "containers.all(c, c.?resources.?limits.?memory.hasValue())"
+      message_expression = "'no limit of memory: ' + containers.filter(c, !c.?resources.?limits.?memory.hasValue()).map(c, c.name).join(', ')"
     },
     {
-      name       = "unprivileged"
-      match      = { kinds = ["apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"] }
-      expression = "object.spec.template.spec.containers.all(c, c.?securityContext.?privileged.orValue(false) == false)"
-      message    = "Privileged containers own the machine."
+      # Kubernetes' Pod Security Standard "baseline": not privileged, and apart from the machine.
+      name               = "pod-security"
+      expression         = "pods.all(p, size(p.baseline) == 0)"
+      message_expression = "pods.map(p, p.baseline).flatten().distinct().join('; ')"
     },
     {
       name       = "replicas"
