@@ -117,6 +117,8 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"ssh://h", "ssh://h/", "ssh://-oProxyCommand=x/r", "ssh://-x@h/r", "ssh://h/-r", "h:-r", "-h:r", "-x@h:r", "@h:r", "h:", "git@:r", "git@h h:r", "git@h:r\\x", "a b@h:r",
 		"ssh://git@h/r'x", "h:r'x", "h:a/../b", "[::1:r", "[h]:r", "[::1]r:x", "c:\\r", "c:/r", "https:/h/r", "git@h:r?x", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
 		"javascript://x/y", "://", "1x://h/r", ":r", strings.Repeat("a", 3000),
+		"https://gіt.example.com/a", "ssh://git@gіt.example.com/a", // whose second letter is Cyrillic
+		"https://git.example.com/\u202ea", "https://git.example.com/\u0085a",
 	} {
 		if err := git.CheckURL(url); err == nil {
 			t.Errorf("CheckURL(%q) = nil", url)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Remote names one branch of one repository, and how to reach it.
@@ -89,7 +90,7 @@ func CheckURL(raw string) error {
 		return fmt.Errorf("the URL is longer than %d bytes", maxURL)
 	}
 	for _, r := range raw {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == '\ufffd' {
 			return errors.New("the URL has a control character or is not UTF-8")
 		}
 	}
@@ -155,6 +156,9 @@ func checkSchemeURL(scheme, raw string) error {
 	}
 	if parsed.Hostname() == "" {
 		return errors.New("the URL has no host")
+	}
+	if strings.ContainsFunc(parsed.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return errors.New("the URL's host has letters outside of ASCII, which can look like others; write it in its ASCII form (\"xn--...\")")
 	}
 	if port := parsed.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
