@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -9,11 +10,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Kinds are the kinds of the objects by which [Read] finds agents, each once: those that follow folders, and what these read.
@@ -42,31 +45,87 @@ func kindOf(one *template) *reconciler.Kind {
 	return reconciler.KindOf(object.GroupVersionKind().Group, object.GetKind())
 }
 
+// Refused is an agent whose objects have values that [Render] never writes. Whoever may create objects in a namespace of a
+// cluster can have made them.
+type Refused struct {
+	Settings Settings
+	Problem  string // one line that can be printed, without secrets
+}
+
+// String names the agent and the problem.
+func (r Refused) String() string {
+	s := r.Settings.withDefaults()
+	return fmt.Sprintf("agent %q in namespace %q of cluster %q: %s", wording.OneLine(s.Name), wording.OneLine(s.Namespace), s.Cluster, r.Problem)
+}
+
 // Read returns the settings of the agents in a cluster, by the objects that [Render] has made of them, in the order of
-// namespaces and names. What is a default is left out. It is not in those objects how the agent is installed and how it
+// namespaces and names. Defaults are left out. The objects do not show how the agent is installed and how it
 // reports. Where they name a Secret with credentials, the settings have its name.
-func Read(cluster string, live []*unstructured.Unstructured) []Settings {
-	var found []Settings
+func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
+	objects := indexObjects(live)
 	for _, name := range inCluster() {
 		for _, object := range live {
 			for _, one := range templates()[name] {
 				if one.Folder != "both" {
 					continue
 				}
-				if settings, ok := readAgent(name, cluster, &one, object, live); ok {
+				settings, ok := readAgent(name, cluster, &one, object, objects)
+				if !ok {
+					continue
+				}
+				if problem := settings.checkRead(); problem != "" {
+					refused = append(refused, Refused{settings, problem})
+				} else {
 					found = append(found, settings)
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Settings) int {
+	compare := func(a, b Settings) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return found
+	}
+	slices.SortStableFunc(found, compare)
+	slices.SortStableFunc(refused, func(a, b Refused) int { return compare(a.Settings, b.Settings) })
+	return found, refused
+}
+
+// objectKey identifies an object in a cluster. The version of its API is no part of it.
+type objectKey struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func indexObjects(live []*unstructured.Unstructured) map[objectKey]*unstructured.Unstructured {
+	index := make(map[objectKey]*unstructured.Unstructured, len(live))
+	for _, object := range live {
+		index[objectKey{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}] = object
+	}
+	return index
+}
+
+// checkRead returns the first problem of settings that were read from objects; "" if [Render] could have written them.
+func (s Settings) checkRead() string {
+	given := s.withDefaults()
+	given.Repository = s.Repository // whose path withDefaults cleans
+	r := &renderer{settings: &given}
+	r.checkNames()
+	r.checkRepository()
+	r.checkDecryption()
+	if given.CredentialsSecret != "" {
+		r.checkCredentials()
+	}
+	for _, problem := range r.problems {
+		if !problem.Warning {
+			return wording.OneLine(problem.String())
+		}
+	}
+	return ""
 }
 
 // readAgent reads the settings where an object, made of a template, follows the folder of a cluster type.
-func readAgent(name, cluster string, root *template, object *unstructured.Unstructured, live []*unstructured.Unstructured) (Settings, bool) {
+func readAgent(
+	name, cluster string, root *template, object *unstructured.Unstructured, objects map[objectKey]*unstructured.Unstructured,
+) (Settings, bool) {
 	values := read{"folder.suffix": "cluster-type", "cluster_label": render.LabelValue(cluster)}
 	if !isOf(root, object) || !values.name(root, object) {
 		return Settings{}, false
@@ -77,10 +136,10 @@ func readAgent(name, cluster string, root *template, object *unstructured.Unstru
 		if kindOf(&one) == nil || one.Folder != "" {
 			continue
 		}
-		for _, other := range live {
-			if isOf(&one, other) && values.name(&one, other) {
-				values.all(one.object, other.Object)
-			}
+		made := &unstructured.Unstructured{Object: one.object}
+		other := objects[objectKey{made.GroupVersionKind().GroupKind(), values.expand(made.GetNamespace()), values.expand(made.GetName())}]
+		if other != nil && isOf(&one, other) && values.name(&one, other) {
+			values.all(one.object, other.Object)
 		}
 	}
 	s := Settings{
@@ -154,6 +213,13 @@ func (r read) all(made, live any) {
 }
 
 var placeholder = regexp.MustCompile(`\$\{([a-z_.]+)\}`)
+
+// expand replaces the placeholders of a text by the values that were read. Those without a value stay.
+func (r read) expand(made string) string {
+	return placeholder.ReplaceAllStringFunc(made, func(found string) string {
+		return cmp.Or(r[placeholder.FindStringSubmatch(found)[1]], found)
+	})
+}
 
 // text reads the values of the placeholders of a text, and says whether it fits.
 func (r read) text(made, live string) bool {

@@ -2,7 +2,9 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // What is rendered of settings is read as the same settings, with the name of the Secret in place of the credentials.
@@ -36,13 +39,13 @@ func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
 		for _, settings := range []agent.Settings{plain, second} {
 			live = append(live, objectsOf(t, settings)...)
 		}
-		if got := agent.Read("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) || !reflect.DeepEqual(got[0], second) && !reflect.DeepEqual(got[1], second) {
+		if got := readAll("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) || !reflect.DeepEqual(got[0], second) && !reflect.DeepEqual(got[1], second) {
 			t.Errorf("%s: read is\n%+v\nwant\n%+v\n%+v", name, got, plain, second)
 		}
-		if got := agent.Read("edge-2", live); len(got) > 0 {
+		if got := readAll("edge-2", live); len(got) > 0 {
 			t.Errorf("%s: of the cluster edge-2 it is read %+v", name, got)
 		}
-		if got := agent.Read("edge-1", objectsOf(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository || !reflect.DeepEqual(got[0].Decryption, deep.Decryption) {
+		if got := readAll("edge-1", objectsOf(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository || !reflect.DeepEqual(got[0].Decryption, deep.Decryption) {
 			t.Errorf("%s: read is %+v, want %+v", name, got, deep)
 		} else if secret := got[0].CredentialsSecret; secret != deep.CredentialsSecret && name != "argocd" { // which finds its Secret by a label
 			t.Errorf("%s: the Secret that is read is %q", name, secret)
@@ -52,7 +55,7 @@ func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
 		} {
 			changed := plain
 			field(&changed)
-			got := agent.Read("edge-1", objectsOf(t, changed))
+			got := readAll("edge-1", objectsOf(t, changed))
 			if len(got) != 1 {
 				t.Fatalf("%s: read is %+v", name, got)
 			}
@@ -93,13 +96,13 @@ func TestWhatIsNoAgentIsNotRead(t *testing.T) {
 		for _, one := range live {
 			change(one)
 		}
-		if got := agent.Read("edge-1", live); len(got) > 0 {
+		if got := readAll("edge-1", live); len(got) > 0 {
 			t.Errorf("%s: read is %+v", name, got)
 		}
 	}
 }
 
-// FuzzRead reads any objects. What it finds can be followed.
+// FuzzRead reads any objects. Render accepts all settings that it returns.
 func FuzzRead(f *testing.F) {
 	for _, name := range reconciler.Agents() {
 		if !reconciler.Named(name).OnHub() {
@@ -121,7 +124,15 @@ func FuzzRead(f *testing.F) {
 		for i, object := range objects {
 			live[i] = &unstructured.Unstructured{Object: object}
 		}
-		for _, found := range agent.Read("edge-1", live) {
+		agents, _ := agent.Read("edge-1", live)
+		for _, found := range agents {
+			for _, problem := range refusedBy(found) {
+				t.Errorf("of %s it is read %+v: %s", text, found, problem)
+			}
+			// HCL reads "${" and "%{" in a text as the beginning of a template.
+			if values := fmt.Sprintf("%+v", found); strings.Contains(values, "${") || strings.Contains(values, "%{") || !wording.IsLine(values) {
+				t.Errorf("of %s it is read %q", text, values)
+			}
 			if found.Cluster != "edge-1" || found.ClusterType == "" || found.Repository.URL == "" || found.Repository.Branch == "" {
 				t.Errorf("of %s it is read %+v", text, found)
 			}
@@ -136,4 +147,24 @@ func with(labels map[string]string, key, value string) map[string]string {
 	}
 	changed[key] = value
 	return changed
+}
+
+// refusedBy are the problems of settings, other than credentials that the objects do not show.
+func refusedBy(settings agent.Settings) (texts []string) {
+	_, problems := agent.Render(settings)
+	for _, problem := range problems {
+		if !problem.Warning && !strings.HasPrefix(problem.Path, "credentials.") {
+			texts = append(texts, problem.String())
+		}
+	}
+	return texts
+}
+
+// readAll reads the agents, of which none is refused.
+func readAll(cluster string, live []*unstructured.Unstructured) []agent.Settings {
+	found, refused := agent.Read(cluster, live)
+	if len(refused) > 0 {
+		panic(refused[0].String())
+	}
+	return found
 }

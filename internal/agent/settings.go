@@ -148,6 +148,16 @@ func (r *renderer) warn(path, format string, arguments ...any) {
 
 // check finds all problems of the settings.
 func (r *renderer) check() {
+	r.checkNames()
+	r.checkRepository()
+	r.checkCredentials()
+	r.checkFeedback()
+	r.checkRegistration()
+	r.checkDecryption()
+}
+
+// checkNames finds problems of names, of the reconciler and of times.
+func (r *renderer) checkNames() {
 	s := r.settings
 	r.label("cluster", s.Cluster, true)
 	r.label("cluster_type", s.ClusterType, true)
@@ -173,11 +183,6 @@ func (r *renderer) check() {
 	if s.Timeout < time.Second {
 		r.problem("timeout", "is shorter than a second")
 	}
-	r.checkRepository()
-	r.checkCredentials()
-	r.checkFeedback()
-	r.checkRegistration()
-	r.checkDecryption()
 }
 
 // checkDecryption finds decryption that the agent cannot do.

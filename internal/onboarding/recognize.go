@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// FindAgents returns the settings of those whose objects are on it, see [agent.Read].
-func FindAgents(ctx context.Context, client *kube.Client, name string) ([]agent.Settings, error) {
+// FindAgents reads the agents of a cluster from their objects, see [agent.Read].
+func FindAgents(ctx context.Context, client *kube.Client, name string) (found []agent.Settings, refused []agent.Refused, err error) {
 	var kinds []kube.Kind
 	for _, kind := range agent.Kinds() {
 		kinds = append(kinds, listedAs(kind))
@@ -19,11 +19,12 @@ func FindAgents(ctx context.Context, client *kube.Client, name string) ([]agent.
 	var live []*unstructured.Unstructured
 	for _, listing := range client.ListEach(ctx, kinds, kube.ListOptions{LabelSelector: reconciler.ManagedLabel + "=" + reconciler.ManagedBy}) {
 		if listing.Err != nil {
-			return nil, listing.Err
+			return nil, nil, listing.Err
 		}
 		live = append(live, listing.Items...)
 	}
-	return agent.Read(name, live), nil
+	found, refused = agent.Read(name, live)
+	return found, refused, nil
 }
 
 // Recognize returns the records of an agent's objects that are on a cluster, as an apply of them would have left them.

@@ -72,24 +72,30 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read)
 	defer cancel()
 	answers := kube.Ask(bounded, asked, kube.Options{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
-		func(ctx context.Context, name string, client *kube.Client) ([]agent.Settings, error) {
-			return onboarding.FindAgents(ctx, client, name)
+		func(ctx context.Context, name string, client *kube.Client) (on agentsOn, err error) {
+			on.found, on.refused, err = onboarding.FindAgents(ctx, client, name)
+			return on, err
 		})
 	var found []agent.Settings
-	var failed []string
+	var failed, refused []string
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if err := answers[name].Err; err != nil {
 			failed = append(failed, fullStop(fmt.Sprintf("Cluster %q: %s", name, onboarding.NewFailure(err).Error())))
 		}
-		found = append(found, answers[name].Value...)
+		found = append(found, answers[name].Value.found...)
+		for _, one := range answers[name].Value.refused {
+			refused = append(refused, fullStop("The "+one.String()))
+		}
+	}
+	report := diagnostics.AddAttributeWarning
+	if len(found) == 0 {
+		report = diagnostics.AddAttributeError // Terraform shows warnings of results alone
+	}
+	if len(refused) > 0 {
+		report(path.Root("clusters"), refusedSummary, wording.Lines(refused, wording.Named)+"\n"+refusedRemedy)
 	}
 	if len(failed) > 0 {
-		text := wording.Lines(failed, wording.Named)
-		if len(found) == 0 {
-			diagnostics.AddAttributeError(path.Root("clusters"), "Cluster cannot be reached", text)
-		} else {
-			diagnostics.AddAttributeWarning(path.Root("clusters"), "Cluster cannot be reached", text+"\nTheir agents are not listed.")
-		}
+		report(path.Root("clusters"), "Cluster cannot be reached", wording.Lines(failed, wording.Named)+"\nTheir agents are not listed.")
 	}
 	if diagnostics.HasError() {
 		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
@@ -118,6 +124,18 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		}
 	}
 }
+
+// agentsOn are the agents whose objects are on a cluster.
+type agentsOn struct {
+	found   []agent.Settings
+	refused []agent.Refused
+}
+
+const (
+	refusedSummary = "Objects of an agent are not as Flotilla writes them"
+	refusedRemedy  = "They are not listed or imported, since their values would become configuration. Anybody who may create objects in that " +
+		"namespace can have made them: find out who did, and correct or remove them."
+)
 
 // recognize takes over the settings of an agent that were read of its objects.
 func (m *agentModel) recognize(settings *agent.Settings) {
@@ -176,7 +194,13 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 	after := &agentPrivate{}
 	recognized := false
 	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
-		found, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
+		found, refused, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
+		for _, one := range refused {
+			if one.Settings.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) {
+				o.diagnostics.AddError(refusedSummary, fullStop("The "+one.String())+"\n"+refusedRemedy)
+				return nil
+			}
+		}
 		at := slices.IndexFunc(found, func(s agent.Settings) bool { return s.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) })
 		if err != nil || at < 0 {
 			return err

@@ -1,0 +1,218 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// forgedFlux are a GitRepository and a Kustomization as an agent of cluster "edge-1" has them, and as anybody can create
+// them who may create Flux objects in a namespace of the cluster.
+func forgedFlux(namespace string, change func(source, follows map[string]any)) []any {
+	labels := func(further map[string]any) map[string]any {
+		all := map[string]any{
+			"app.kubernetes.io/managed-by": "flotilla", "flotilla.dev/cluster": "edge-1", "flotilla.dev/cluster-type": "edge",
+		}
+		maps.Copy(all, further)
+		return all
+	}
+	source := map[string]any{
+		"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+		"metadata": map[string]any{"name": "flotilla", "namespace": namespace, "labels": labels(nil)},
+		"spec": map[string]any{
+			"interval": "1m0s", "url": "https://git.example.com/gitops", "ref": map[string]any{"branch": "dev"},
+			"secretRef": map[string]any{"name": "flotilla-repository"},
+		},
+	}
+	follows := map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{
+			"name": "flotilla-cluster-type", "namespace": namespace, "labels": labels(map[string]any{"flotilla.dev/host": "edge"}),
+		},
+		"spec": map[string]any{
+			"interval": "10m0s", "retryInterval": "1m0s", "timeout": "5m0s", "path": "./edge", "prune": true, "wait": true,
+			"sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"},
+		},
+	}
+	change(source, follows)
+	return []any{source, follows}
+}
+
+// specOf is the spec of an object.
+func specOf(object map[string]any) map[string]any {
+	spec, _ := object["spec"].(map[string]any)
+	return spec
+}
+
+// forgedCluster is a cluster that answers with these objects of Flux.
+func forgedCluster(t *testing.T, objects ...any) map[string]any {
+	t.Helper()
+	lists := map[string][]any{
+		"/apis/source.toolkit.fluxcd.io/v1/gitrepositories": {}, "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {},
+	}
+	for i, object := range objects {
+		path := "/apis/source.toolkit.fluxcd.io/v1/gitrepositories"
+		if i%2 == 1 {
+			path = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
+		}
+		lists[path] = append(lists[path], object)
+	}
+	return map[string]any{"host": listing(t, lists), "token": "any"}
+}
+
+// Objects on a cluster decide what is listed and imported of an agent, and their values become configuration. A value that
+// flotilla_agent does not accept comes from nothing that Flotilla wrote.
+func TestForgedObjectsOfAnAgentAreNeitherListedNorImported(t *testing.T) {
+	t.Parallel()
+	set := func(object, name string, value any) func(source, follows map[string]any) {
+		return func(source, follows map[string]any) {
+			specOf(map[string]map[string]any{"source": source, "follows": follows}[object])[name] = value
+		}
+	}
+	forgedNames := map[string]func(source, follows map[string]any){
+		"a URL of this machine":     set("source", "url", "file:///etc"),
+		"a URL with a command":      set("source", "url", "ext::sh -c touch% /tmp/x"),
+		"a URL with a password":     set("source", "url", "https://me:canary-t0ken-4711@git.example.com/gitops"),
+		"a URL with an escape":      set("source", "url", "https://git.example.com/\x1b[2Jgitops"),
+		"a URL with a look-alike":   set("source", "url", "https://gіt.example.com/gitops"), // its second letter is Cyrillic
+		"a branch of a template":    set("source", "ref", map[string]any{"branch": "dev${path.module}"}),
+		"an interpolation":          set("source", "url", "https://git.example.com/${file(\"/etc/passwd\")}"),
+		"a branch with a directive": set("source", "ref", map[string]any{"branch": "%{ for x in y }dev%{ endfor }"}),
+		"a branch that goes up":     set("source", "ref", map[string]any{"branch": "../dev"}),
+		"a Secret with an escape":   set("source", "secretRef", map[string]any{"name": "\x1b]0;x\x07"}),
+		"a path that goes up":       set("follows", "path", "./../../edge"),
+		"a path with an escape":     set("follows", "path", "./\x1b[2J/edge"),
+		"a path with a look-alike":  set("follows", "path", "./рrod/edge"), // the first letter is Cyrillic
+		"a path that is long":       set("follows", "path", "./"+strings.Repeat("a", 1<<20)+"/edge"),
+		"a Secret of decryption": set("follows", "decryption", map[string]any{
+			"provider": "sops", "secretRef": map[string]any{"name": "../../default/x"},
+		}),
+		"a cluster type that is no DNS label": func(source, follows map[string]any) {
+			specOf(follows)["path"] = "./Edge_x"
+			for _, object := range []map[string]any{source, follows} {
+				labels, _ := object["metadata"].(map[string]any)["labels"].(map[string]any)
+				labels["flotilla.dev/cluster-type"] = "Edge_x"
+			}
+		},
+		"a namespace with an escape": func(source, follows map[string]any) {
+			for _, object := range []map[string]any{source, follows} {
+				metadata, _ := object["metadata"].(map[string]any)
+				metadata["namespace"] = "flux\x1b[2J"
+			}
+		},
+	}
+	for name, forge := range forgedNames {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := forgedCluster(t, forgedFlux("flux-system", forge)...)
+			w := providertest.New(startProvider)
+			identities, resources, said := w.Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
+			if len(identities) > 0 {
+				t.Errorf("listed is %.300q", resources)
+			}
+			if !said.Has("Objects of an agent are not as Flotilla writes them") {
+				t.Errorf("said is %.300s", said)
+			}
+			if text := said.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
+				t.Errorf("said is %.2000q", text)
+			}
+			if name == "a namespace with an escape" {
+				return // no identity can name it
+			}
+			identity := map[string]any{"cluster": "edge-1", "namespace": "flux-system"}
+			said = w.ImportIdentity(t.Context(), onCluster(cluster, anAgent("flux-system", nil)), theAgent, identity)
+			if !said.Has("Objects of an agent are not as Flotilla writes them") || said.Err() == nil {
+				t.Errorf("the import says %.300s", said)
+			}
+			if text := said.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "canary") || len(text) > 2_000 {
+				t.Errorf("said is %.2000q", text)
+			}
+		})
+	}
+}
+
+// An agent is listed beside forged objects, and its values are those of its own namespace alone.
+func TestAnAgentIsListedBesideForgedObjects(t *testing.T) {
+	t.Parallel()
+	unchanged := func(_, _ map[string]any) {}
+	objects := append(forgedFlux("flux-system", unchanged), forgedFlux("team-a", func(source, _ map[string]any) {
+		specOf(source)["url"] = "https://evil.example.com/${path.module}"
+	})...)
+	cluster := forgedCluster(t, objects...)
+	identities, resources, said := providertest.New(startProvider).Query(t.Context(), onCluster(cluster, nil), "flotilla_agent", nil)
+	if len(identities) != 1 || said.Err() != nil || !strings.Contains(said.String(), "team-a") {
+		t.Fatalf("listed is %v: %s", identities, said)
+	}
+	if repo := fmt.Sprint(resources[0]["gitops_repo"]); repo != "map[branch:dev url:https://git.example.com/gitops]" {
+		t.Errorf("the repository is %s", repo)
+	}
+}
+
+// A value that Flotilla can have written is listed and imported, wherever it leads. The plan shows how it differs from the
+// configuration, and puts it right.
+func TestAnImportOfAnAgentThatFollowsAnotherRepositoryIsShownByThePlan(t *testing.T) {
+	t.Parallel()
+	cluster := forgedCluster(t, forgedFlux("flux-system", func(source, _ map[string]any) {
+		specOf(source)["url"], specOf(source)["secretRef"] = "https://evil.example.com/gitops", map[string]any{"name": "another"}
+	})...)
+	w := providertest.New(startProvider)
+	configuration := onCluster(cluster, anAgent("flux-system", nil))
+	if said := w.ImportIdentity(t.Context(), configuration, theAgent, map[string]any{"cluster": "edge-1", "namespace": "flux-system"}); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if repo := fmt.Sprint(w.State.Values(theAgent)["gitops_repo"]); !strings.Contains(repo, "evil.example.com") {
+		t.Errorf("the imported repository is %s", repo)
+	}
+	plan, said := w.Plan(t.Context(), configuration)
+	if said.Err() != nil || plan.Change(theAgent).Action != providertest.Update {
+		t.Fatalf("the plan says %v: %s", agentLines(plan), said)
+	}
+	if repo := fmt.Sprint(plan.Change(theAgent).After["gitops_repo"]); !strings.Contains(repo, "git.example.com") {
+		t.Errorf("the planned repository is %s", repo)
+	}
+}
+
+// OpenTofu generates configuration of an import. Nothing in it is more than a text.
+func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T) {
+	t.Parallel()
+	acceptancetest.Only(t)
+	for name, tool := range tools(t) {
+		for _, c := range []struct {
+			secret    string
+			generates bool
+		}{{"flotilla-repository", true}, {"${file(\"/etc/passwd\")}", false}} {
+			cluster := forgedCluster(t, forgedFlux("flux-system", func(source, _ map[string]any) {
+				specOf(source)["secretRef"] = map[string]any{"name": c.secret}
+			})...)
+			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": fmt.Sprintf(
+				"provider \"flotilla\" {\n  clusters = { edge-1 = { host = %q, token = \"any\" } }\n}\nimport {\n  to = flotilla_agent.a\n  id = \"edge-1\"\n}\n", cluster["host"])})
+			_, stderr, err := w.try("plan", "-input=false", "-no-color", "-generate-config-out=generated.tf")
+			generated, _ := os.ReadFile(filepath.Join(w.path, "generated.tf"))
+			if strings.Contains(string(generated), "${") || strings.Contains(string(generated), "%{") {
+				t.Errorf("%s: generated is\n%s", name, generated)
+			}
+			if c.generates != strings.Contains(string(generated), "git.example.com") || !c.generates && (err == nil || !strings.Contains(stderr, "are not as Flotilla writes them")) {
+				t.Errorf("%s: of Secret %q it is said %s\n%s", name, c.secret, stderr, generated)
+			}
+		}
+	}
+}
+
+// Whoever may create objects in one namespace can create thousands. Each is looked at once.
+func TestThousandsOfForgedAgentsAreListedInTimeThatIsLinear(t *testing.T) {
+	t.Parallel()
+	var objects []any
+	for i := range 3_000 {
+		objects = append(objects, forgedFlux(fmt.Sprintf("team-%d", i), func(_, _ map[string]any) {})...)
+	}
+	identities, _, said := providertest.New(startProvider).Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
+	if len(identities) != 3_000 || said.Err() != nil {
+		t.Errorf("%d are listed: %s", len(identities), said)
+	}
+}
