@@ -14,6 +14,42 @@ const (
 	leastObject, leastValue = 16, 4
 )
 
+const (
+	// maxRecords bounds the bytes of all assignments' records that are read at once: those of 600,000 folders.
+	maxRecords = 256 << 20
+	// maxClaims bounds the bytes of all claims' records at a path: those of 300,000 clusters.
+	maxClaims = 32 << 20
+	// maxVisited bounds the folders and records that one inventory visits: ten times those of a fleet of 3,000 clusters.
+	maxVisited = 500_000
+)
+
+// budget bounds what one read of a branch costs. Git stores equal files and folders once: a repository of some kilobytes
+// can have billions of them, and anybody who may push can make one.
+type budget struct {
+	left    int
+	problem string // the error when it is used up
+}
+
+func recordBudget() *budget {
+	return &budget{maxRecords, fmt.Sprintf("the records of assignments have more than %d MiB together", maxRecords>>20)}
+}
+
+func claimBudget(at string) *budget {
+	return &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsAt(at), maxClaims>>20)}
+}
+
+func visitBudget(begin string) *budget {
+	return &budget{maxVisited, fmt.Sprintf("%q has more than %d folders and records up to %d levels below it", begin, maxVisited, InventoryLevels)}
+}
+
+// spend reports an error once more was spent than there is.
+func (b *budget) spend(amount int) error {
+	if b.left -= amount; b.left < 0 {
+		return told(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))
+	}
+	return nil
+}
+
 // checkBounds finds what no record that Flotilla wrote has, before the record is read: anybody who may push can have
 // written it. It takes no memory.
 func checkBounds(content []byte, limit int) error {

@@ -21,7 +21,7 @@ const (
 	maxClaim     = 4 << 20 // bytes of a record
 	// MaxClaimed is how many clusters a claim may have.
 	MaxClaimed = 10_000
-	// maxClaimText bounds the holder and names of clusters.
+	// maxClaimText bounds the holder and the environment.
 	maxClaimText = 253
 )
 
@@ -161,9 +161,10 @@ func checkClaimTexts(texts ...string) error {
 	return nil
 }
 
-// checkClaimed reports what is wrong with the name of a cluster. It need not be a file name.
+// checkClaimed refuses names that no cluster of a fleet can have, since [checkHost] refuses them as hosts. The names become
+// values in Terraform, which configurations put into file names and addresses.
 func checkClaimed(name string) error {
-	if name == "" || len(name) > maxClaimText || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+	if git.CheckSegment(name) != nil {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)
 	}
 	return nil

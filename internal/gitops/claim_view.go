@@ -109,9 +109,10 @@ func (w *layout) readClaims(ctx context.Context, at string, entries map[string]g
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return found, err
 	}
+	left := claimBudget(at)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		content, err := w.Blob(entries[name])
-		if err != nil {
+		if err = cmp.Or(err, left.spend(len(content))); err != nil {
 			return found, err
 		}
 		claim, err := parseClaim(content)

@@ -103,7 +103,7 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
 	}
-	level := []string{begin}
+	level, left := []string{begin}, visitBudget(begin)
 	for depth := 0; len(level) > 0; depth++ {
 		if err := l.fetchFolders(ctx, level); err != nil {
 			return nil, nil, err
@@ -112,6 +112,11 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 		at, err := l.ownersOf(ctx, level)
 		if err != nil {
 			return nil, nil, err
+		}
+		for _, owner := range at {
+			if err := left.spend(1 + len(l.seen.recordEntries(owner.records()))); err != nil {
+				return nil, nil, err
+			}
 		}
 		owners = append(owners, at...)
 		for _, p := range level {
@@ -131,11 +136,15 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 		}
 		var next []string
 		for _, p := range level {
+			before := len(next)
 			l.seen.Directory(p).Each(func(e git.Entry) {
 				if below := path.Join(p, e.Name); e.IsTree() && git.CheckSegment(e.Name) == nil && !hosts[below] {
 					next = append(next, below)
 				}
 			})
+			if err := left.spend(len(next) - before); err != nil {
+				return nil, nil, err
+			}
 		}
 		level = next
 	}
@@ -314,6 +323,13 @@ func (l *Branch) readOwned(
 	}
 	if err := l.tip.Need(ctx, ids); err != nil {
 		return nil, err
+	}
+	left := recordBudget()
+	for _, id := range ids {
+		content, err := l.tip.Blob(id)
+		if err = cmp.Or(err, left.spend(len(content))); err != nil {
+			return nil, err
+		}
 	}
 	read := make([]bool, len(records))
 	parallel.Each(len(records), func(i int) {

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,10 @@ func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err
 	}
-	read := make(map[string]hostRecord, len(entries))
+	read, left := make(map[string]hostRecord, len(entries)), recordBudget()
 	for host, id := range entries {
 		content, err := w.Blob(id)
-		if err != nil {
+		if err = cmp.Or(err, left.spend(len(content))); err != nil {
 			return nil, err
 		}
 		if r, err := parseRecord(content); err == nil {

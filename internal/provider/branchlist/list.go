@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
@@ -80,6 +81,18 @@ type found struct {
 	further    map[string]attr.Value
 }
 
+// importable separates the resources that a configuration can name from the texts of the others.
+func importable(all []found) (listed []found, forged []string) {
+	for _, one := range all {
+		if problem := fleet.CheckLabelName(one.name); problem != "" {
+			forged = append(forged, fmt.Sprintf("%q at path %q %s", one.name, one.path, problem))
+		} else {
+			listed = append(listed, one)
+		}
+	}
+	return listed, forged
+}
+
 // Metadata names it.
 func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + s.name
@@ -131,15 +144,23 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
 		return
 	}
-	listed := s.of(all)
+	listed, forged := importable(s.of(all))
+	report := diagnostics.AddAttributeWarning
+	if len(listed) == 0 {
+		report = diagnostics.AddAttributeError // Terraform shows warnings of results alone
+	}
+	if len(forged) > 0 {
+		report(path.Root("gitops_repo"), "Records have names that Flotilla does not write",
+			"They are not listed, since no configuration can have these names:\n"+wording.Lines(forged, wording.Named)+
+				"\nAnybody who may push to the branch can have added them: find the commit, and revert it.")
+	}
 	if unreadable := s.unreadable(all); len(unreadable) > 0 {
-		text := "These records cannot be read, and their content is not listed:\n" + wording.Lines(unreadable, wording.Named)
-		if len(listed) == 0 {
-			diagnostics.AddAttributeError(path.Root("gitops_repo"), "Records cannot be read", text)
-			stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
-			return
-		}
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read", text)
+		report(path.Root("gitops_repo"), "Records cannot be read",
+			"These records cannot be read, and their content is not listed:\n"+wording.Lines(unreadable, wording.Named))
+	}
+	if diagnostics.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
+		return
 	}
 	stream.Results = func(push func(list.ListResult) bool) {
 		for i, one := range listed {

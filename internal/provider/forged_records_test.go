@@ -1,0 +1,173 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// forgery writes trees into a bare repository, as somebody can who may push.
+type forgery struct {
+	t   *testing.T
+	url string
+}
+
+func newForgery(t *testing.T) forgery {
+	t.Helper()
+	url := bare(t)
+	git(t, t.TempDir(), "init", "--quiet", "--bare", url)
+	return forgery{t, url}
+}
+
+func (f forgery) run(input string, arguments ...string) string {
+	f.t.Helper()
+	command := exec.CommandContext(f.t.Context(), "git", arguments...)
+	command.Dir, command.Stdin = f.url, strings.NewReader(input)
+	output, err := command.Output()
+	if err != nil {
+		f.t.Fatalf("git %s: %s", arguments, err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+func (f forgery) blob(content string) string { return f.run(content, "hash-object", "-w", "--stdin") }
+
+// tree writes a folder with one entry several times.
+func (f forgery) tree(number int, name, kind, id string) string {
+	mode := map[string]string{"tree": "040000", "blob": "100644"}[kind]
+	var entries strings.Builder
+	for i := range number {
+		fmt.Fprintf(&entries, "%s %s %s\t%s\n", mode, kind, id, fmt.Sprintf(name, i))
+	}
+	return f.run(entries.String(), "mktree")
+}
+
+// only writes a folder with one entry.
+func (f forgery) only(name, kind, id string) string {
+	return f.tree(1, strings.ReplaceAll(name, "%", "%%")+"%.0d", kind, id)
+}
+
+// commit makes a tree the content of the branch dev.
+func (f forgery) commit(tree string) {
+	commit := f.run("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "forged", tree)
+	f.run("", "update-ref", "refs/heads/dev", commit)
+}
+
+// forgedOwner is a record of an assignment with padding.
+func forgedOwner(padding int) string {
+	return `{"format": 1, "deployment_targets": {}}` + strings.Repeat(" ", padding)
+}
+
+// Git stores equal files and folders once. So a push of some kilobytes can make millions of folders and gigabytes of records.
+func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for name, attack := range map[string]struct {
+		of   string
+		make func(f forgery) (tree string)
+		want string
+	}{
+		"1,000,000,000 folders": {"flotilla_assignment", func(f forgery) string {
+			lowest := f.tree(1_000, "d%d", "tree", f.only("a", "blob", f.blob("a")))
+			return f.tree(1_000, "d%d", "tree", f.tree(1_000, "d%d", "tree", lowest))
+		}, "has more than 500000 folders and records up to 3 levels below it"},
+		"1,000,000 records": {"flotilla_assignment", func(f forgery) string {
+			records := f.tree(1_000, "t%d.json", "blob", f.blob(forgedOwner(0)))
+			return f.only(".flotilla", "tree", f.tree(1_000, "o%d", "tree", records))
+		}, "has more than 500000 folders and records up to 3 levels below it"},
+		"300 MiB of records": {"flotilla_assignment", func(f forgery) string {
+			records := f.tree(30, "t%d.json", "blob", f.blob(forgedOwner(10*mebibyte)))
+			return f.only(".flotilla", "tree", f.only("dev", "tree", records))
+		}, "records of assignments have more than 256 MiB together"},
+		"40 MiB of claims": {"flotilla_cluster_claim", func(f forgery) string {
+			claims := f.tree(20, "c%d.json", "blob", f.blob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2*mebibyte)))
+			return f.only(".flotilla", "tree", f.only(".claims", "tree", claims))
+		}, `records of claims in ".flotilla/.claims" have more than 32 MiB together`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newForgery(t)
+			f.commit(attack.make(f))
+			repo := map[string]any{"url": f.url, "branch": "dev"}
+			_, _, said := providertest.New(startProvider).Query(t.Context(), providertest.Configuration{}, attack.of, map[string]any{"gitops_repo": repo})
+			if said.Err() == nil || !strings.Contains(said.String(), attack.want) || !strings.Contains(said.String(), "find the commit that added them") {
+				t.Errorf("said is %.500s", said)
+			}
+		})
+	}
+}
+
+// The plan of an assignment reads the records of its name, and that of a claim those of all claims.
+func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
+	t.Parallel()
+	f := newForgery(t)
+	records := f.tree(30, "t%d.json", "blob", f.blob(forgedOwner(10<<20)))
+	claims := f.tree(20, "c%d.json", "blob", f.blob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2<<20)))
+	both := "040000 tree " + records + "\tdev\n040000 tree " + f.only("dev", "tree", records) + "\tother\n040000 tree " + claims + "\t.claims\n"
+	f.commit(f.only(".flotilla", "tree", f.run(both, "mktree")))
+	at := map[string]any{"gitops_repo": map[string]any{"url": f.url, "branch": "dev"}}
+	for want, configuration := range map[string]providertest.Configuration{
+		"records of assignments have more than 256 MiB together": assigned(f.url, fleetOf(nil), at),
+		"records of claims in": forgedClaim(f.url, at),
+	} {
+		_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
+		if said.Err() == nil || !strings.Contains(said.String(), want) {
+			t.Errorf("want %s: said is %.500s", want, said)
+		}
+	}
+}
+
+// forgedClaim is a claim at a location.
+func forgedClaim(url string, at map[string]any) providertest.Configuration {
+	base := claimOn(url, "web", 1, poolFleet("pool-1"))
+	return claims(with(base, "gitops_repo", at["gitops_repo"]))
+}
+
+// Names in records become configuration by a query, and values of Terraform by a claim.
+func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []string{
+		"../../etc", "/etc/passwd", `${file("/etc/passwd")}`, "%{if-true}x%{endif}", "pool-1\u001b[2J", "рool-1", "pool-1 ", ".", "a/b", strings.Repeat("a", 300),
+	} {
+		t.Run(fmt.Sprintf("cluster %.20q", cluster), func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 1, poolFleet("pool-1"))))
+			byHandOn(t, url, "prod", func(folder string) {
+				name, _ := json.Marshal(cluster) // a text can always be encoded
+				writeFile(t, claimRecordOf(folder, "web"), fmt.Sprintf(`{"format": 1, "clusters": [{"name": %s}]}`, name))
+			})
+			w := providertest.New(startProvider)
+			identity := map[string]any{"url": url, "branch": "prod", "path": "prod", "name": "web"}
+			said := w.ImportIdentity(t.Context(), claims(claimOn(url, "web", 1, poolFleet("pool-1"))), claimAddress, identity)
+			if said.Err() == nil || !said.Has("Nothing to import") {
+				t.Errorf("the import says %s, and has %v", said, w.State.Values(claimAddress))
+			}
+			repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
+			identities, _, said := w.Query(t.Context(), providertest.Configuration{}, "flotilla_cluster_claim", repo)
+			if len(identities) > 0 || !said.Has("Records cannot be read") || strings.Contains(said.String(), "\x1b") {
+				t.Errorf("listed is %v: %s", identities, said)
+			}
+		})
+	}
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}))
+	for _, name := range []string{"Dev", "DEV", "de_v", "dev.x", "-dev"} {
+		byHandOn(t, url, "prod", func(folder string) {
+			writeFile(t, folder+"/.flotilla/"+name+"/large.json", `{"format": 1, "deployment_targets": {}}`)
+			writeFile(t, folder+"/.flotilla/.claims/"+name+".json", `{"format": 1, "clusters": []}`)
+		})
+	}
+	for of, want := range map[string]int{"flotilla_assignment": 1, "flotilla_cluster_claim": 0} {
+		w := providertest.New(startProvider)
+		repo := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}
+		identities, _, said := w.Query(t.Context(), providertest.Configuration{}, of, repo)
+		if len(identities) != want || (want > 0 && said.Err() != nil) || !said.Has("Records have names that Flotilla does not write") {
+			t.Errorf("%s: listed is %v: %s", of, identities, said)
+		}
+	}
+}
