@@ -63,8 +63,22 @@ func (o *Object) secretReference() *SecretReference {
 	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
 		o.checkShown(attribute, text)
 	}
+	if isSet(reference.Key) && goesUp(reference.Key) {
+		o.Report("key", `has "." or ".." between slashes, which some stores resolve, so that it names another secret than it seems to`)
+	}
 	o.Finish()
 	return reference
+}
+
+// goesUp reports whether a part of a path is "." or "..", also in the form that URLs have it.
+func goesUp(path string) bool {
+	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *Object) checkStoreName(path *Path, name string, check func(string) string) {

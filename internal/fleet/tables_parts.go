@@ -173,7 +173,7 @@ var secretReferenceTable = Table{
 	Meaning: "Names a secret in a store. The secret itself is not read.",
 	Attributes: []Attribute{
 		{Name: "store", Required: true, Form: labelForm, Meaning: "One of the `secret_stores` of the cluster types that the container reaches."},
-		{Name: "key", Required: true, Meaning: "The secret's name in the store."},
+		{Name: "key", Required: true, Meaning: "The secret's name in the store. It has no `.` or `..` between slashes."},
 		{Name: "property", Meaning: "A part of the secret, where the store has such."},
 		{Name: "version", Meaning: "One of the secret's versions, where the store has such. Unset: the newest."},
 	},

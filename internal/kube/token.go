@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
@@ -95,5 +96,23 @@ func readToken(text []byte) (Token, error) {
 	if json.Unmarshal(text, &given) != nil || given.Kind != "TokenRequest" || given.Status.Token == "" || given.Status.Expires.IsZero() {
 		return Token{}, notKubernetes()
 	}
+	if !isBearerToken(given.Status.Token) {
+		return Token{}, serverf(ReasonGarbage, "gives a token that no HTTP header can have")
+	}
 	return Token{given.Status.Token, given.Status.Expires}, nil
+}
+
+// isBearerToken reports whether a text is a token68 of RFC 9110, and short enough for a header. The token is put into
+// requests to other servers, where a line break would begin another header.
+func isBearerToken(text string) bool {
+	const longest = 64 << 10
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~+/=", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(text) <= longest
 }

@@ -14,6 +14,8 @@ var providers = []Provider{
 				return "property", "is not set, and without it the provider vault gives the whole answer of Vault"
 			case strings.Contains(reference.Key, "?"):
 				return "key", `has a "?", after which the provider vault reads parameters: give the version in version`
+			case strings.ContainsAny(reference.Key, "#%"):
+				return "key", `has a "#" or "%", which the provider vault reads as a part of a URL, so that it names another secret`
 			}
 			return "", ""
 		},

@@ -30,6 +30,8 @@ const (
 	defaultDuration = time.Hour
 	// shortest is what API servers give at least.
 	shortest = 10 * time.Minute
+	// longest is more than any run needs. A token cannot be taken back before it ends.
+	longest = 24 * time.Hour
 )
 
 // New returns the ephemeral resource.
@@ -63,7 +65,7 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			"namespace":       schemas.RequiredText("Namespace of the service account."),
 			"service_account": schemas.RequiredText("Name of the service account, such as that of an agent. It has to be there already."),
 			"audiences":       schemas.OptionalTexts("For whom the token is. Default: the API server of the cluster."),
-			"duration":        schemas.OptionalText("How long it is valid, a duration of ten minutes or more, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`."),
+			"duration":        schemas.OptionalText("How long it is valid, a duration from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`."),
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a `depends_on` of what makes it.",
@@ -142,7 +144,11 @@ func (m *model) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 		return wanted
 	}
 	duration, problem := fleet.ParseDuration(m.Duration.ValueString(), math.MaxInt64)
-	if problem == "" && duration < shortest {
+	switch {
+	case problem != "":
+	case duration > longest:
+		problem = fmt.Sprintf("%q is more than a day, which no run takes: a token cannot be taken back before it ends", m.Duration.ValueString())
+	case duration < shortest:
 		problem = fmt.Sprintf("%q is less than ten minutes, the shortest that API servers give", m.Duration.ValueString())
 	}
 	if problem != "" {
