@@ -9,7 +9,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -30,7 +29,7 @@ import (
 type Repository interface {
 	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (gitops.Written, error)
 	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
-	Statuses(ctx context.Context, settings delivery.Settings, at delivery.Location, limit int, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
+	Statuses(ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
 }
 
 // Question is what is to be found out.
@@ -87,6 +86,7 @@ type Statuses struct {
 	Contexts observe.Contexts
 	Limit    int // how many commits back
 	Settings delivery.Settings
+	Creators Creators
 }
 
 // Answer is what was found out.
@@ -313,66 +313,6 @@ func said(reports []observe.Said) map[string]observe.Report {
 		found[cluster] = observe.Given(all...)
 	}
 	return found
-}
-
-// askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
-func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
-	find := from.finder(q.Clusters)
-	saidIn := func(heard []delivery.CommitStatuses) map[string]map[string][]observe.Said { // by cluster and host, the newest first
-		told := map[string]map[string][]observe.Said{}
-		for _, commit := range heard {
-			for _, status := range commit.Statuses {
-				if name, host, ok := find(status); ok {
-					if told[name] == nil {
-						told[name] = map[string][]observe.Said{}
-					}
-					told[name][host] = append(told[name][host], observe.Said{
-						Commit: commit.Commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description,
-					})
-				}
-			}
-		}
-		return told
-	}
-	enough := func(heard []delivery.CommitStatuses) bool {
-		count := 0
-		for _, hosts := range saidIn(heard) {
-			isReady := func(host string) bool {
-				return slices.ContainsFunc(hosts[host], func(one observe.Said) bool { return one.Verdict == verdict.Ready })
-			}
-			if isReady("") || isReady(observe.ClusterTypeHost) && isReady(observe.ClusterHost) {
-				count++
-			}
-		}
-		return count == len(q.Clusters)
-	}
-	heard, err := repository.Statuses(ctx, from.Settings, q.Owner.Location, from.Limit, enough)
-	if err != nil && ctx.Err() != nil {
-		return nil, err
-	}
-	answer.Statuses = err
-	found := map[string]observe.Report{}
-	for name, statuses := range saidIn(heard) {
-		found[name] = observe.ReadStatuses(q.Clusters[name].Type, name, statuses)
-	}
-	return found, nil
-}
-
-// finder returns what says which of the clusters a status is of, and the kind of the host that it is about: by the key,
-// which is what Flux makes of the context on some Git hosts, else by the context.
-func (s *Statuses) finder(clusters map[string]Cluster) func(forge.Status) (cluster, host string, ok bool) {
-	keys := sync.OnceValue(func() map[string]observe.Subject {
-		return s.Contexts.Keys(slices.Sorted(maps.Keys(clusters)), forge.StatusKey)
-	})
-	known := func(name string) bool { _, ok := clusters[name]; return ok }
-	return func(status forge.Status) (cluster, host string, ok bool) {
-		if status.Key != "" {
-			if of, ok := keys()[status.Key]; ok {
-				return of.Cluster, of.Host, true
-			}
-		}
-		return s.Contexts.Cluster(status.Context, known)
-	}
 }
 
 func verdictOf(state forge.StatusState) verdict.Verdict {

@@ -48,6 +48,7 @@ type repository struct {
 	tip      string
 	commits  map[string]string
 	statuses []delivery.CommitStatuses
+	creators bool // who set the statuses was asked for
 	// also are objects that records name besides, by host.
 	also map[string]folder.Object
 
@@ -114,11 +115,13 @@ func (r *repository) Commits(ctx context.Context, _ delivery.Owner, ids []string
 }
 
 func (r *repository) Statuses(
-	ctx context.Context, _ delivery.Settings, _ delivery.Location, limit int, enough func([]delivery.CommitStatuses) bool,
+	ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool,
 ) ([]delivery.CommitStatuses, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	limit := query.Limit
+	r.creators = query.Creators
 	for i := range min(limit, len(r.statuses)) {
 		if enough(r.statuses[:i+1]) {
 			return r.statuses[:i+1], r.statusesErr
@@ -385,6 +388,59 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 	q.Feedback.Statuses.Limit = 1
 	want["flux-4"] = want["flux-5"]
 	check(t, mustAsk(t, r, q), want)
+}
+
+// A token that may set statuses may set those of every cluster: whose count is said by creators.
+func TestStatusesOfOtherAccountsDoNotCount(t *testing.T) {
+	t.Parallel()
+	contexts, err := observe.ParseContext("flotilla/{cluster}/{host}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(creator, subject string, state forge.StatusState) forge.Status {
+		return forge.Status{Context: "flotilla/" + subject, State: state, Time: asked.Add(-time.Minute), Creator: creator}
+	}
+	bots := compliance.Creators{ByCluster: map[string]string{"flux-1": "bot-1", "flux-2": "bot-2", "flux-3": "bot-3"}}
+	one := compliance.Creators{All: "bot-1"}
+	foreign := func(subject, by string) said {
+		return said{verdict.Unknown, `status "flotilla/` + subject + `" of commit 2222222 is by ` + by}
+	}
+	good := func(cluster, creator string) []forge.Status {
+		return []forge.Status{by(creator, cluster+"/cluster", forge.Success), by(creator, cluster+"/cluster-type", forge.Success)}
+	}
+	for name, test := range map[string]struct {
+		creators compliance.Creators
+		newest   []forge.Status
+		older    []forge.Status
+		cluster  string
+		want     said
+	}{
+		"nobody is named":                 {compliance.Creators{}, good("flux-1", "mallory"), nil, "flux-1", said{verdict.Ready, ""}},
+		"its own":                         {bots, good("flux-2", "bot-2"), nil, "flux-2", said{verdict.Ready, ""}},
+		"its own in other case":           {bots, good("flux-2", "BOT-2"), nil, "flux-2", said{verdict.Ready, ""}},
+		"a letter that only looks alike":  {compliance.Creators{All: "k"}, good("flux-1", "\u212a"), nil, "flux-1", foreign("flux-1/cluster", "\"\u212a\", and only those by \"k\" count")},
+		"that of another cluster":         {bots, good("flux-2", "bot-1"), nil, "flux-2", foreign("flux-2/cluster", `"bot-1", and only those by "bot-2" count for this cluster`)},
+		"a failure of another":            {bots, []forge.Status{by("bot-1", "flux-2/cluster-type", forge.Failure)}, nil, "flux-2", foreign("flux-2/cluster-type", `"bot-1"`)},
+		"a deleted account":               {bots, good("flux-2", ""), nil, "flux-2", foreign("flux-2/cluster", `an unknown account, and only those by "bot-2"`)},
+		"no account for the cluster":      {bots, good("flux-4", "bot-1"), nil, "flux-4", foreign("flux-4/cluster", `"bot-1", and creators has no account for this cluster`)},
+		"one for all":                     {one, good("flux-2", "bot-1"), nil, "flux-2", said{verdict.Ready, ""}},
+		"one for all, and another":        {one, good("flux-2", "bot-2"), nil, "flux-2", foreign("flux-2/cluster", `"bot-2"`)},
+		"an old one of another":           {bots, good("flux-2", "bot-2"), good("flux-2", "bot-1"), "flux-2", said{verdict.Ready, ""}},
+		"an old one of its own":           {bots, good("flux-2", "bot-1"), good("flux-2", "bot-2"), "flux-2", foreign("flux-2/cluster", `"bot-1"`)},
+		"beside another context":          {bots, append(good("flux-2", "bot-2"), by("bot-1", "flux-2/cluster-type/x", forge.Success)), nil, "flux-2", said{verdict.Ready, ""}},
+		"of the folder of the cluster":    {bots, append(good("flux-2", "bot-2")[1:], by("bot-1", "flux-2/cluster", forge.Failure)), nil, "flux-2", said{verdict.Ready, ""}},
+		"of another cluster, of this one": {bots, append(good("flux-2", "bot-2"), by("bot-2", "flux-1/cluster-type", forge.Failure)), nil, "flux-2", said{verdict.Ready, ""}},
+	} {
+		r := &repository{tip: newer, commits: map[string]string{newer: treeB, ready: treeA}, statuses: []delivery.CommitStatuses{
+			{Commit: newer, Statuses: test.newest}, {Commit: ready, Statuses: test.older},
+		}}
+		q := question(map[string]string{test.cluster: "flux"})
+		q.Feedback.Statuses = &compliance.Statuses{Contexts: contexts, Limit: 10, Creators: test.creators}
+		t.Run(name, func(t *testing.T) { check(t, mustAsk(t, r, q), map[string]said{test.cluster: test.want}) })
+		if r.creators != test.creators.IsSet() {
+			t.Errorf("%s: the creators are asked for: %v", name, r.creators)
+		}
+	}
 }
 
 // Flux gives Bitbucket a hash of the context, and the same name for all clusters.

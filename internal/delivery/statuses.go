@@ -13,35 +13,48 @@ type CommitStatuses struct {
 	Statuses []forge.Status
 }
 
-// CheckStatuses returns an error when commit statuses cannot be read from a location's Git host. It makes no
-// request. Of the settings it uses the kind of Git host and the URL of its API.
-func (c *Client) CheckStatuses(settings Settings, at Location) error {
-	_, err := c.forge(settings, at)
+// CheckStatuses returns an error if commit statuses cannot be read from a location's Git host, with their creators if these are
+// needed. It makes no request. Of the settings it uses the kind of Git host and the URL of its API.
+func (c *Client) CheckStatuses(settings Settings, at Location, creators bool) error {
+	host, err := c.forge(settings, at)
+	if err == nil && creators {
+		err = host.CheckCreators()
+	}
 	return err
 }
 
+// StatusQuery says which statuses are read, and how.
+type StatusQuery struct {
+	Settings Settings // of which the kind of Git host and the URL of its API are used
+	Location Location
+	Limit    int  // commits
+	Creators bool // who set the statuses is needed
+}
+
 // Statuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
-// true, or of limit commits. A commit that the Git host does not have yet has none. enough is called after
+// true, or of as many commits as the limit. A commit that the Git host does not have yet has none. enough is called after
 // each commit with all statuses so far; when the Git host stops answering, the error comes with those.
-func (c *Client) Statuses(
-	ctx context.Context, settings Settings, at Location, limit int, enough func([]CommitStatuses) bool,
-) ([]CommitStatuses, error) {
-	host, err := c.forge(settings, at)
+func (c *Client) Statuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
+	host, err := c.forge(query.Settings, query.Location)
 	if err != nil {
 		return nil, err
 	}
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(query.Location))
 	if err != nil {
 		return nil, err
 	}
-	commits, err := look.Recent(ctx, limit)
+	commits, err := look.Recent(ctx, query.Limit)
 	if err != nil {
 		return nil, err
+	}
+	read := host.Statuses
+	if query.Creators {
+		read = host.StatusesWithCreators
 	}
 	var heard []CommitStatuses
 	var unknown error
 	for _, commit := range commits {
-		statuses, err := host.Statuses(ctx, commit)
+		statuses, err := read(ctx, commit)
 		if errors.Is(err, forge.ErrNotFound) {
 			unknown = err
 			continue

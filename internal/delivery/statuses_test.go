@@ -100,7 +100,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		"not a word": {1, 20, nil, commits[:1]},
 	} {
 		h.asked = nil
-		heard, err := h.process().Statuses(t.Context(), settings, h.location, test.limit, func(heard []delivery.CommitStatuses) bool {
+		heard, err := h.process().Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
 			return len(heard) == test.enough
 		})
 		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -123,7 +123,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		}
 		return []string{"a"}, 0
 	}
-	heard, err := h.process().Statuses(t.Context(), settings, h.location, 20, func([]delivery.CommitStatuses) bool { return false })
+	heard, err := h.process().Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
 	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
 		t.Errorf("refused: %+v, %v", heard, err)
 	}
@@ -143,15 +143,15 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 	} {
 		location := delivery.Location{URL: url, Branch: "main"}
 		client := s.process()
-		if err := client.CheckStatuses(delivery.Settings{}, location); err == nil || !strings.Contains(err.Error(), want) {
+		if err := client.CheckStatuses(delivery.Settings{}, location, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
-		_, err := client.Statuses(t.Context(), delivery.Settings{}, location, 20, nil)
+		_, err := client.Statuses(t.Context(), delivery.StatusQuery{Location: location, Limit: 20}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Location{URL: "https://github.com/owner/r.git"}); err != nil {
+	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Location{URL: "https://github.com/owner/r.git"}, true); err != nil {
 		t.Error(err)
 	}
 }

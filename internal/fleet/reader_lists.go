@@ -93,7 +93,7 @@ func (o *Object) TextMap(name string) map[string]string {
 
 // textMap is TextMap with [unknownText] for unknown elements.
 func (o *Object) textMap(name string) map[string]string {
-	switch value := o.value(name, TextMapType, QuantitiesType).(type) {
+	switch value := o.value(name, TextMapType, QuantitiesType, TextOrTextMapType).(type) {
 	case nil:
 	case map[string]any:
 		texts := make(map[string]string, len(value))
@@ -118,6 +118,22 @@ func (o *Object) textMap(name string) map[string]string {
 		o.Report(name, "must be a map of strings, not %s", kindOf(value))
 	}
 	return nil
+}
+
+// TextOrTextMap reads a text, or a map of texts as [Object.TextMap] does; the other is then empty.
+func (o *Object) TextOrTextMap(name string) (text string, byKey map[string]string) {
+	switch value := o.get(name, TextOrTextMapType).(type) {
+	case nil:
+		return "", nil
+	case map[string]any:
+		return "", o.TextMap(name)
+	default:
+		text, problem := o.scalar(value)
+		if problem != "" {
+			o.Report(name, "must be a string or a map of strings, not %s", kindOf(value))
+		}
+		return knownText(text), nil
+	}
 }
 
 // Object begins to read an object that is part of this one; nil where there is none that is known.

@@ -67,6 +67,7 @@ const (
 	ObjectMapType       // a map of objects
 	TextOrObjectType
 	BoolOrObjectType
+	TextOrTextMapType  // a text, or a map of texts
 	CollectionType     // a list or map of objects
 	NamesOrObjectsType // a list or map of texts, or of objects
 	TextsInAnyFormType // a text, or a list or map of texts
@@ -173,7 +174,7 @@ func (a *Attribute) TypeText() string {
 		TextType: "text", BoolType: "bool", WholeType: "whole number", NumberType: "number", TextsType: "list of texts", TextMapType: "map of texts",
 		QuantitiesType: "map of quantities", DurationType: "duration", TimeType: "time", SchemaType: "text or object", AnyObjectType: "object of any shape",
 		ObjectType: "object", ObjectsType: "list of objects", ObjectMapType: "map of objects", TextOrObjectType: "text or object",
-		BoolOrObjectType: "bool or object", CollectionType: "list or map of objects", NamesOrObjectsType: "list or map of texts or objects",
+		BoolOrObjectType: "bool or object", TextOrTextMapType: "text or map of texts", CollectionType: "list or map of objects", NamesOrObjectsType: "list or map of texts or objects",
 		TextsInAnyFormType: "text, or list or map of texts", AnyType: "any value",
 	}[a.Type]
 	if a.Allowed != nil {

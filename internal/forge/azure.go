@@ -32,8 +32,9 @@ func azureKind() Kind {
 	return Kind{
 		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
 		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
-		bounds: bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
-		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
+		Creator: "unique name, such as an email address",
+		bounds:  bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
+		locate:  locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
 		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
 		commits:    "commits", pulls: "pullrequests", query: url.Values{"api-version": {azureVersion}},

@@ -18,7 +18,7 @@ type giteaAPI struct{ session }
 
 func giteaKind() Kind {
 	return Kind{
-		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"},
+		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"}, Creator: "username",
 		bounds: anyBounds, locate: locateGitea, hook: giteaHook, sign: Credentials.forGitea,
 		statuses:   statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"api", "v1", "repos", at.owner, at.name} }, commits: "git/commits",

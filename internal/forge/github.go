@@ -22,8 +22,8 @@ type githubAPI struct {
 func githubKind() Kind {
 	return Kind{
 		Forge: GitHub, Title: "GitHub", Flux: "github", GitHubApps: true,
-		Servers: []string{"github.com", "*.ghe.com"},
-		bounds:  anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
+		Servers: []string{"github.com", "*.ghe.com"}, Creator: "login; that of a GitHub App is `<app>[bot]`",
+		bounds: anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
 		// "description is too long (maximum is 140 characters)"
 		statuses:   statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"repos", at.owner, at.name} }, commits: "git/commits",
@@ -282,13 +282,26 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 	return said
 }
 
+// created reads the list of all statuses, newest first: the combined status does not say who set them.
+func (g *githubAPI) created(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	listed, response, err := g.client.Repositories.ListStatuses(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
+	if err != nil {
+		return nil, true, err
+	}
+	return githubStatuses(listed), response.NextPage == 0, nil
+}
+
 // statuses reads the combined status, which has the latest of each context.
 func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
 	if err != nil {
 		return nil, true, err
 	}
-	for _, s := range combined.Statuses {
+	return githubStatuses(combined.Statuses), response.NextPage == 0, nil
+}
+
+func githubStatuses(all []*github.RepoStatus) (found []status) {
+	for _, s := range all {
 		at := s.GetUpdatedAt()
 		if at.IsZero() {
 			at = s.GetCreatedAt()
@@ -298,7 +311,7 @@ func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (foun
 			URL: s.GetTargetURL(), Creator: s.GetCreator().GetLogin(),
 		}})
 	}
-	return found, response.NextPage == 0, nil
+	return found
 }
 
 func githubHook(at address, r Report) Hook {

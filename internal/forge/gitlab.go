@@ -27,7 +27,7 @@ const maxPipeline = 5 * time.Second
 
 func gitlabKind() Kind {
 	return Kind{
-		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"},
+		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"}, Creator: "username",
 		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
 		statuses:   gitlabStatuses,
 		repository: func(at address) []string { return []string{"projects", at.owner + "/" + at.name} }, commits: "repository/commits",

@@ -49,6 +49,11 @@ type api interface {
 	statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
+// creatorLister is an api that reads statuses in another way if their creators are needed.
+type creatorLister interface {
+	created(ctx context.Context, commit string, page int) (found []status, last bool, err error)
+}
+
 // request is a pull request with what only this package needs to know of it.
 type request struct {
 	PullRequest

@@ -33,6 +33,9 @@ type Kind struct {
 	// Git sends a JSON Web Token as a bearer's.
 	bearerJWT bool
 
+	// Creator describes the name by which it reports who set a status; "" if it does not report that.
+	Creator string
+
 	bounds bounds
 	// locate reads the URLs of a repository and, unless it is nil, of the API.
 	locate func(clone, api *url.URL) (address, error)
@@ -71,6 +74,19 @@ func Names() []string {
 
 // Listed are the names in a sentence, each with a mark around it: `gitea`, `github` or `gitlab`.
 func Listed(mark string) string { return wording.Either(Names(), mark) }
+
+// CreatorsText says by which names Git hosts report who set a commit status, and which of them do not.
+func CreatorsText() string {
+	var reported, silent []string
+	for _, kind := range Kinds() {
+		if kind.Creator == "" {
+			silent = append(silent, kind.Title)
+		} else {
+			reported = append(reported, kind.Title+" ("+kind.Creator+")")
+		}
+	}
+	return "These Git hosts report who set a status: " + strings.Join(reported, ", ") + ". These do not: " + strings.Join(silent, ", ") + "."
+}
 
 // Kind is what is known of a kind; the zero Kind where there is none of that name.
 func (f Forge) Kind() Kind {

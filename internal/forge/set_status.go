@@ -150,7 +150,7 @@ func (h *GitHost) found(ctx context.Context, r Report) (*Status, error) {
 		shown := h.shown(s.Status)
 		return &shown, nil
 	}
-	all, err := h.statuses(ctx, r.Commit)
+	all, err := h.statuses(ctx, r.Commit, h.api.statuses)
 	if answered(err, http.StatusUnprocessableEntity) { // GitHub's answer for a commit that it does not have
 		err = failf(ErrNoCommit, "%w", err)
 	}

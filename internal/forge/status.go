@@ -26,7 +26,8 @@ type Status struct {
 	Time time.Time
 	// URL is for people; "" where there is none.
 	URL string
-	// Creator is the username of the reporter; "" on GitHub, which does not say.
+	// Creator is the name of the account that set the status, as Kind.Creator describes it; "" if the Git host does not
+	// report it. GitHub reports it to StatusesWithCreators alone.
 	Creator string
 }
 
@@ -57,17 +58,50 @@ const maxStatusPages = 200
 // Statuses returns the statuses of a commit, which is given by its full id: the
 // latest of each key, or of each context where there are no keys, ordered by context.
 func (h *GitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
-	statuses, err := h.statuses(ctx, commit)
+	statuses, err := h.statuses(ctx, commit, h.api.statuses)
 	return statuses, h.describe(err)
 }
 
-func (h *GitHost) statuses(ctx context.Context, commit string) ([]Status, error) {
+// StatusesWithCreators is Statuses with the creator of each status. On GitHub it takes more requests.
+func (h *GitHost) StatusesWithCreators(ctx context.Context, commit string) ([]Status, error) {
+	read := h.api.statuses
+	if lister, ok := h.api.(creatorLister); ok {
+		read = lister.created
+	}
+	statuses, err := h.statuses(ctx, commit, read)
+	return statuses, h.describe(err)
+}
+
+// CheckCreators returns an error if the Git host does not report who set a status.
+func (h *GitHost) CheckCreators() error {
+	if kind := h.at.kind; kind.Creator == "" {
+		return fmt.Errorf("%s does not report who set a commit status, so it cannot be checked", kind.Title)
+	}
+	return nil
+}
+
+// SameAccount reports whether two names are of one account of a Git host: all of them ignore the case of ASCII letters.
+func SameAccount(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }
+
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// statusReader returns a page of statuses, and whether it is the last one.
+type statusReader func(ctx context.Context, commit string, page int) (found []status, last bool, err error)
+
+func (h *GitHost) statuses(ctx context.Context, commit string, read statusReader) ([]Status, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
 	}
 	latest := map[string]status{}
 	err := pages(func(page int) (bool, error) {
-		found, last, err := h.api.statuses(ctx, strings.ToLower(commit), page)
+		found, last, err := read(ctx, strings.ToLower(commit), page)
 		for _, s := range found {
 			name := cmp.Or(s.Key, s.Context)
 			if before, ok := latest[name]; !ok || s.after(before) {

@@ -173,6 +173,40 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 	}
 }
 
+func TestGitHubReportsCreatorsInTheListOfAllStatuses(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) string { return fmt.Sprintf("2026-01-26T19:%02d:00Z", minute) }
+	by := func(login string, of fields) fields {
+		return with(of, fields{"url": "https://x", "node_id": "x", "avatar_url": nil, "creator": hubUser(login)})
+	}
+	list := strings.Replace(hubStatuses, "/status?", "/statuses?", 1)
+	host := scripted(t, forge.GitHub, pathOf(forge.GitHub), []exchange{
+		{request: list, header: map[string]string{"Link": `<https://x/statuses?page=2>; rel="next"`}, answer: []fields{
+			by("mallory", hubSaid(9, "a", "success", at(3))), by("app[bot]", hubSaid(8, "b", "success", at(2))),
+		}},
+		{request: strings.Replace(list, "page=1", "page=2", 1), answer: []fields{
+			by("bot", hubSaid(7, "a", "failure", at(1))), with(by("", hubSaid(6, "c", "success", at(1))), fields{"creator": nil}),
+		}},
+	})
+	got, err := host.StatusesWithCreators(t.Context(), newHead)
+	want := []forge.Status{
+		said("a", forge.Success, "success", "mallory", 3), said("b", forge.Success, "success", "app[bot]", 2), said("c", forge.Success, "success", "", 1),
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestAKindSaysWhetherItReportsCreators(t *testing.T) {
+	t.Parallel()
+	for _, kind := range forge.Kinds() {
+		err := scripted(t, kind.Forge, pathOf(kind.Forge), nil).CheckCreators()
+		if isSilent := strings.HasPrefix(string(kind.Forge), "bitbucket"); isSilent != (err != nil) || err != nil && !strings.Contains(err.Error(), kind.Title) {
+			t.Errorf("%s: %v", kind.Forge, err)
+		}
+	}
+}
+
 // many are statuses of other genres and names.
 func many(count int) []fields {
 	statuses := make([]fields, count)

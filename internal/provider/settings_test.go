@@ -202,7 +202,7 @@ func filledAttribute(attribute *fleet.Attribute, objects *int) tftypes.Value {
 		return tftypes.NewValue(tftypes.Number, max(attribute.Least, 1))
 	case fleet.TextsType:
 		return tupleOf([]tftypes.Value{tftypes.NewValue(tftypes.String, "x")})
-	case fleet.TextMapType, fleet.QuantitiesType:
+	case fleet.TextMapType, fleet.QuantitiesType, fleet.TextOrTextMapType:
 		return objectOf(map[string]tftypes.Value{"x": tftypes.NewValue(tftypes.String, "x")})
 	case fleet.AnyObjectType:
 		return objectOf(nil)

@@ -153,6 +153,9 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 	}
 	q.Schedule, q.Clusters = result, clustersOf(result)
 	checkReports(q.Feedback.Reports, q.Clusters, result, diagnostics)
+	if from := q.Feedback.Statuses; from != nil {
+		checkCreators(from.Creators, q.Clusters, diagnostics)
+	}
 	if !c.CanAsk() {
 		q.Offline = "the credentials of the GitOps repository are not known yet"
 		q.Feedback = compliance.Feedback{Reports: q.Feedback.Reports}
@@ -189,7 +192,7 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 		}
 	}
 	if from := q.Feedback.Statuses; from != nil {
-		if err := c.Delivery.CheckStatuses(from.Settings, q.Owner.Location); err != nil {
+		if err := c.Delivery.CheckStatuses(from.Settings, q.Owner.Location, from.Creators.IsSet()); err != nil {
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence("commit_statuses: "+err.Error()))
 		}
 	}

@@ -63,6 +63,22 @@ func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.D
 
 func decodeStatuses(o *fleet.Object, into *compliance.Statuses) {
 	into.Limit, into.Settings = o.Int("commits"), delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")}
+	into.Creators.All, into.Creators.ByCluster = o.TextOrTextMap("creators")
+	switch given, _ := o.Value("creators"); given := given.(type) {
+	case string:
+		if given == "" {
+			o.Report("creators", "must be the name of an account of the Git host, or a map of such names by cluster")
+		}
+	case map[string]any:
+		if into.Creators.ByCluster == nil && o.Known("creators") {
+			o.Report("creators", "has no account, so that no status would count: leave it out, or name the account of each cluster")
+		}
+		for _, cluster := range slices.Sorted(maps.Keys(given)) {
+			if given[cluster] == "" {
+				o.Report("creators", "the account of cluster %q is empty", cluster)
+			}
+		}
+	}
 	context := o.Text("context")
 	if given, _ := o.Value("context"); given == context {
 		var err error
@@ -121,6 +137,17 @@ func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
 				"reports[%d].assignment: cluster %q has no assignment with the key %q%s; a key is <host>/<deployment target>",
 				i, report.Cluster, report.Assignment, fleet.DidYouMean(report.Assignment, there))))
+		}
+	}
+}
+
+// checkCreators finds accounts of clusters that the fleet does not have: with a misspelt name, no status of the cluster would count.
+func checkCreators(creators compliance.Creators, clusters map[string]compliance.Cluster, diagnostics *diag.Diagnostics) {
+	names := slices.Sorted(maps.Keys(clusters))
+	for _, cluster := range slices.Sorted(maps.Keys(creators.ByCluster)) {
+		if _, ok := clusters[cluster]; !ok {
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(
+				"commit_statuses.creators: no cluster of this fleet is called %q%s", cluster, fleet.DidYouMean(cluster, names))))
 		}
 	}
 }

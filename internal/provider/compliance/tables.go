@@ -46,6 +46,8 @@ var statusesTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "context", Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`. Unset: " +
 			"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster."},
+		{Name: "creators", Type: fleet.TextOrTextMapType, Meaning: "The account of the Git host whose statuses count, as text for all clusters, or a map by cluster; without regard to case. " +
+			"The cluster is `unknown` while its newest status is by another one. Unset: those of all accounts count. " + forge.CreatorsText()},
 		{Name: "commits", Type: fleet.WholeType, Default: defaultStatusCommits, Least: 1, Most: maxStatusCommits, Meaning: "How many commits are read, from the newest back, until every cluster has a status."},
 		{Name: "forge", Meaning: "The kind of the Git host: " + forge.Listed("`") + ". Unset: by the Git host's name."},
 		{Name: "api_url", Meaning: "The Git host's API, where that does not follow from the URL of the repository."},

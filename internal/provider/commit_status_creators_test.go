@@ -1,0 +1,107 @@
+package provider_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Two clusters have tokens of two accounts, and one sets the statuses of both.
+func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
+	t.Parallel()
+	repo, server, owner := giteaAlways(t)
+	drone1, drone2 := server.User(t), server.User(t)
+	path := "/repos/" + owner.Name + "/gitops"
+	for _, user := range []giteatest.User{drone1, drone2} {
+		server.API(t, owner, "PUT", path+"/collaborators/"+user.Name, map[string]any{"permission": "write"}, nil)
+	}
+	with := map[string]any{"git": map[string]any{"token": owner.Token}}
+	delivered := assigned(repo.url, clustered(nil), nil)
+	delivered.Provider = with
+	apply(t, providertest.New(startProvider), delivered)
+	set := func(by giteatest.User, cluster, state string) {
+		t.Helper()
+		for _, host := range []string{"cluster", "cluster-type"} {
+			server.API(t, by, "POST", path+"/statuses/"+strings.TrimSpace(git(t, repo.folder, "rev-parse", "dev")), map[string]any{"context": "flotilla/" + cluster + "/" + host, "state": state}, nil)
+		}
+	}
+	set(drone1, "drone-1", "success")
+	set(drone2, "drone-2", "failure")
+	set(drone1, "drone-2", "success")
+	set(drone1, "large-1", "failure")
+	read := func(creators any) (map[string]any, providertest.Diagnostics) {
+		t.Helper()
+		statuses := map[string]any{"forge": "gitea"}
+		if creators != nil {
+			statuses["creators"] = creators
+		}
+		return readCompliance(t, repo.url, with, map[string]any{"feedback": map[string]any{"commit_statuses": statuses}})
+	}
+	for name, test := range map[string]struct {
+		creators any
+		want     string // of drone-1, drone-2 and large-1
+	}{
+		"each its own":    {map[string]any{"drone-1": strings.ToUpper(drone1.Name), "drone-2": drone2.Name}, "ready unknown unknown"},
+		"one for all":     {drone1.Name, "ready ready failed"},
+		"another for all": {drone2.Name, "unknown unknown unknown"},
+		"not restricted":  {nil, "ready ready failed"},
+	} {
+		values, said := read(test.creators)
+		if got := verdicts(values); said.Err() != nil || got != test.want {
+			t.Errorf("%s: the verdicts are %q, want %q: %s", name, got, test.want, said)
+		}
+	}
+	values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name})
+	for cluster, want := range map[string]string{
+		"drone-2": `is by "` + drone1.Name + `", and only those by "` + drone2.Name + `" count for this cluster`, "large-1": "creators has no account for this cluster",
+	} {
+		of, _ := values["clusters"].(map[string]any)[cluster].(map[string]any)
+		if message, _ := of["message"].(string); !strings.Contains(message, want) {
+			t.Errorf("of %s it says %q, want %q", cluster, message, want)
+		}
+	}
+	set(drone2, "drone-2", "success")
+	if values, _ := read(map[string]any{"drone-1": drone1.Name, "drone-2": drone2.Name}); verdicts(values) != "ready ready unknown" {
+		t.Errorf("with a status of its own the verdicts are %q", verdicts(values))
+	}
+}
+
+func TestWrongCreatorsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		url      string
+		statuses map[string]any
+		want     string
+	}{
+		"a Git host without them":         {"https://bitbucket.org/team/r.git", map[string]any{"creators": "bot"}, "Bitbucket Cloud does not report who set a commit status"},
+		"a Git host without them, by API": {"https://git.example.com/scm/team/r.git", map[string]any{"creators": "bot", "forge": "bitbucket_datacenter"}, "Bitbucket Data Center does not report"},
+		"a cluster that is none":          {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-l": "bot"}}, `no cluster of this fleet is called "drone-l"; did you mean "drone-1"?`},
+		"nobody":                          {"https://github.com/team/r.git", map[string]any{"creators": ""}, "creators: must be the name of an account"},
+		"nobody by cluster":               {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{}}, "creators: has no account, so that no status would count"},
+		"nobody for one":                  {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-1": ""}}, `creators: the account of cluster "drone-1" is empty`},
+		"a number":                        {"https://github.com/team/r.git", map[string]any{"creators": 7}, "creators: must be a string or a map of strings, not a number"},
+	} {
+		_, said := readCompliance(t, test.url, map[string]any{"git": map[string]any{"token": "t"}}, map[string]any{"feedback": map[string]any{"commit_statuses": test.statuses}})
+		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			return d.Error && d.At == `AttributeName("feedback")` && strings.Contains(strings.Join(strings.Fields(d.Detail), " "), test.want)
+		}) {
+			t.Errorf("%s: said is %s, want %q", name, said, test.want)
+		}
+	}
+}
+
+func TestTheGuideOnTrustNamesTheGitHostsWithoutCreators(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../templates/guides/trust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(strings.Fields(string(guide)), " "); !strings.Contains(text, forge.CreatorsText()) {
+		t.Errorf("the guide has not: %s", forge.CreatorsText())
+	}
+}
