@@ -66,6 +66,8 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
 			"measurements": schemas.OfProvider("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
 				"the environment, or from ephemeral values, are in no plan either.", fleet.ObjectType, measurementsTable),
+			"verification": schemas.OfProvider("Whose signatures content needs before it is rendered into final objects. Unset: none, unless a cluster type requires it.",
+				fleet.ObjectType, verificationTable),
 		},
 	}
 }
@@ -73,20 +75,24 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 // ValidateConfig checks what needs no server.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
 	decode(ctx, req.Config, &resp.Diagnostics)
+	decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
 }
 
-// decode reads the attributes of the provider, strictly.
+func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnostics *diag.Diagnostics) (value types.Dynamic) {
+	diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &value)...)
+	return value
+}
+
+// decode reads the attributes of the provider but verification, strictly.
 func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) (gitSettings, connection.Clusters, measurementsSettings) {
-	read := func(name string) (value types.Dynamic) {
-		diagnostics.Append(config.GetAttribute(ctx, path.Root(name), &value)...)
-		return value
-	}
+	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
 	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics), decodeMeasurements(read("measurements"), diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	settings, reached, measured := decode(ctx, req.Config, &resp.Diagnostics)
+	trusted := decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
 	reached.WarnOfUnverified(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -128,11 +134,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Sources: source.NewClient(client, settings.credentials),
 		Artifacts: origin.NewClient(origin.Options{
-			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version),
+			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: trusted.sources,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
-	if c.Complete {
+	if c.Complete && trusted.complete {
 		c.Fleets.Renderer = newRenderer(c.Artifacts)
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c

@@ -61,6 +61,26 @@ var appTable = &fleet.Table{
 	},
 }
 
+var verificationTable = &fleet.Table{
+	Name: "verification",
+	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. With it, content that comes from none of its `sources` is an error. " +
+		"See the guide \"Rendering\".",
+	Attributes: []fleet.Attribute{
+		{Name: "sources", Type: fleet.ObjectsType, Required: true, Of: trustedTable, Meaning: "Where content may come from, and who has to have signed it."},
+	},
+}
+
+var trustedTable = &fleet.Table{
+	Name:    "trusted source",
+	Meaning: "Says whose signatures content needs whose URL begins with `url`. The longest `url` wins.",
+	Attributes: []fleet.Attribute{
+		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories of Git, or of registries: `https://git.example.com/shop`, `oci://registry.example.com/shop`."},
+		{Name: "keys", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys, of which one has to have signed: for Git OpenPGP, armored, or ssh, the line of a `.pub` file; for registries those " +
+			"of cosign, in PEM. Required, unless `unsigned` is true."},
+		{Name: "unsigned", Type: fleet.BoolType, Default: false, Meaning: "Content needs no signature. A `verify` in the parameters of a cluster type then is an error."},
+	},
+}
+
 var measurementsTable = &fleet.Table{
 	Name:    "measurements",
 	Meaning: "The attribute `measurements` of the provider: credentials for the servers that `flotilla_measurements` asks.",

@@ -221,12 +221,19 @@ func TestAPreviewHasTheFinalObjectsOfAChart(t *testing.T) {
 // symbolic link to what follows.
 func served(t *testing.T, files map[string]string) (url, commit string) {
 	t.Helper()
+	url, commit, _ = servedFrom(t, files)
+	return url, commit
+}
+
+// servedFrom is served with the folder of the repository.
+func servedFrom(t *testing.T, files map[string]string) (url, commit, repository string) {
+	t.Helper()
 	root := t.TempDir()
 	server := httptest.NewServer(&cgi.Handler{
 		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
 	})
 	t.Cleanup(server.Close)
-	repository := filepath.Join(root, "team")
+	repository = filepath.Join(root, "team")
 	if err := os.Mkdir(repository, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +256,7 @@ func served(t *testing.T, files map[string]string) (url, commit string) {
 	}
 	run("add", ".")
 	run("commit", "-qm", "one")
-	return server.URL + "/team/.git", run("rev-parse", "HEAD")
+	return server.URL + "/team/.git", run("rev-parse", "HEAD"), repository
 }
 
 func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {

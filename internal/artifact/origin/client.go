@@ -30,6 +30,8 @@ type Options struct {
 	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" is that of
 	// the user. Credential helpers are programs, and not run.
 	DockerConfig string
+	// Trusted are the sources of all content, with whose signatures it needs; empty: none needs any.
+	Trusted []TrustedSource
 }
 
 // Client asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
@@ -43,6 +45,8 @@ type Client struct {
 	parsing wait.Locks
 	tags    wait.Answers[[]string]
 	pins    wait.Answers[folder.Pin]
+
+	verified wait.Answers[struct{}]
 }
 
 // NewClient returns a client. It makes no request.

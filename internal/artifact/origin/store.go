@@ -44,10 +44,22 @@ func CacheFolder() (string, error) {
 	return filepath.Join(folder, "flotilla"), nil
 }
 
+// Keys implements Fetcher.
+func (s *Store) Keys(of artifact.Artifact) (string, error) {
+	source, err := s.client.trusted(of)
+	if err != nil || source == nil {
+		return "", err
+	}
+	return source.name, nil
+}
+
 // Fetch implements Fetcher.
 func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error) {
 	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
 		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
+	}
+	if err := s.client.verify(ctx, of); err != nil {
+		return "", err
 	}
 	folder := s.folder
 	if folder == "" {

@@ -39,16 +39,18 @@ func newCache(folder string) *cache {
 	return &cache{folder: folder, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
 }
 
-// cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders.
-func cacheKey(request *objects.Request) string {
+// cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders. What was verified
+// with some keys is kept for these keys alone.
+func cacheKey(request *objects.Request, keys string) string {
 	canonical := *request
 	canonical.Artifact = artifact.Artifact{}
 	text, err := json.Marshal(struct {
 		Format    int
 		Libraries string
 		Artifact  string
+		Keys      string
 		Request   *objects.Request
-	}{cacheFormat, libraries(), request.Artifact.Key(), &canonical})
+	}{cacheFormat, libraries(), request.Artifact.Key(), keys, &canonical})
 	if err != nil {
 		panic(err) // values are those of JSON
 	}

@@ -30,6 +30,8 @@ func newFuzzed(f *testing.F) *fuzzed {
 }
 
 // Fetch implements artifact.Fetcher.
+func (f *fuzzed) Keys(artifact.Artifact) (string, error) { return "", nil }
+
 func (f *fuzzed) Fetch(ctx context.Context, what artifact.Artifact) (string, error) {
 	return f.archive.Fetch(ctx, what)
 }

@@ -69,7 +69,11 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 	if !request.Artifact.IsPinned() {
 		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
 	}
-	return p.cache.get(ctx, cacheKey(request), request.Artifact.Pin.Version, func() ([]byte, error) {
+	keys, err := p.fetcher.Keys(request.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	return p.cache.get(ctx, cacheKey(request, keys), request.Artifact.Pin.Version, func() ([]byte, error) {
 		archive, err := p.fetcher.Fetch(ctx, request.Artifact)
 		if err != nil {
 			return nil, err

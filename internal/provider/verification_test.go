@@ -1,0 +1,467 @@
+package provider_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	gitpackage "github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// trusting is a provider block with sources. A source is its URL and the keys; without keys it is unsigned.
+func trusting(sources ...[]string) map[string]any {
+	list := make([]any, len(sources))
+	for i, source := range sources {
+		one := map[string]any{"url": source[0]}
+		if len(source) == 1 {
+			one["unsigned"] = true
+		} else {
+			keys := []any{}
+			for _, key := range source[1:] {
+				keys = append(keys, key)
+			}
+			one["keys"] = keys
+		}
+		list[i] = one
+	}
+	return map[string]any{"verification": map[string]any{"sources": list}}
+}
+
+// verified says what reading the final objects of a fleet says; "" where they are there.
+func verified(t *testing.T, block, fleet map[string]any) string {
+	t.Helper()
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+	if objects := asList(read["objects"]); said.Err() == nil && len(objects) == 0 {
+		t.Errorf("there are no objects: %s", said)
+	}
+	if said.Err() == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+}
+
+// requiring is a cluster type with a parameter that requires signatures.
+func requiring(parameters map[string]any) map[string]any {
+	return map[string]any{"render": "preview", "parameters": parameters}
+}
+
+var gitVerify = map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "HEAD", "secretRef": map[string]any{"name": "keys"}}}}
+
+const greeting = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {of: '%s'}\n"
+
+// commits writes commits of one tree into a repository: each by its private key, "" for none.
+func commits(t *testing.T, repository, base string, keys map[string]string) map[string]string {
+	t.Helper()
+	tree := plumbing.NewHash(git(t, repository, "rev-parse", base+"^{tree}"))
+	ids := map[string]string{}
+	for name, key := range keys {
+		pack := gitpackage.NewPack()
+		signer, err := gitpackage.NewSigner(key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := pack.AddCommit(gitpackage.Commit{
+			Tree: tree, Author: gitpackage.Signature{Name: "a", Email: "a@example.com"}, Time: time.Now(), Message: name + "\n",
+		}, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pack.Finish()
+		unpack := exec.CommandContext(t.Context(), "git", "unpack-objects", "-q")
+		unpack.Dir, unpack.Stdin = repository, pack.Reader()
+		if said, err := unpack.CombinedOutput(); err != nil {
+			t.Fatal(string(said), err)
+		}
+		git(t, repository, "update-ref", "refs/heads/"+strings.ReplaceAll(name, " ", "-"), id.String())
+		ids[name] = id.String()
+	}
+	return ids
+}
+
+// openPGPKey is a key pair, armored.
+func openPGPKey(t *testing.T) (private, public string) {
+	t.Helper()
+	entity, err := openpgp.NewEntity("Team", "", "team@example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind string, write func(io.Writer) error) string {
+		var b bytes.Buffer
+		w, err := armor.Encode(&b, kind, nil)
+		if err == nil {
+			err = write(w)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	return text(openpgp.PrivateKeyType, func(w io.Writer) error { return entity.SerializePrivateWithoutSigning(w, nil) }), text(openpgp.PublicKeyType, entity.Serialize)
+}
+
+func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
+	t.Parallel()
+	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	ofSSH, sshPublic := sshKey(t, "")
+	theirs, _ := sshKey(t, "")
+	ofPGP, pgpPublic := openPGPKey(t)
+	ids := commits(t, repository, unsigned, map[string]string{"by ssh": ofSSH, "by OpenPGP": ofPGP, "by another key": theirs})
+	tampered := strings.Replace(git(t, repository, "cat-file", "commit", ids["by ssh"]), "by ssh", "by nobody", 1) + "\n"
+	made := exec.CommandContext(t.Context(), "git", "hash-object", "-t", "commit", "-w", "--stdin")
+	made.Dir, made.Stdin = repository, strings.NewReader(tampered)
+	said, err := made.CombinedOutput()
+	if err != nil {
+		t.Fatal(string(said), err)
+	}
+	ids["changed"], ids["unsigned"] = strings.TrimSpace(string(said)), unsigned
+	git(t, repository, "update-ref", "refs/heads/changed", ids["changed"])
+	ours := trusting([]string{strings.TrimSuffix(repo, "/.git"), sshPublic, pgpPublic})
+	at := func(id string, clusterType map[string]any) map[string]any {
+		return rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, clusterType)
+	}
+	argocd := map[string]any{"render": "preview", "reconciler": "argocd"}
+	refused := func(id string) string { return "commit " + id + " has no signature of a trusted key" }
+	for name, test := range map[string]struct {
+		commit string
+		block  map[string]any
+		by     map[string]any
+		want   string // "" for none
+	}{
+		"ssh":                             {"by ssh", ours, requiring(gitVerify), ""},
+		"OpenPGP":                         {"by OpenPGP", ours, requiring(gitVerify), ""},
+		"ssh, for Argo CD":                {"by ssh", ours, argocd, ""},
+		"no signature":                    {"unsigned", ours, requiring(gitVerify), refused(unsigned)},
+		"no signature, for Argo CD":       {"unsigned", ours, argocd, refused(unsigned)},
+		"another key":                     {"by another key", ours, requiring(gitVerify), refused(ids["by another key"])},
+		"a changed commit":                {"changed", ours, requiring(gitVerify), refused(ids["changed"])},
+		"no keys":                         {"by ssh", nil, requiring(gitVerify), "the provider has no keys to check it by: list them in verification.sources of the provider"},
+		"unsigned, though it is required": {"by ssh", trusting([]string{repo}), requiring(gitVerify), "have it as unsigned: list the keys that sign it there"},
+		"unsigned":                        {"unsigned", trusting([]string{repo}), argocd, ""},
+		"none of the sources":             {"by ssh", trusting([]string{"https://git.example.com", sshPublic}), argocd, "have none for it: add its URL with the keys that sign it"},
+		"the longest source": {
+			"by ssh", trusting([]string{repo[:strings.LastIndex(repo, "/team")]}, []string{repo, pgpPublic}), argocd, refused(ids["by ssh"]),
+		},
+		"a tag": {"by ssh", ours, requiring(map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "Tag"}}}), `spec.verify.mode can only be "HEAD" to be rendered`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if said := verified(t, test.block, at(ids[test.commit], test.by)); test.want == "" && said != "" || !strings.Contains(said, test.want) {
+				t.Errorf("said is %q, want %q", said, test.want)
+			}
+		})
+	}
+	// What nobody verified, or other keys did, is kept, and yet verified again.
+	for name, block := range map[string]map[string]any{"none": nil, "unsigned": trusting([]string{repo})} {
+		if said := verified(t, block, at(ids["by another key"], argocd)); said != "" {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	if said := verified(t, ours, at(ids["by another key"], argocd)); !strings.Contains(said, refused(ids["by another key"])) {
+		t.Errorf("what was kept is rendered: %q", said)
+	}
+}
+
+// An apply writes nothing that is not signed.
+func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
+	t.Parallel()
+	repo, unsigned, repository := servedFrom(t, map[string]string{"plain/all.yaml": fmt.Sprintf(greeting, t.Name())})
+	private, public := sshKey(t, "")
+	signed := commits(t, repository, unsigned, map[string]string{"signed": private})["signed"]
+	with := func(url, id string) providertest.Configuration {
+		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, merged(requiring(gitVerify), map[string]any{"render": "objects"}))
+		configuration := assigned(url, fleetOf(fleet), nil)
+		configuration.Provider = trusting([]string{repo, public})
+		return configuration
+	}
+	url, w := bare(t), providertest.New(startProvider)
+	if _, said := w.Apply(t.Context(), with(url, unsigned)); !strings.Contains(fmt.Sprint(said), "Manifests cannot be rendered") {
+		t.Errorf("said is %s", said)
+	}
+	if _, err := os.Stat(url); err == nil {
+		t.Error("something was written")
+	}
+	apply(t, w, with(url, signed))
+	if text := onBranch(t, url, tillFolder+"objects/objects.yaml"); !strings.Contains(text, "name: greeting") {
+		t.Errorf("the objects are %s", text)
+	}
+	// While the provider's keys are not known yet, nothing is rendered and nothing is believed.
+	unknown := with(url, unsigned)
+	unknown.Provider = map[string]any{"verification": providertest.Unknown{Then: unknown.Provider["verification"]}}
+	if _, said := w.Apply(t.Context(), unknown); said.Err() == nil {
+		t.Error("without keys that are known, an unsigned commit is written")
+	}
+}
+
+// signedRegistry is a registry on this machine, to which tests add what they like.
+type signedRegistry struct {
+	host  string
+	paths map[string]blob
+}
+
+type blob struct {
+	mediaType string
+	data      []byte
+}
+
+func newSignedRegistry(t *testing.T) *signedRegistry {
+	t.Helper()
+	r := &signedRegistry{paths: map[string]blob{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		found, has := r.paths[request.URL.Path]
+		if !has {
+			http.NotFound(w, request)
+			return
+		}
+		w.Header().Set("Content-Type", found.mediaType)
+		w.Header().Set("Docker-Content-Digest", digestOfData(found.data))
+		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(found.data))
+	}))
+	t.Cleanup(server.Close)
+	r.host = server.Listener.Addr().String()
+	return r
+}
+
+func digestOfData(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
+
+const manifestType = "application/vnd.oci.image.manifest.v1+json"
+
+// push adds an artifact of one layer, and returns its digest. Its name may be a tag.
+func (r *signedRegistry) push(t *testing.T, name, tag string, layer blob, annotations map[string]string, further map[string]any) (digest string, size int) {
+	t.Helper()
+	manifest, err := json.Marshal(merged(map[string]any{
+		"schemaVersion": 2, "mediaType": manifestType,
+		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digestOfData([]byte("{}")), "size": 2},
+		"layers": []any{map[string]any{"mediaType": layer.mediaType, "digest": digestOfData(layer.data), "size": len(layer.data), "annotations": annotations}},
+	}, further))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.paths["/v2/"+name+"/blobs/"+digestOfData(layer.data)] = blob{"application/octet-stream", layer.data}
+	r.paths["/v2/"+name+"/manifests/"+digestOfData(manifest)] = blob{manifestType, manifest}
+	if tag != "" {
+		r.paths["/v2/"+name+"/manifests/"+tag] = blob{manifestType, manifest}
+	}
+	return digestOfData(manifest), len(manifest)
+}
+
+func sigTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
+
+func payloadFor(digest string) []byte {
+	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
+}
+
+// sign adds a signature of a payload for an artifact, at the tag where cosign looks for it.
+func (r *signedRegistry) sign(t *testing.T, name, digest string, payload, signature []byte) {
+	t.Helper()
+	r.push(t, name, sigTag(digest), blob{"application/vnd.dev.cosign.simplesigning.v1+json", payload}, map[string]string{
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature),
+	}, nil)
+}
+
+// attach adds a bundle with a signature for an artifact, which refers to it.
+func (r *signedRegistry) attach(t *testing.T, name, digest, of string, key crypto.Signer) {
+	t.Helper()
+	const kind, bundle = "application/vnd.in-toto+json", "application/vnd.dev.sigstore.bundle.v0.3+json"
+	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":"https://sigstore.dev/cosign/sign/v1"}`, strings.TrimPrefix(of, "sha256:"))
+	text, err := json.Marshal(map[string]any{"mediaType": bundle, "dsseEnvelope": map[string]any{
+		"payload": []byte(statement), "payloadType": kind,
+		"signatures": []any{map[string]any{"sig": signatureOf(t, key, fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement))}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refers := map[string]any{"artifactType": bundle, "subject": map[string]any{"mediaType": manifestType, "digest": digest, "size": 1}}
+	own, size := r.push(t, name, "", blob{bundle, text}, nil, refers)
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{
+		map[string]any{"mediaType": manifestType, "digest": own, "size": size, "artifactType": bundle},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.paths["/v2/"+name+"/referrers/"+digest] = blob{"application/vnd.oci.image.index.v1+json", index}
+}
+
+func cosignKey(t *testing.T) (key *ecdsa.PrivateKey, public string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+func signatureOf(t *testing.T, key crypto.Signer, content []byte) []byte {
+	t.Helper()
+	sum := sha256.Sum256(content)
+	signature, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signature
+}
+
+// inRegistry is a fleet with a chart or an artifact of a registry, pinned to a digest.
+func inRegistry(t *testing.T, manifests map[string]any, digest string, clusterType map[string]any) map[string]any {
+	t.Helper()
+	fleet := rendered(folder.Pin{}, manifests, nil, clusterType)
+	text := func(name string) string { text, _ := manifests[name].(string); return text }
+	pins, err := artifact.Resolved{"till-live": {
+		Manifests: folder.Manifests{Storage: text("storage"), Repo: text("repo"), Chart: text("chart"), Tag: text("tag"), Version: text("version")},
+		Pin:       folder.Pin{Version: "1.2.1", Digest: digest},
+	}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet["artifacts"] = pins
+	return fleet
+}
+
+func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
+	t.Parallel()
+	registry := newSignedRegistry(t)
+	key, public := cosignKey(t)
+	theirs, _ := cosignKey(t)
+	ours := trusting([]string{"oci://" + registry.host + "/shop", public})
+	verify := map[string]any{"verify": map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "keys"}}}
+	required := requiring(map[string]any{"oci_repository": verify, "helm_release": map[string]any{"chart": map[string]any{"spec": verify}}})
+	chart := blob{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", packed(t, "till", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": fmt.Sprintf(greeting, t.Name()),
+	})}
+	other, _ := registry.push(t, "shop/other", "", chart, nil, map[string]any{"annotations": map[string]string{"of": "other"}})
+	const invalid = "none of the signatures of "
+	for name, test := range map[string]struct {
+		sign func(name, digest string)
+		want string
+	}{
+		"signed": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, key, payloadFor(digest)))
+		}, ""},
+		"signed, in a bundle": {func(name, digest string) { registry.attach(t, name, digest, digest, key) }, ""},
+		"signed by another key, too": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, theirs, payloadFor(digest)))
+			registry.attach(t, name, digest, digest, key)
+		}, ""},
+		"not signed": {func(string, string) {}, "has no signature that cosign made with a key"},
+		"by another key": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, theirs, payloadFor(digest)))
+		}, invalid},
+		"by another key, in a bundle": {func(name, digest string) { registry.attach(t, name, digest, digest, theirs) }, invalid},
+		"for another digest": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(other), signatureOf(t, key, payloadFor(other)))
+		}, "it is for another digest"},
+		"for another digest, in a bundle": {func(name, digest string) { registry.attach(t, name, digest, other, key) }, "it is for another digest"},
+		"changed after it was signed": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, key, payloadFor(other)))
+		}, invalid},
+		"a signature that is gone": {func(name, digest string) {
+			registry.sign(t, name, digest, payloadFor(digest), signatureOf(t, key, payloadFor(digest)))
+			maps.DeleteFunc(registry.paths, func(path string, _ blob) bool {
+				return strings.HasPrefix(path, "/v2/"+name+"/blobs/") && string(registry.paths[path].data) == string(payloadFor(digest))
+			})
+		}, "the signature of sha256:"},
+	} {
+		for _, storage := range []string{"oci", "helm"} {
+			t.Run(name+", "+storage, func(t *testing.T) {
+				folder := fmt.Sprintf("shop/%x", sha256.Sum256([]byte(name+storage)))[:20]
+				digest, _ := registry.push(t, folder+"/till", "1.2.1", chart, nil, map[string]any{"annotations": map[string]string{"of": name + storage}})
+				test.sign(folder+"/till", digest)
+				manifests := map[string]any{"storage": storage, "repo": "oci://" + registry.host + "/" + folder, "chart": "till", "version": "1.2.1"}
+				said := verified(t, ours, inRegistry(t, manifests, digest, required))
+				if test.want == "" && said != "" || !strings.Contains(said, test.want) {
+					t.Errorf("said is %q, want %q", said, test.want)
+				}
+			})
+		}
+	}
+}
+
+// A signature that the provider cannot check is an error that says so.
+func TestWhatCannotBeVerifiedIsAnError(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", openFiles)
+	registry := map[string]any{"storage": "oci", "repo": "oci://registry.example.com/shop", "chart": "till", "version": "1.2.1"}
+	with := func(verify map[string]any) map[string]any {
+		return inRegistry(t, registry, digestOfData(nil), requiring(map[string]any{"oci_repository": map[string]any{"verify": verify}}))
+	}
+	_, public := sshKey(t, "")
+	for name, test := range map[string]struct {
+		block, fleet map[string]any
+		want         string
+	}{
+		"without a key": {nil, with(map[string]any{"provider": "cosign", "matchOIDCIdentity": []any{map[string]any{"issuer": "i", "subject": "s"}}}), "asks for a signature without a key, which Flotilla cannot check"},
+		"Notation":      {nil, with(map[string]any{"provider": "notation", "secretRef": map[string]any{"name": "a"}}), `spec.verify.provider can only be "cosign" to be rendered`},
+		"no keys":       {nil, with(map[string]any{"provider": "cosign", "secretRef": map[string]any{"name": "a"}}), "the provider has no keys to check it by"},
+		"a chart repository": {
+			trusting([]string{charts.url, public}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"}),
+			"charts of chart repositories have no signature that can be checked: publish the chart in a registry (oci://)",
+		},
+	} {
+		if said := verified(t, test.block, test.fleet); !strings.Contains(said, test.want) {
+			t.Errorf("%s: said is %q, want %q", name, said, test.want)
+		}
+	}
+	if said := verified(t, trusting([]string{charts.url}), rendered(pin, tillManifests(charts), nil, map[string]any{"render": "preview"})); said != "" {
+		t.Errorf("a chart repository without signatures: %s", said)
+	}
+}
+
+func TestWrongVerificationIsAnErrorOfTheProvider(t *testing.T) {
+	t.Parallel()
+	private, public := sshKey(t, "")
+	_, cosign := cosignKey(t)
+	source := func(attributes map[string]any) map[string]any { return map[string]any{"sources": []any{attributes}} }
+	for want, given := range map[string]any{
+		"sources: is required":                                      map[string]any{},
+		"sources: is empty":                                         map[string]any{"sources": []any{}},
+		"sources[0].keys: has no key":                               source(map[string]any{"url": "https://git.example.com"}),
+		"sources[0].keys: has no key: list the public keys":         source(map[string]any{"url": "https://git.example.com", "keys": []any{}}),
+		"sources[0].unsigned: cannot be set together with keys":     source(map[string]any{"url": "https://git.example.com", "keys": []any{public}, "unsigned": true}),
+		"sources[0].url: is required":                               source(map[string]any{"keys": []any{public}}),
+		"sources[0].keys[1]: the key cannot be read":                source(map[string]any{"url": "https://git.example.com", "keys": []any{public, cosign}}),
+		"sources[0].keys[0]: the key cannot be read; it is one":     source(map[string]any{"url": "oci://registry.example.com", "keys": []any{public}}),
+		"sources[0].keys[0]: the key cannot be read; it is an Open": source(map[string]any{"url": "https://git.example.com", "keys": []any{private}}),
+		"sources[0].url: it is not the beginning of the URL of a":   source(map[string]any{"url": "oci://", "keys": []any{cosign}}),
+		"sources[0].url: ":                                          source(map[string]any{"url": "https://u:hunter2@git.example.com", "keys": []any{public}}),
+		`sources: there are two for "https://git.example.com"`: map[string]any{"sources": []any{
+			map[string]any{"url": "https://git.example.com", "unsigned": true}, map[string]any{"url": "https://git.example.com/", "keys": []any{public}},
+		}},
+		"did you mean \"keys\"": source(map[string]any{"url": "https://git.example.com", "keyz": []any{public}}),
+	} {
+		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"verification": given}})
+		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+		if said.Err() == nil || !strings.Contains(text, want) || strings.Contains(text, "hunter2") || strings.Contains(text, "PRIVATE KEY") {
+			t.Errorf("said is %s, want %q", text, want)
+		}
+	}
+}
