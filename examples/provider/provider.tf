@@ -38,6 +38,24 @@ provider "flotilla" {
     }]
   }
 
+  # Whose signatures content needs before it is rendered into final objects.
+  verification = {
+    sources = [
+      { url = "https://git.example.com/shop", keys = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPa8pkHtx9+vKUODi0Lk7O1A8+4kCBjlt4FpZbqF/mTO release@shop.example.com"] },
+      {
+        url  = "oci://registry.example.com/shop"
+        keys = [<<-EOT
+          -----BEGIN PUBLIC KEY-----
+          MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEahtW0rkKIjh7poHY0mJflb9xeMDU
+          OuwvfKDFhTyfokivVEhiwDCUD9qAdzvLU369n/o6ktVIBMDDl6D+Oaw0Tg==
+          -----END PUBLIC KEY-----
+          EOT
+        ]
+      },
+      { url = "https://charts.example.com", unsigned = true },
+    ]
+  }
+
   # How to ask clusters what they run.
   clusters = {
     edge-1 = {
