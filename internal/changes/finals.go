@@ -84,8 +84,8 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
 		}
 	}
-	partner, added := matched(before, after, (*objects.Object).Identity, func(o *objects.Object) objects.Identity {
-		return objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	partner, added := matched(before, after, func(o *objects.Object) occasional { return occasional{o.Identity(), o.On} }, func(o *objects.Object) occasional {
+		return occasional{objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, o.On}
 	})
 	names := namesOfObjects(before, after)
 	for i, other := range partner {
@@ -113,6 +113,12 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 		}
 	}
 	return found
+}
+
+// occasional is an object as it is always, on install or on upgrade.
+type occasional struct {
+	objects.Identity
+	on objects.Occasion
 }
 
 // readObject returns what an object is, as JSON has it; nil where it cannot be read.
@@ -160,6 +166,9 @@ func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
 		}
 		if len(namespaces[called(o)]) > 1 && o.Namespace != "" {
 			name = word(o.Namespace) + "/" + name
+		}
+		if o.On != "" {
+			name += " on " + string(o.On)
 		}
 		return kind + " " + name
 	}

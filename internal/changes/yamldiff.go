@@ -105,10 +105,10 @@ var kindOfObject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 // matched returns, for each element before, the index of the one after that it is compared with, or -1, and the indices of those after
 // that are left. Elements are compared that have the same first key, then of the others those that have the same second key, and so
 // on, in their order.
-func matched[T any](before, after []T, keys ...func(*T) objects.Identity) (partner, added []int) {
+func matched[T any, K comparable](before, after []T, keys ...func(*T) K) (partner, added []int) {
 	partner, taken := slices.Repeat([]int{-1}, len(before)), make([]bool, len(after))
 	for _, key := range keys {
-		free := map[objects.Identity][]int{}
+		free := map[K][]int{}
 		for j := range after {
 			if of := key(&after[j]); !taken[j] {
 				free[of] = append(free[of], j)

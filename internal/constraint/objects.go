@@ -1,6 +1,7 @@
 package constraint
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -17,6 +18,7 @@ import (
 type document struct {
 	file                  string // "" for final objects
 	madeBy                objects.Origin
+	on                    objects.Occasion // of a final object that is there, or in this form, only then
 	apiVersion, kind      string
 	namespace, objectName string
 	value                 map[string]any
@@ -39,10 +41,14 @@ func (d *document) pods() []pods.Pod {
 }
 
 func (d *document) String() string {
-	if d.namespace == "" {
-		return d.kind + " " + d.objectName
+	name := d.kind + " " + d.objectName
+	if d.namespace != "" {
+		name = d.kind + " " + d.namespace + "/" + d.objectName
 	}
-	return d.kind + " " + d.namespace + "/" + d.objectName
+	if d.on != "" {
+		name += " on " + string(d.on)
+	}
+	return name
 }
 
 // isAbout says whether the rule looks at an object: at its kind, and at objects without pods.
@@ -106,8 +112,9 @@ func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool
 			return nil, fmt.Errorf("%s %s cannot be read: %w", final[i].Kind, final[i].Name, err)
 		}
 		before := len(found)
-		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 && final[i].Namespace != "" {
-			found[before].namespace = final[i].Namespace // of those that get theirs when they are applied
+		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 {
+			found[before].namespace = cmp.Or(final[i].Namespace, found[before].namespace) // of those that get theirs when they are applied
+			found[before].on = final[i].On
 		}
 	}
 	return found, nil

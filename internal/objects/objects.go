@@ -40,13 +40,18 @@ type FluxSource struct {
 
 // Helm is how a chart is rendered: as `helm template` does.
 type Helm struct {
-	ReleaseName string
-	Namespace   string         // of the release
-	ValueFiles  []string       // paths in the artifact, relative to the chart; the later wins
-	Values      map[string]any // over the files'; numbers are json.Number
-	Parameters  []Parameter    // over Values, as --set and --set-string
-	SkipCRDs    bool           // leaves out the folder crds
-	SkipTests   bool           // leaves out hooks that are tests
+	// OnCluster says that the agent installs and upgrades a release, in place of applying what `helm template` renders. The chart
+	// is then rendered as installed and as upgraded.
+	OnCluster bool
+	// VersionMetadata is the build metadata that the agent gives the version of the chart; "" leaves the version.
+	VersionMetadata string
+	ReleaseName     string
+	Namespace       string         // of the release
+	ValueFiles      []string       // paths in the artifact, relative to the chart; the later wins
+	Values          map[string]any // over the files'; numbers are json.Number
+	Parameters      []Parameter    // over Values, as --set and --set-string
+	SkipCRDs        bool           // leaves out the folder crds
+	SkipTests       bool           // leaves out hooks that are tests
 	// IgnoreMissingValueFiles passes over files of ValueFiles that are not there.
 	IgnoreMissingValueFiles bool
 	// After is applied to what the chart renders, as a post-renderer; nil: nothing is.
@@ -121,11 +126,22 @@ type Object struct {
 	Group, Version, Kind, Namespace, Name string
 	From                                  Origin
 	Hook                                  string // "pre-install,pre-upgrade" of Helm's hooks, "test" for tests; "" for none
+	// On is [OnInstall] or [OnUpgrade] of an object that a chart renders in this way only then; "" of all others.
+	On Occasion
 	// IsCRD says that it is in a chart's folder crds, so that Helm creates it before all others.
 	IsCRD bool
 	// YAML is the object with its fields sorted, without a separator, ending in a newline.
 	YAML []byte
 }
+
+// Occasion is when a chart renders an object.
+type Occasion string
+
+// The occasions on which Helm renders a chart for a cluster.
+const (
+	OnInstall Occasion = "install"
+	OnUpgrade Occasion = "upgrade"
+)
 
 // Origin is what made an object.
 type Origin string

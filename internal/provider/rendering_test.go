@@ -442,6 +442,94 @@ func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 	}
 }
 
+// A chart that is good when it is installed, and evil when it is upgraded, breaks rules in the plan of a reconciler that upgrades.
+func TestAnUpgradeBringsNothingThatThePlanDoesNotShow(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.3.0", map[string]string{"templates/all.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {mode: {{ ternary "evil" "good" .Release.IsUpgrade }}}
+{{ if .Release.IsUpgrade }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: later}
+{{ end }}
+`})
+	preview := map[string]any{"render": "preview"}
+	shown := func(reconciler string) []string {
+		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
+			"fleet": fleetOf(rendered(pin, tillManifests(charts), preview, map[string]any{"reconciler": reconciler})),
+		})
+		var all []string
+		for _, one := range asList(read["objects"]) {
+			o := one.(map[string]any)
+			all = append(all, fmt.Sprintf("%v %v %t", o["name"], o["on"], strings.Contains(o["yaml"].(string), "evil")))
+		}
+		if said.Err() != nil {
+			t.Error(said)
+		}
+		return all
+	}
+	if got := shown("flux"); !slices.Equal(got, []string{"later upgrade false", "settings install false", "settings upgrade true"}) {
+		t.Errorf("with Flux it has %q", got)
+	}
+	if got := shown("argocd"); !slices.Equal(got, []string{"settings <nil> false"}) {
+		t.Errorf("with Argo CD it has %q", got)
+	}
+	plan := func(how map[string]any) string {
+		rules := ruled(rule("no-evil", "object.?data.mode.orValue('') != 'evil'", "match", map[string]any{"kinds": []any{"ConfigMap"}}))
+		fleet := merged(rendered(pin, tillManifests(charts), how, nil), rules)
+		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
+	}
+	if said, want := plan(preview), `"store/till-live", ConfigMap dev-store-till-live/settings on upgrade (by its chart)`; !strings.Contains(said, want) {
+		t.Errorf("said is %s, want %q", said, want)
+	}
+	said := plan(map[string]any{"render": "objects"})
+	for _, want := range []string{`ConfigMap "settings" is not the same on install and on upgrade`, `ConfigMap "later" is not`, `render = "preview"`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("with objects said is %s, want %q", said, want)
+		}
+	}
+
+	url, w := bare(t), providertest.New(startProvider)
+	still := charts.publish(t, "1.2.9", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: good}\n"})
+	apply(t, w, assigned(url, fleetOf(rendered(still, tillManifests(charts), preview, nil)), nil))
+	planned, _ := w.Plan(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), preview, nil)), nil))
+	lines := fmt.Sprint(planned.Change(assignment).After)
+	for _, want := range []string{"+ ConfigMap later on upgrade", "settings on install", "settings on upgrade", "- ConfigMap settings"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("the changes are %s, want %q", lines, want)
+		}
+	}
+	read, unread := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
+		"name": "dev", "fleet": fleetOf(rendered(pin, tillManifests(charts), preview, nil)),
+		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+	})
+	if text := fmt.Sprint(read["objects"]); !strings.Contains(text, "+# on upgrade\n") || !strings.Contains(text, "+  mode: evil\n") {
+		t.Errorf("the difference is\n%s\nsaid is %s", text, unread)
+	}
+}
+
+// Flux gives the version of a chart in Git the commit, and charts have the version in labels.
+func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
+	t.Parallel()
+	repo, commit := served(t, map[string]string{
+		"till/Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.2.3\n",
+		"till/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: {{ .Chart.Version }}}\n",
+	})
+	for reconciler, want := range map[string]string{"flux": "version: 1.2.3+" + commit[:12] + "\n", "argocd": "version: 1.2.3\n"} {
+		manifests := map[string]any{"repo": repo, "commit": commit, "path": "till", "type": "helm"}
+		got, _, said := finalObjects(t, rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}))
+		if text := fmt.Sprint(got); !strings.Contains(text, want) {
+			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
+		}
+	}
+}
+
 // While what the manifests are pinned to is not known, there is nothing to render.
 func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -76,7 +77,7 @@ values: {replicas: 3}
 commonMetadata: {labels: {team: kaizen}}
 postRenderers: [{kustomize: {images: [{name: web, newTag: "2"}]}}]
 `, objects.Request{Namespace: "hello", Helm: &objects.Helm{
-			ReleaseName: "hello-dev", Namespace: "hello", ValueFiles: []string{"live.yaml"}, IgnoreMissingValueFiles: true, SkipCRDs: true,
+			OnCluster: true, ReleaseName: "hello-dev", Namespace: "hello", ValueFiles: []string{"live.yaml"}, IgnoreMissingValueFiles: true, SkipCRDs: true,
 			Values: map[string]any{"replicas": json.Number("3")},
 			After:  &objects.Kustomize{Images: []objects.Image{{Name: "web", NewTag: "2"}}, Labels: map[string]string{"team": "kaizen"}},
 		}}},
@@ -133,6 +134,27 @@ template: {metadata: {name: "shop-{{.nameNormalized}}"}, spec: {destination: {na
 			has, _ := json.Marshal(got)
 			want, _ := json.Marshal(test.want)
 			t.Errorf("%s: it is\n%s\nwant\n%s\nproblems %q", name, has, want, problems)
+		}
+	}
+}
+
+func TestFluxGivesChartsOfGitAndImagesTheirRevisionAsMetadata(t *testing.T) {
+	t.Parallel()
+	pin := folder.Pin{Commit: "0123456789abcdef", Digest: "sha256:fedcba9876543210"}
+	for spec, want := range map[string]string{
+		`{chart: {spec: {reconcileStrategy: Revision, sourceRef: {kind: GitRepository}}}}`:     "0123456789ab",
+		`{chart: {spec: {reconcileStrategy: ChartVersion, sourceRef: {kind: GitRepository}}}}`: "",
+		`{chart: {spec: {sourceRef: {kind: HelmRepository}}}}`:                                 "",
+		`{chartRef: {kind: OCIRepository}}`:                                                    "fedcba987654",
+	} {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(spec), &object); err != nil {
+			t.Fatal(err)
+		}
+		request := objects.Request{Artifact: artifact.Artifact{Pin: pin}}
+		problems := reconciler.Named("flux").RequestOf([]map[string]any{{"kind": "HelmRelease", "spec": object}}, &request)
+		if request.Helm.VersionMetadata != want || !request.Helm.OnCluster || problems != nil {
+			t.Errorf("%s: it is %q, %q", spec, request.Helm.VersionMetadata, problems)
 		}
 	}
 }

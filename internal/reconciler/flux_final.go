@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
@@ -50,7 +51,7 @@ var helmReleaseFinal = &Final{
 		into.Helm = &objects.Helm{
 			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),
 			ValueFiles: f.texts("chart.spec.valuesFiles"), IgnoreMissingValueFiles: f.flag("chart.spec.ignoreMissingValuesFiles"),
-			SkipCRDs: f.text("install.crds") == "Skip",
+			SkipCRDs: f.text("install.crds") == "Skip", OnCluster: true, VersionMetadata: f.versionMetadata(into),
 		}
 		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
 		if len(f.list("postRenderers")) > 1 {
@@ -76,6 +77,20 @@ var helmReleaseFinal = &Final{
 			{"values", map[string]any{"objects": at.Digest}},
 		}
 	},
+}
+
+// versionMetadata is the build metadata that Flux gives the version of a chart: the beginning of the commit, or of the digest of an
+// image. With valuesFiles it also has the generation of the HelmChart, which is known on the cluster alone.
+func (f *fields) versionMetadata(into *objects.Request) string {
+	const length = 12
+	revision := ""
+	switch pin := into.Artifact.Pin; {
+	case f.text("chartRef.kind") == "OCIRepository":
+		_, revision, _ = strings.Cut(pin.Digest, ":")
+	case f.text("chart.spec.sourceRef.kind") == "GitRepository" && f.text("chart.spec.reconcileStrategy") == "Revision":
+		revision = pin.Commit
+	}
+	return revision[:min(length, len(revision))]
 }
 
 // fetchGit is what source-controller does with a GitRepository.

@@ -137,6 +137,9 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		o := &result.Objects[i]
 		isPlain, err := hasPlainSecret(o)
 		switch {
+		case o.On != "":
+			mistakes = append(mistakes, fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: set values with which it is, "+
+				"or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview))
 		case err != nil:
 			mistakes = append(mistakes, err)
 		case isPlain && o.Kind != "Secret":

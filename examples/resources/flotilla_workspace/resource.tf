@@ -11,4 +11,5 @@ resource "flotilla_workspace" "kaizen" {
   secrets            = ["kaizen-git", "kaizen-registry"] # that its workloads may name, in the agent's namespace
   sources            = ["https://git.example.com/kaizen", "oci://registry.example.com/kaizen"]
   parameters         = ["helm_release.valuesFrom"] # fields that its workloads may set, with any value
+  least_render       = "preview"                   # in place of the objects that a cluster type demands
 }

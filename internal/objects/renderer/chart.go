@@ -23,8 +23,9 @@ import (
 
 // loadedChart is a chart that many requests render. Rendering changes a chart, so each works with a copy.
 type loadedChart struct {
-	chart   *chart.Chart
-	schemas schemas
+	chart         *chart.Chart
+	schemas       schemas
+	mentionsState bool // a template can tell an installation from an upgrade
 }
 
 // chartFolder is where the chart is: that of an archive is in a folder of its own.
@@ -85,7 +86,7 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 		return nil, err
 	}
 	sortDependencies(loaded)
-	return &loadedChart{chart: loaded, schemas: schemas{}}, nil
+	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
 }
 
 // isIgnored asks for a file and the folders that it is in.

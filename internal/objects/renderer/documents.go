@@ -123,7 +123,7 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := &c.objects[i], &c.objects[j]
-		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), bytes.Compare(a.YAML, b.YAML))
+		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.On, b.On), bytes.Compare(a.YAML, b.YAML))
 	})
 	sorted := make([]objects.Object, len(order))
 	var mistakes []error
@@ -134,7 +134,8 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 		}
 		// Helm runs hooks one after the other, so hooks and other objects may have one name.
 		before, o := &sorted[to-1], &sorted[to]
-		if before.Identity() == o.Identity() && before.Hook == o.Hook && !o.IsGenerated() {
+		isAlternative := before.On != o.On && before.On != "" && o.On != ""
+		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}

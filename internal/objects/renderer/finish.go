@@ -54,7 +54,7 @@ func (c *collector) finish(request *objects.Request) error {
 			return err
 		}
 		if n := len(finished.objects); n > 0 {
-			finished.objects[n-1].IsCRD = o.IsCRD
+			finished.objects[n-1].IsCRD, finished.objects[n-1].On = o.IsCRD, o.On
 		}
 	}
 	*c = finished

@@ -46,20 +46,9 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats,
 	if err := release.readValues(t, folder); err != nil {
 		return err
 	}
-	used := newChance(0, "")
-	manifests, err := release.render(ctx, used)
+	manifests, err := release.manifests(ctx)
 	if err != nil {
 		return err
-	}
-	if calls := used.calls(); len(calls) > 0 {
-		if err := release.compare(ctx, manifests, calls); err != nil {
-			return err
-		}
-	}
-	if after := request.Helm.After; after != nil {
-		if manifests, err = postRender(manifests, repeated, after); err != nil {
-			return fmt.Errorf("the post-renderer: %w", err)
-		}
 	}
 	if !request.Helm.SkipCRDs {
 		for _, crd := range release.rendered.CRDObjects() {
@@ -73,12 +62,39 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats,
 			into.objects[i].IsCRD = true
 		}
 	}
-	for _, m := range manifests {
-		if err := into.addDocument(m.document, m.file, m.hook); err != nil {
-			return err
+	if err := into.addManifests(manifests); err != nil || !request.Helm.OnCluster || !release.readsState() {
+		return err
+	}
+	release.isUpgrade = true
+	if manifests, err = release.manifests(ctx); err != nil {
+		return fmt.Errorf("as an upgrade: %w", err)
+	}
+	var upgraded collector
+	if err := upgraded.addManifests(manifests); err != nil {
+		return err
+	}
+	into.distinguish(&upgraded)
+	return nil
+}
+
+// manifests renders the release with its post-renderer, and refuses what depends on chance.
+func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
+	used := newChance(0, "")
+	manifests, err := r.render(ctx, used)
+	if err != nil {
+		return nil, err
+	}
+	if calls := used.calls(); len(calls) > 0 {
+		if err := r.compare(ctx, manifests, calls); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if after := r.helm.After; after != nil {
+		if manifests, err = postRender(manifests, r.repeated, after); err != nil {
+			return nil, fmt.Errorf("the post-renderer: %w", err)
+		}
+	}
+	return manifests, nil
 }
 
 type helmRelease struct {
@@ -88,6 +104,8 @@ type helmRelease struct {
 	helm     *objects.Helm
 	values   map[string]any
 	rendered *chart.Chart // with the dependencies that the values choose
+
+	isUpgrade bool
 }
 
 // readValues puts files, values and parameters over each other.
@@ -162,6 +180,13 @@ func escaped(value string) string {
 func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
 	c := copyChart(r.chart.chart)
 	r.rendered = c
+	if r.helm.VersionMetadata != "" {
+		version, err := withBuild(c.Metadata.Version, r.helm.VersionMetadata)
+		if err != nil {
+			return nil, fmt.Errorf("the version %q of the chart: %w", c.Metadata.Version, err)
+		}
+		c.Metadata.Version = version
+	}
 	values := deep.Copy(r.values).(map[string]any) // as templates and dependencies change them
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
@@ -177,6 +202,9 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 	capabilities.KubeVersion = *kubernetes
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, r.request.APIVersions)
 	options := common.ReleaseOptions{Name: r.helm.ReleaseName, Namespace: r.helm.Namespace, Revision: 1, IsInstall: true}
+	if r.isUpgrade {
+		options.Revision, options.IsInstall, options.IsUpgrade = 2, false, true
+	}
 	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, options, capabilities, true)
 	if err != nil {
 		return nil, err

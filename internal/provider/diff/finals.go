@@ -72,13 +72,17 @@ func finals(
 
 // file is a list of objects as they may be shown beside former ones.
 func file(all, former []objects.Object) ([]changes.File, error) {
-	old := map[objects.Identity]*objects.Object{}
+	type occasional struct {
+		objects.Identity
+		on objects.Occasion
+	}
+	old := map[occasional]*objects.Object{}
 	for i := range former {
-		old[former[i].Identity()] = &former[i]
+		old[occasional{former[i].Identity(), former[i].On}] = &former[i]
 	}
 	var text strings.Builder
 	for i := range all {
-		one, before := &all[i], old[all[i].Identity()]
+		one, before := &all[i], old[occasional{all[i].Identity(), all[i].On}]
 		if before == nil {
 			before = one
 		}
@@ -86,7 +90,11 @@ func file(all, former []objects.Object) ([]changes.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		text.WriteString("---\n" + shown)
+		text.WriteString("---\n")
+		if one.On != "" {
+			text.WriteString("# on " + string(one.On) + "\n")
+		}
+		text.WriteString(shown)
 	}
 	return []changes.File{{Name: folder.ObjectsFile, Content: []byte(text.String())}}, nil
 }

@@ -81,6 +81,7 @@ var objectsTable = table.Object[object]{
 	table.Text("name", "Its name.", func(o object) string { return o.Name }),
 	table.Text("made_by", "Its maker: `chart`, `kustomization` or `manifest`.", func(o object) string { return string(o.From) }),
 	table.TextOrNull("hook", "When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.", func(o object) string { return o.Hook }),
+	table.TextOrNull("on", "`install` or `upgrade` where a chart makes the object, or this form of it, only then; else null.", func(o object) string { return string(o.On) }),
 	table.Text("yaml", "The object, with its fields sorted. A Secret, in whatever form, has `(hidden)` in place of each value and annotation.", func(o object) string { return o.text }),
 }
 
