@@ -20,6 +20,8 @@ type Artifact struct {
 	Pin     folder.Pin
 	// Signed says that its content may be used only if a key that is trusted for its repository has signed it.
 	Signed bool
+	// Sources are the beginnings of the URLs that may be requested for it; nil: any.
+	Sources []string
 }
 
 // IsPinned reports whether the artifact has a commit or a digest.

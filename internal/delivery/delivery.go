@@ -115,7 +115,7 @@ func New(options Options) *Client {
 }
 
 func (c *Client) remote(at Location) git.Remote {
-	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.options.Credentials}
+	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.options.Credentials, IsGitOps: true}
 }
 
 // view reads what an owner has at its location. A branch is read once for all owners.

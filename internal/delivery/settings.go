@@ -49,9 +49,19 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
 }
 
+// forge is the Git host of the GitOps repository.
 func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
+	return c.forgeWith(settings, at.URL, c.options.Credentials.Web(at.URL, at.URL))
+}
+
+// forgeOfAny is the Git host of any repository, which gets the credentials for its URL and no plain ones.
+func (c *Client) forgeOfAny(settings Settings, url string) (*forge.GitHost, error) {
+	return c.forgeWith(settings, url, c.options.Credentials.Web(url, ""))
+}
+
+func (c *Client) forgeWith(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
 	return forge.NewGitHost(forge.Repository{
-		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: c.options.Credentials.For(at.URL).Web(),
+		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: credentials,
 	}, forge.Options{Over: c.options.Over, UserAgent: c.options.UserAgent})
 }
 

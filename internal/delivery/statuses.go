@@ -76,7 +76,7 @@ func (c *Client) Statuses(ctx context.Context, query StatusQuery, enough func([]
 // Status returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
 // host and the URL of its API.
 func (c *Client) Status(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
-	host, err := c.forge(settings, Location{URL: url})
+	host, err := c.forgeOfAny(settings, url)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *Client) Status(ctx context.Context, settings Settings, url, commit stri
 
 // SetStatus sets the status of a commit of any repository, unless it is set already.
 func (c *Client) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
-	host, err := c.forge(settings, Location{URL: url})
+	host, err := c.forgeOfAny(settings, url)
 	if err != nil {
 		return err
 	}

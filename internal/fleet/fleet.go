@@ -58,7 +58,7 @@ type Workspace struct {
 	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
 	// Secrets, Sources and Parameters are what workloads may use beside their own; nil: not set.
 	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
-	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see [IsWithin]
+	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see package access
 	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
 	// LeastRender is the weakest rendering to which deployment targets may go below that of a cluster type; empty: none.
 	LeastRender string `json:"least_render,omitempty"`

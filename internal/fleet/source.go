@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 )
 
 // The location of manifests is checked without connecting to anything. Messages never repeat a URL, since it may have
@@ -116,69 +118,9 @@ func checkSourcePath(path string) string {
 	return ""
 }
 
-// IsWithin says whether a URL begins with one of some prefixes: with the scheme, the host and each segment of the path. A
-// URL that can be read in two ways is within none: one with "." or ".." in its path, escapes, a query or a fragment.
-func IsWithin(prefixes []string, repo string) bool {
-	address, ok := parseAddress(repo)
-	return ok && slices.ContainsFunc(prefixes, func(text string) bool {
-		prefix, ok := parseAddress(text)
-		return ok && prefix.contains(&address)
-	})
-}
-
-// address is a URL of a source, in parts that can be compared.
-type address struct {
-	scheme, user, host string
-	segments           []string // of the path
-}
-
-func (a *address) contains(other *address) bool {
-	if a.scheme != other.scheme || a.host != other.host || a.user != "" && a.user != other.user || len(a.segments) > len(other.segments) {
-		return false
-	}
-	for i, segment := range a.segments {
-		if i == len(other.segments)-1 {
-			if strings.TrimSuffix(segment, ".git") != strings.TrimSuffix(other.segments[i], ".git") {
-				return false
-			}
-		} else if segment != other.segments[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// parseAddress reads a URL, or Git's short form for ssh. ok is false for one that is not plain.
-func parseAddress(text string) (parsed address, ok bool) {
-	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`%?#\*{}`, r) }) {
-		return address{}, false
-	}
-	if !strings.Contains(text, "://") && scpLike.MatchString(text) {
-		host, path, _ := strings.Cut(text, ":")
-		text = "ssh://" + host + "/" + strings.TrimPrefix(path, "/")
-	}
-	location, err := url.Parse(text)
-	if err != nil || location.Hostname() == "" || location.Opaque != "" {
-		return address{}, false
-	}
-	if _, hasPassword := location.User.Password(); hasPassword {
-		return address{}, false
-	}
-	scheme := strings.TrimPrefix(strings.ToLower(location.Scheme), "git+")
-	parsed = address{scheme: scheme, user: location.User.Username(), host: strings.ToLower(location.Hostname())}
-	if port := location.Port(); port != "" && port != map[string]string{"https": "443", "oci": "443", "http": "80", "ssh": "22", "git": "9418"}[scheme] {
-		parsed.host += ":" + port
-	}
-	if path := strings.Trim(location.Path, "/"); path != "" {
-		parsed.segments = strings.Split(path, "/")
-	}
-	plain := !slices.ContainsFunc(parsed.segments, func(segment string) bool { return segment == "" || segment == "." || segment == ".." })
-	return parsed, plain
-}
-
 // checkSourcePrefix says what is wrong with the beginning of a URL that workloads may use, or "".
 func checkSourcePrefix(prefix string) string {
-	if _, ok := parseAddress(prefix); !ok {
+	if at, err := access.Parse(prefix); err != nil || at.IsLocal() || strings.ContainsAny(prefix, "%"+wildcards) {
 		return `is not the beginning of a URL with a host, such as "https://git.example.com/team", without credentials, "..", "%", "*" or a query`
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 )
 
 // address is where a repository is on its Git host.
@@ -130,6 +132,4 @@ func parseURL(name, raw string) (*url.URL, error) {
 }
 
 // origin is what credentials are bound to.
-func origin(u *url.URL) string {
-	return u.Scheme + "://" + strings.ToLower(u.Host)
-}
+func origin(u *url.URL) string { return access.OriginOf(u) }

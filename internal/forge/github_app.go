@@ -1,13 +1,16 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -26,10 +29,10 @@ type GitHubApp struct {
 	app, installation int64
 	key               *rsa.PrivateKey
 	pem               string
-	api               *url.URL // nil: that of the repository's server
+	api               *url.URL // its root, with a slash at its end
 
-	turn   wait.Locks // one request at a time
-	tokens map[string]appToken
+	turn  wait.Locks // one request at a time
+	token appToken
 }
 
 type appToken struct {
@@ -41,11 +44,10 @@ type appToken struct {
 const renewal = 5 * time.Minute
 
 // NewGitHubApp makes one of the ids of the App and of its installation, which are numbers, the PEM text of the private key, and
-// the URL of the API, which may be "" where it follows from a repository's: https://api.github.com for those of github.com,
-// else https://<server>/api/v3. wrong are all mistakes, by the names that GitHub's settings have for users: id,
+// the URL of the API, which is https://api.github.com where it is "". wrong are all mistakes, by the names that GitHub's settings have for users: id,
 // installation_id, private_key, url. Their texts have no secret.
 func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
-	app, wrong = &GitHubApp{pem: pem, tokens: map[string]appToken{}}, map[string]string{}
+	app, wrong = &GitHubApp{pem: pem}, map[string]string{}
 	number := func(name, text string) int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n <= 0 {
@@ -58,12 +60,34 @@ func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[
 	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(pem)); err != nil { // its text may repeat some of the key
 		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, from \"-----BEGIN RSA PRIVATE KEY-----\""
 	}
-	if api != "" {
-		if app.api, err = parseURL("url", api); err != nil {
-			wrong["url"] = "must be the https URL of the API of GitHub Enterprise, such as \"https://github.example.com/api/v3\""
-		}
+	root, err := parseURL("url", cmp.Or(api, "https://api.github.com"))
+	if err != nil || root.Scheme != "https" && !isThisMachine(root.Hostname()) {
+		wrong["url"] = "must be the https URL of the API of GitHub Enterprise, such as \"https://github.example.com/api/v3\""
+		return app, wrong
 	}
+	app.api = githubRoot(nil, root)
 	return app, wrong
+}
+
+func isThisMachine(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// Server is the API that the App is for.
+func (a *GitHubApp) Server() string { return origin(a.api) }
+
+// Serves reports whether the App's tokens are for a repository, or an API, with this URL: it is on the server of the App's API.
+// That of github.com is api.github.com, and that of a name below ghe.com begins so, too.
+func (a *GitHubApp) Serves(repository string) bool {
+	at, err := url.Parse(repository)
+	if err != nil || at.Scheme != a.api.Scheme {
+		return false
+	}
+	if at.Host = strings.ToLower(at.Host); at.Host == strings.ToLower(a.api.Host) {
+		return true
+	}
+	return strings.ToLower(a.api.Host) == "api."+strings.TrimSuffix(at.Host, ":443")
 }
 
 // OtherThanGitHub is the title of the Git host that a server is by its name, where that takes no GitHub App; "" where it may be GitHub.
@@ -88,23 +112,26 @@ func (a *GitHubApp) Secrets() []string {
 	return secret.KeyLines(a.pem)
 }
 
-// Token is what a repository's server takes as the App's token: as the password of Git, and by the API. It is asked for through
-// a transport where there is none that lasts. That GitHub refuses it is ErrGitHubApp; the text has no secret.
+// Token is what the App's server takes as its token: as the password of Git, and by the API. It is asked for through
+// a transport where there is none that lasts. A repository on another server is an error, and so is ErrGitHubApp, which says
+// that GitHub refuses the token; the text has no secret.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
-	root := githubRoot(repository, a.api)
+	if !a.Serves(repository.String()) {
+		return "", failf(ErrGitHubApp, "the App is for %s, and the repository is on %s; set url of github_app to the API of that server", a.Server(), origin(repository))
+	}
 	release, err := a.turn.Take(ctx, "")
 	if err != nil {
 		return "", err
 	}
 	defer release()
-	if kept := a.tokens[root.String()]; time.Until(kept.ends) > renewal {
-		return kept.text, nil
+	if time.Until(a.token.ends) > renewal {
+		return a.token.text, nil
 	}
-	made, err := a.ask(ctx, root, over)
+	made, err := a.ask(ctx, a.api, over)
 	if err != nil {
 		return "", err
 	}
-	a.tokens[root.String()] = made
+	a.token = made
 	return made.text, nil
 }
 

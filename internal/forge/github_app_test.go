@@ -136,17 +136,33 @@ func TestAGitHubAppKeepsATokenUntilShortlyBeforeItsEnd(t *testing.T) {
 	}
 }
 
-func TestAGitHubAppAsksTheAPIOfTheRepositorysServer(t *testing.T) {
+func TestAGitHubAppAsksItsOwnAPIForRepositoriesOfThatServerAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ repository, api, want string }{
-		"github.com":     {"https://github.com/owner/gitops.git", "", "api.github.com"},
-		"ghe.com":        {"https://team.ghe.com/owner/gitops", "", "api.team.ghe.com"},
-		"a server":       {"https://git.example.com/owner/gitops", "", "git.example.com/api/v3"},
-		"another URL":    {"https://git.example.com/owner/gitops", "https://api.example.com", "api.example.com"},
-		"one with /api/": {"https://git.example.com/owner/gitops", "https://hub.example.com/api/v3/", "hub.example.com/api/v3"},
+		"github.com":              {"https://github.com/owner/gitops.git", "", "api.github.com"},
+		"its API":                 {"https://api.github.com/repos/owner/gitops", "", "api.github.com"},
+		"ghe.com":                 {"https://team.ghe.com/owner/gitops", "https://api.team.ghe.com", "api.team.ghe.com"},
+		"a server":                {"https://git.example.com/owner/gitops", "https://git.example.com", "git.example.com/api/v3"},
+		"one with /api/":          {"https://git.example.com/owner/gitops", "https://git.example.com/api/v3/", "git.example.com/api/v3"},
+		"ghe.com without url":     {"https://team.ghe.com/owner/gitops", "", ""},
+		"a server without url":    {"https://git.example.com/owner/gitops", "", ""},
+		"another server":          {"https://evil.example/owner/gitops", "https://git.example.com", ""},
+		"another port":            {"https://git.example.com:8443/owner/gitops", "https://git.example.com", ""},
+		"by http":                 {"http://github.com/owner/gitops", "", ""},
+		"a name that ends so":     {"https://evilgithub.com/owner/gitops", "", ""},
+		"a name that begins so":   {"https://github.com.evil.example/owner/gitops", "", ""},
+		"on this machine":         {"http://127.0.0.1:9601/owner/gitops", "", ""},
+		"a server of another API": {"https://git.example.com/owner/gitops", "https://api.example.com", ""},
 	} {
 		s, over := startApps(t, time.Hour)
-		if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), c.api), c.repository, over); err != nil {
+		_, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), c.api), c.repository, over)
+		if c.want == "" {
+			if !errors.Is(err, forge.ErrGitHubApp) || !strings.Contains(err.Error(), "set url of github_app") || len(s.paths) > 0 {
+				t.Errorf("%s: %v, asked was %q", name, err, s.paths)
+			}
+			continue
+		}
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if want := []string{"POST " + c.want + "/app/installations/8/access_tokens"}; !slices.Equal(s.paths, want) {
@@ -180,12 +196,12 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	// A server that is not there is no mistake of the App.
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), ""), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, forge.ErrUnreachable) {
+	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, forge.ErrUnreachable) {
 		t.Errorf("no server: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), ""), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, context.Canceled) {
+	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -208,6 +224,7 @@ func TestEachMistakeInAGitHubAppIsFound(t *testing.T) {
 		"a public key":       {"1", "2", pemOf("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&appKey().PublicKey)), "", []string{"private_key"}},
 		"a URL with a user":  {"1", "2", appPEM(), "https://me:hunter2@github.example.com", []string{"url"}},
 		"no URL":             {"1", "2", appPEM(), "github.example.com", []string{"url"}},
+		"a URL of http":      {"1", "2", appPEM(), "http://github.example.com/api/v3", []string{"url"}},
 	} {
 		app, wrong := forge.NewGitHubApp(c.id, c.installation, c.key, c.api)
 		if got := slices.Sorted(maps.Keys(wrong)); !slices.Equal(got, c.want) {
@@ -227,5 +244,11 @@ func TestAGitHubAppIsForGitHubAlone(t *testing.T) {
 	}, forge.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the provider's git.github_app is for GitHub, and the repository is on Gitea") {
 		t.Error(err)
+	}
+	_, err = forge.NewGitHost(forge.Repository{
+		URL: "https://git.example.com/owner/gitops.git", Forge: forge.GitHub, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
+	}, forge.Options{})
+	if err == nil || !strings.Contains(err.Error(), "set url of github_app") {
+		t.Errorf("another GitHub: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
@@ -59,8 +60,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to := origin(request.URL); !slices.Contains(t.origins, to) {
-		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", to, t.origins[0])
+	// The API is that of the repository's server, or the configuration names it.
+	if _, err := access.Decide(access.Request{URL: origin(request.URL), Sources: t.origins}, nil); err != nil {
+		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", origin(request.URL), t.origins[0])
 	}
 	ctx := request.Context()
 	for try := 1; ; try++ {

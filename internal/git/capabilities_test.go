@@ -292,7 +292,7 @@ func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
 				Body: io.NopCloser(strings.NewReader("you sent " + r.Header.Get("Authorization"))),
 			}, nil
 		})})
-		remote := git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}
+		remote := git.Remote{IsGitOps: true, URL: test.url, Branch: "main", Credentials: test.credentials}
 		_, err := client.Open(t.Context(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || strings.Contains(remote.Describe(err).Error(), jwt) || strings.Contains(err.Error(), jwt) {
 			t.Errorf("%s: %v", test.url, err)
@@ -332,7 +332,7 @@ func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
 			sent = username + ":" + password
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r, Body: http.NoBody}, nil
 		})})
-		_, err := client.Open(t.Context(), git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}, 1)
+		_, err := client.Open(t.Context(), git.Remote{IsGitOps: true, URL: test.url, Branch: "main", Credentials: test.credentials}, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || sent != test.want {
 			t.Errorf("%s gets %s, want %s: %v", test.url, sent, test.want, err)
 		}

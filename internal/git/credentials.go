@@ -3,8 +3,6 @@ package git
 import (
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,17 +10,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// Credentials are what is sent to servers. The zero value is anonymous. A URL
-// gets those of the longest prefix in ByURL that it begins with, and no others.
-// Without such a prefix it gets the plain ones, which are sent by https and ssh,
-// and by http to this machine only.
+// Credentials are the logins for servers. The zero value is anonymous. Package access decides which of them a URL gets.
 type Credentials struct {
+	// Login has the plain credentials, which belong to the origin of the GitOps repository.
 	Login
-	// ByURL are those of single servers, groups or repositories.
+	// ByURL has those of single servers, groups or repositories. The longest prefix wins.
 	ByURL []URLCredentials
 }
 
@@ -30,7 +27,7 @@ type Credentials struct {
 type URLCredentials struct {
 	// URL is the prefix: https://git.example.com/platform is for
 	// https://git.example.com/platform/gitops.git, and not for
-	// https://git.example.com/platform-evil. A .git at its end does not matter. A prefix of http:// is for http, one of
+	// https://git.example.com/platform-evil. A .git at the end of both does not matter. A prefix of http:// is for http, one of
 	// ssh:// or host:path for both forms of ssh. The user of ssh does not matter,
 	// unless the prefix has one.
 	URL string
@@ -82,13 +79,13 @@ func (l Login) GoString() string { return "git.Login{}" }
 // Check reports what is wrong with the prefixes: one that is not a URL, or that
 // is there twice. Its errors have no credentials in them.
 func (c Credentials) Check() error {
-	var seen []urlPrefix
+	var seen []access.Location
 	for _, by := range c.ByURL {
 		if err := CheckCredentialsURL(by.URL); err != nil {
 			return fmt.Errorf("credentials: %w", err)
 		}
-		at, _ := parseURLPrefix(by.URL)
-		if slices.ContainsFunc(seen, at.equal) {
+		at, _ := access.Parse(by.URL)
+		if slices.ContainsFunc(seen, at.Equal) {
 			return fmt.Errorf("credentials: there are two for %q", by.URL)
 		}
 		seen = append(seen, at)
@@ -107,86 +104,69 @@ func CheckCredentialsURL(raw string) error {
 	if err := CheckURL(trimmed); err != nil {
 		return err
 	}
-	if _, ok := parseURLPrefix(raw); !ok {
+	at, err := access.Parse(raw)
+	switch {
+	case err != nil:
+		return err
+	case at.IsLocal():
 		return errors.New("the URL is of a local repository, which needs no credentials; use https://, http:// or ssh://")
 	}
 	return nil
 }
 
-// For returns what is sent to the server of a repository's URL.
-func (c Credentials) For(repository string) Login { return c.choose(repository).login }
-
-// choice is what is sent for one URL.
-type choice struct {
-	login    Login
-	scope    urlPrefix // where it may go
-	withheld string    // why the plain credentials are not for this URL; "" where they are, or there are none
+// Permit is what a request that may be sent gets.
+type Permit struct {
+	access.Grant
+	Login Login
 }
 
-func (c Credentials) choose(repository string) choice {
-	at, ok := parseURLPrefix(repository)
-	if !ok {
-		return choice{}
-	}
-	if at.scheme == "ssh" && at.user == "" {
-		at.user = defaultSSHUser
-	}
-	plain := c.Login
-	index, scope := longestPrefix(at, len(c.ByURL), func(i int) string { return c.ByURL[i].URL })
+// Decide asks [access.Decide] about a URL, and returns the login that the request gets.
+func (c Credentials) Decide(request access.Request) (Permit, error) {
+	grant, err := access.Decide(request, c.prefixes())
+	permit := Permit{Grant: grant}
 	switch {
-	case index >= 0:
-		login := c.ByURL[index].Login
+	case err != nil:
+		return permit, err
+	case grant.Login == access.Plain:
+		permit.Login = c.Login
+	case grant.Login >= 0:
+		permit.Login = c.ByURL[grant.Login].Login
 		// Which keys hosts have is no secret, and one list is enough.
-		if login.SSH.KnownHosts == "" && login.SSH.KnownHostsFile == "" {
-			login.SSH.KnownHosts, login.SSH.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
+		if ssh := &permit.Login.SSH; ssh.KnownHosts == "" && ssh.KnownHostsFile == "" {
+			ssh.KnownHosts, ssh.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
 		}
-		return choice{login: login, scope: scope}
-	case plain.Web() == forge.Credentials{}:
-	case at.scheme == "http" && !isLoopback(at.host):
-		return choice{login: Login{SSH: plain.SSH}, withheld: "credentials without a URL are sent by https and to this machine only"}
-	case plain.App != nil && at.scheme != "ssh" && forge.OtherThanGitHub(at.host) != "":
-		return choice{login: Login{SSH: plain.SSH}, withheld: "those of the provider's git.github_app are for GitHub"}
+	case c.Login.Web() == forge.Credentials{}:
+		permit.Withheld = ""
 	}
-	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
-}
-
-// LongestPrefix is the index of the longest prefix that a URL begins with, as in [Credentials]; -1 where there is none.
-func LongestPrefix(address string, prefixes []string) int {
-	at, ok := parseURLPrefix(address)
-	if !ok {
-		return -1
+	if app := permit.Login.App; app != nil && grant.Scope.IsWeb() && !app.Serves(request.URL) {
+		permit.Login.App, permit.Withheld = nil, "those of the GitHub App are for "+app.Server()+": set url of github_app"
 	}
-	index, _ := longestPrefix(at, len(prefixes), func(i int) string { return prefixes[i] })
-	return index
+	return permit, nil
 }
 
-func longestPrefix(at urlPrefix, count int, address func(int) string) (index int, scope urlPrefix) {
-	index = -1
-	for i := range count {
-		prefix, ok := parseURLPrefix(address(i))
-		if ok && prefix.holds(at) && (index < 0 || prefix.longer(scope)) {
-			index, scope = i, prefix
-		}
+// Web returns what is sent by http to a repository, and to the API of its Git host. plainFor is the URL of the GitOps
+// repository, if the repository is that one.
+func (c Credentials) Web(repository, plainFor string) forge.Credentials {
+	permit, err := c.Decide(access.Request{URL: repository, PlainFor: plainFor})
+	if err != nil {
+		return forge.Credentials{}
 	}
-	return index, scope
+	return permit.Login.Web()
 }
 
-// urlPrefix is a URL, or a prefix of URLs, in a form that can be compared.
-type urlPrefix struct {
-	scheme, user, host, port string
-	segments                 []string
+func (c Credentials) prefixes() []string {
+	prefixes := make([]string, len(c.ByURL))
+	for i, by := range c.ByURL {
+		prefixes[i] = by.URL
+	}
+	return prefixes
 }
-
-var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
 
 // Spelling is equal for URLs that name one repository in different ways: by http, https or ssh, with and without a user, the
 // default port, and a .git at the end; for local ones, by whatever path. Two repositories may be the same in spite of it.
 func Spelling(repository string) string {
-	if at, ok := parseURLPrefix(repository); ok {
-		if at.port != defaultPorts[at.scheme] {
-			at.host += ":" + at.port
-		}
-		return at.host + "/" + strings.TrimSuffix(strings.Join(at.segments, "/"), ".git")
+	if at, err := access.Parse(repository); err == nil && !at.IsLocal() {
+		return at.Server() + "/" + strings.TrimSuffix(at.Path(), ".git")
 	}
 	directory, isLocal, err := Remote{URL: repository}.local()
 	if err != nil || !isLocal {
@@ -196,94 +176,6 @@ func Spelling(repository string) string {
 		directory = resolved
 	}
 	return "file:" + filepath.ToSlash(directory)
-}
-
-// parseURLPrefix reads a URL; ok is false for a local repository, and for what cannot
-// be parsed.
-func parseURLPrefix(raw string) (at urlPrefix, ok bool) {
-	if schemePattern.MatchString(raw) {
-		parsed, err := url.Parse(raw)
-		if err != nil {
-			return urlPrefix{}, false
-		}
-		at = urlPrefixOf(parsed)
-		_, ok = defaultPorts[at.scheme]
-		return at, ok && at.host != ""
-	}
-	if helperPattern.MatchString(raw) || !scpPattern.MatchString(raw) || isDrive(raw) {
-		return urlPrefix{}, false
-	}
-	there := splitSCP(raw)
-	at = urlPrefix{scheme: "ssh", user: there.user, host: strings.ToLower(there.host), port: defaultPorts["ssh"], segments: segmentsOf(there.path)}
-	return at, at.host != ""
-}
-
-func urlPrefixOf(u *url.URL) urlPrefix {
-	at := urlPrefix{
-		scheme: strings.ToLower(u.Scheme), user: u.User.Username(), host: strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), port: u.Port(),
-		segments: segmentsOf(u.EscapedPath()),
-	}
-	if at.port == "" {
-		at.port = defaultPorts[at.scheme]
-	}
-	return at
-}
-
-// segmentsOf splits an escaped path, without slashes around it.
-func segmentsOf(path string) []string {
-	path = strings.Trim(path, "/")
-	if path == "" {
-		return nil
-	}
-	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		if plain, err := url.PathUnescape(segment); err == nil {
-			segments[i] = plain
-		}
-	}
-	return segments
-}
-
-// holds reports whether other begins with this prefix.
-func (p urlPrefix) holds(other urlPrefix) bool {
-	if p.scheme != other.scheme || p.host != other.host || p.port != other.port || p.user != "" && p.user != other.user {
-		return false
-	}
-	n := len(p.segments)
-	if n > len(other.segments) {
-		return false
-	}
-	for i, segment := range p.segments {
-		at := other.segments[i]
-		if i == n-1 { // servers redirect from the one form to the other
-			segment, at = strings.TrimSuffix(segment, ".git"), strings.TrimSuffix(at, ".git")
-		}
-		if segment != at {
-			return false
-		}
-	}
-	return true
-}
-
-func (p urlPrefix) equal(other urlPrefix) bool {
-	return p.scheme == other.scheme && p.user == other.user && p.host == other.host && p.port == other.port && slices.Equal(p.segments, other.segments)
-}
-
-// longer reports whether the prefix is more specific than another one that holds
-// the same URL.
-func (p urlPrefix) longer(other urlPrefix) bool {
-	if len(p.segments) != len(other.segments) {
-		return len(p.segments) > len(other.segments)
-	}
-	return p.user != "" && other.user == ""
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
 }
 
 // Scrub replaces the credentials in text.

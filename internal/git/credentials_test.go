@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -18,7 +19,7 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 	credentials := git.Credentials{Login: git.Login{Token: "plain"}}
 	for _, prefix := range []string{
 		"https://git.example.com", "https://git.example.com/platform", "https://git.example.com/platform/one.git", "https://git.example.com:8443/",
-		"http://intern.example.com/git", "ssh://git.example.com/platform", "deploy@git.example.com:platform", "https://[2001:DB8::1]/a", "https://git.example.com/a%2Fb",
+		"http://intern.example.com/git", "ssh://git.example.com/platform", "deploy@git.example.com:platform", "https://[2001:DB8::1]/a",
 	} {
 		credentials.ByURL = append(credentials.ByURL, git.URLCredentials{URL: prefix, Login: git.Login{Token: prefix}})
 	}
@@ -30,16 +31,16 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 		"https://git.example.com/platform/r.git":          "https://git.example.com/platform",
 		"https://git.example.com/platform":                "https://git.example.com/platform",
 		"HTTPS://GIT.Example.Com:443/platform/r":          "https://git.example.com/platform",
-		"https://git.example.com./platform/r":             "https://git.example.com/platform",
-		"https://git.example.com/%70latform/r":            "https://git.example.com/platform",
+		"https://git.example.com./platform/r":             "",
+		"https://git.example.com/%70latform/r":            "",
 		"https://git.example.com/platform/one":            "https://git.example.com/platform/one.git",
 		"https://git.example.com/platform/one.git":        "https://git.example.com/platform/one.git",
 		"https://git.example.com/platform/one-more.git":   "https://git.example.com/platform",
 		"https://git.example.com/platform-evil/r":         "https://git.example.com",
 		"https://git.example.com/Platform/r":              "https://git.example.com",
-		"https://git.example.com//platform/r":             "https://git.example.com/platform",
+		"https://git.example.com//platform/r":             "",
 		"https://git.example.com/a/b":                     "https://git.example.com",
-		"https://git.example.com/a%2Fb/r":                 "https://git.example.com/a%2Fb",
+		"https://git.example.com/a%2Fb/r":                 "",
 		"https://git.example.com:8443/r":                  "https://git.example.com:8443/",
 		"https://git.example.com:8444/r":                  "plain",
 		"https://git.example.com.evil.example/platform/r": "plain",
@@ -51,7 +52,7 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 		"http://127.0.0.1:3000/r":                         "plain",
 		"http://localhost/r":                              "plain",
 		"http://[::1]/r":                                  "plain",
-		"http://[::ffff:127.0.0.1]/r":                     "plain",
+		"http://[::ffff:127.0.0.1]/r":                     "",
 		"http://127.0.0.1.example.com/r":                  "",
 		"http://localhost.example.com/r":                  "",
 		"ssh://git@git.example.com:22/platform/r":         "ssh://git.example.com/platform",
@@ -65,10 +66,19 @@ func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {
 		"./r":                                             "",
 		"file:///srv/r.git":                               "",
 	} {
-		if got := credentials.For(repository).Token; got != want {
+		if got := loginOf(credentials, repository, repository).Token; got != want {
 			t.Errorf("%s is shown those of %q, want %q", repository, got, want)
 		}
 	}
+}
+
+// loginOf is what a repository gets, where the GitOps repository is another one, or the same.
+func loginOf(credentials git.Credentials, repository, gitops string) git.Login {
+	permit, err := credentials.Decide(access.Request{URL: repository, PlainFor: gitops})
+	if err != nil {
+		return git.Login{}
+	}
+	return permit.Login
 }
 
 func TestCredentialsOfOneURLAreNotMixedWithOthers(t *testing.T) {
@@ -77,10 +87,10 @@ func TestCredentialsOfOneURLAreNotMixedWithOthers(t *testing.T) {
 		Login: git.Login{Username: "person", Password: "secret", Token: "token", SSH: git.SSHCredentials{Key: "key", KnownHosts: "known"}},
 		ByURL: []git.URLCredentials{{URL: "https://git.example.com", Login: git.Login{Username: "robot"}}, {URL: "git@git.example.com:o", Login: git.Login{SSH: git.SSHCredentials{Key: "other"}}}},
 	}
-	if got := credentials.For("https://git.example.com/r"); got.Username != "robot" || got.Password != "" || got.Token != "" || got.SSH.Key != "" {
+	if got := loginOf(credentials, "https://git.example.com/r", "https://git.example.com/r"); got.Username != "robot" || got.Password != "" || got.Token != "" || got.SSH.Key != "" {
 		t.Errorf("login has more than it was given")
 	}
-	if got := credentials.For("git@git.example.com:o/r"); got.SSH.Key != "other" || got.SSH.KnownHosts != "known" || got.Token != "" {
+	if got := loginOf(credentials, "git@git.example.com:o/r", ""); got.SSH.Key != "other" || got.SSH.KnownHosts != "known" || got.Token != "" {
 		t.Errorf("ssh: the key is another, or the known hosts are not the plain ones")
 	}
 }
@@ -104,7 +114,7 @@ func TestBadPrefixesOfCredentialsAreRefused(t *testing.T) {
 			t.Errorf("%q: the remote was taken", bad)
 		}
 	}
-	twice := git.Credentials{ByURL: []git.URLCredentials{{URL: "https://h/a"}, {URL: "https://H:443/%61/"}}}
+	twice := git.Credentials{ByURL: []git.URLCredentials{{URL: "https://h/a"}, {URL: "https://H:443/a/"}}}
 	if err := twice.Check(); err == nil || !strings.Contains(err.Error(), "two") {
 		t.Errorf("two of one prefix: %v", err)
 	}
@@ -149,7 +159,7 @@ func shown(t *testing.T, tls bool) (*httptest.Server, func() []string) {
 
 func open(t *testing.T, remote git.Remote, server *httptest.Server) error {
 	t.Helper()
-	remote.Branch = "main"
+	remote.Branch, remote.IsGitOps = "main", true
 	_, err := git.NewClient(git.Options{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
 	return err
 }
@@ -178,7 +188,7 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 		{plain, false},
 		{git.Credentials{Login: git.Login{Token: "plain"}, ByURL: []git.URLCredentials{{URL: "http://git.example.com", Login: git.Login{Token: "canary"}}}}, true},
 	} {
-		remote := git.Remote{URL: "http://git.example.com/r", Branch: "main", Credentials: test.credentials}
+		remote := git.Remote{URL: "http://git.example.com/r", Branch: "main", IsGitOps: true, Credentials: test.credentials}
 		_, err := client.Open(t.Context(), remote, 1)
 		got := seen()
 		if (got[len(got)-1] != "") != test.sent {
@@ -227,15 +237,12 @@ func TestRedirectsTakeNoCredentialsElsewhere(t *testing.T) {
 			if test.prefix != "" {
 				credentials = git.Credentials{ByURL: []git.URLCredentials{{URL: first.URL + test.prefix, Login: git.Login{Token: "canary"}}}}
 			}
-			if err := open(t, git.Remote{URL: first.URL + "/a/r", Credentials: credentials}, first); err == nil {
+			err := open(t, git.Remote{URL: first.URL + "/a/r", Credentials: credentials}, first)
+			if err == nil {
 				t.Fatal("no error")
 			}
-			if test.to == "" {
-				if got := otherSaw(); len(got) != 1 {
-					t.Fatalf("the other was asked %d times", len(got))
-				} else {
-					last = got[0]
-				}
+			if got := otherSaw(); test.to == "" && (len(got) != 0 || !errors.Is(err, access.ErrDenied)) {
+				t.Errorf("the other, which is on this machine, was asked %d times: %v", len(got), err)
 			}
 			if (last != "") != test.carry {
 				t.Errorf("after the redirect the server was shown %q", last)
@@ -254,10 +261,54 @@ func TestARedirectFromHTTPSToHTTPTakesNoCredentials(t *testing.T) {
 	if err := open(t, git.Remote{URL: secure.URL + "/r", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}, secure); err == nil {
 		t.Error("no error")
 	}
-	for _, header := range saw() {
-		if header != "" {
-			t.Errorf("it was shown %q", header)
-		}
+	if got := saw(); len(got) > 0 {
+		t.Errorf("it was asked, and shown %q", got)
+	}
+}
+
+func TestARedirectIsFollowedWithoutCredentialsToAServerThatTheProviderNames(t *testing.T) {
+	t.Parallel()
+	const word = "canary-of-the-answer"
+	var shown []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.Header.Get("Authorization"))
+		http.Error(w, word, http.StatusForbidden)
+	}))
+	t.Cleanup(other.Close)
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.String(), http.StatusFound)
+	}))
+	t.Cleanup(first.Close)
+	credentials := git.Credentials{ByURL: []git.URLCredentials{
+		{URL: first.URL, Login: git.Login{Token: "canary"}}, {URL: other.URL, Login: git.Login{Token: "canary"}},
+	}}
+	err := open(t, git.Remote{URL: first.URL + "/r", Credentials: credentials}, first)
+	if err == nil || strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "redirects to") {
+		t.Errorf("the error repeats the answer of another server: %v", err)
+	}
+	if len(shown) != 1 || shown[0] != "" {
+		t.Errorf("the other server was shown %q", shown)
+	}
+	if err := open(t, git.Remote{URL: first.URL + "/r", Credentials: credentials, Sources: []string{first.URL}}, first); !errors.Is(err, access.ErrDenied) || len(shown) != 1 {
+		t.Errorf("a redirect out of the sources: %v, shown %q", err, shown)
+	}
+}
+
+func TestARepositoryOfOthersGetsNoPlainCredentials(t *testing.T) {
+	t.Parallel()
+	server, seen := shown(t, false)
+	remote := git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}
+	_, err := git.NewClient(git.Options{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
+	if got := seen(); len(got) != 1 || got[0] != "" {
+		t.Errorf("it was shown %q", got)
+	}
+	if err == nil || !strings.Contains(err.Error(), "git.credentials") {
+		t.Errorf("the error names no remedy: %v", err)
+	}
+	remote.URL = "ssh://git@127.0.0.1:1/r"
+	remote.Credentials.SSH.Key = "canary"
+	if _, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 1); !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "git.credentials") {
+		t.Errorf("by ssh: %v", err)
 	}
 }
 
@@ -270,7 +321,7 @@ func FuzzCredentialsFor(f *testing.F) {
 			return
 		}
 		credentials := git.Credentials{ByURL: []git.URLCredentials{{URL: prefix, Login: git.Login{Token: "canary"}}}}
-		if credentials.For(repository).Token == "" {
+		if loginOf(credentials, repository, "").Token == "" {
 			return
 		}
 		// They are shown to the host of the prefix, and to no other.

@@ -58,7 +58,7 @@ func NewClient(options Options) *Client {
 		return &Client{web: options.Transport, log: options.Log, localTransport: options.Local}
 	}
 	if options.Over == nil {
-		options.Over = bounded.Transport(responseTimeout)
+		options.Over = bounded.NewGuarded(responseTimeout)
 	}
 	web := githttp.NewClientWithOptions(
 		&http.Client{Transport: &boundedTransport{next: options.Over, product: options.UserAgent}},

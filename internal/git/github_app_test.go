@@ -15,13 +15,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func gitHubApp(t *testing.T) *forge.GitHubApp {
+func gitHubApp(t *testing.T, api string) *forge.GitHubApp {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, wrong := forge.NewGitHubApp("7", "8", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), "")
+	app, wrong := forge.NewGitHubApp("7", "8", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), api)
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
@@ -32,13 +32,12 @@ func gitHubApp(t *testing.T) *forge.GitHubApp {
 // is not a repository that does not exist, which a plan would create.
 func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
 	t.Parallel()
-	app := gitHubApp(t)
-	plain := git.Credentials{Login: git.Login{App: app}}
+	plain := git.Credentials{Login: git.Login{App: gitHubApp(t, "")}}
 	for repository, want := range map[string]bool{
-		"https://github.com/owner/gitops": true, "https://team.ghe.com/owner/gitops": true, "https://git.example.com/owner/gitops": true,
+		"https://github.com/owner/gitops": true, "https://team.ghe.com/owner/gitops": false, "https://git.example.com/owner/gitops": false,
 		"https://gitlab.com/owner/gitops": false, "https://codeberg.org/owner/gitops": false, "http://git.example.com/owner/gitops": false,
 	} {
-		if got := plain.For(repository).App != nil; got != want {
+		if got := loginOf(plain, repository, repository).App != nil; got != want {
 			t.Errorf("%s gets the App: %t", repository, got)
 		}
 	}
@@ -49,7 +48,8 @@ func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
 		http.Error(w, `{"message": "Not Found"}`, http.StatusNotFound)
 	}))
 	t.Cleanup(server.Close)
-	remote := git.Remote{URL: server.URL + "/owner/gitops.git", Branch: "main", Credentials: plain}
+	plain.App = gitHubApp(t, server.URL)
+	remote := git.Remote{URL: server.URL + "/owner/gitops.git", Branch: "main", Credentials: plain, IsGitOps: true}
 	_, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 0)
 	err = remote.Describe(err)
 	if !errors.Is(err, forge.ErrGitHubApp) || !errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
@@ -37,7 +39,7 @@ const (
 // NewHTTPTransport is the default of Options.Over, which also trusts the certificates in a PEM text; "" is the default. It is
 // an error when the text has no certificate in it.
 func NewHTTPTransport(ca string) (http.RoundTripper, error) {
-	next := bounded.Transport(responseTimeout)
+	next := bounded.NewGuarded(responseTimeout)
 	if ca == "" {
 		return next, nil
 	}
@@ -48,7 +50,7 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	if !pool.AppendCertsFromPEM([]byte(ca)) {
 		return nil, errors.New("the CA has no certificate in it; it is PEM text, from \"-----BEGIN CERTIFICATE-----\"")
 	}
-	next.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	next.Each(func(t *http.Transport) { t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12} })
 	return next, nil
 }
 
@@ -84,12 +86,59 @@ type boundedTransport struct {
 	product string // goes with the user agent; may be empty
 }
 
-// scopeKey is the key in a request's context for the URL prefix that its
-// credentials are for.
-type scopeKey struct{}
+// targetKey is the key in a request's context for the repository that it is about.
+type targetKey struct{}
 
-// appKey is the key in a request's context for the GitHub App that gets its token.
-type appKey struct{}
+// target is a repository, and what it gets.
+type target struct {
+	remote Remote
+	permit Permit
+}
+
+// services are the ends of the URLs that Git's protocol adds to that of a repository.
+var services = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
+
+// repositoryAt is the URL of the repository that a request is about.
+func repositoryAt(u *url.URL) string {
+	at := url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	for _, service := range services {
+		if strings.HasSuffix(at.Path, service) {
+			at.Path, at.RawPath = strings.TrimSuffix(at.Path, service), strings.TrimSuffix(at.RawPath, service)
+			break
+		}
+	}
+	return at.String()
+}
+
+// isElsewhere reports whether a request is about another repository than that of the configuration.
+func (t *target) isElsewhere(request *http.Request) bool {
+	own, err := access.Parse(t.remote.URL)
+	at, wrong := access.Parse(repositoryAt(request.URL))
+	return err != nil || wrong != nil || !at.Equal(own)
+}
+
+// approach asks package access about a request, and takes the credentials off one that gets none.
+func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubApp, error) {
+	asked := t.remote.request()
+	if t.isElsewhere(request) {
+		asked.URL, asked.From, asked.Redirect = repositoryAt(request.URL), []string{t.remote.URL}, true
+		for _, hop := range access.Hops(request) {
+			asked.From = append(asked.From, repositoryAt(hop))
+		}
+	}
+	permit, err := t.remote.Credentials.Decide(asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	if permit.PublicOnly {
+		request = request.WithContext(bounded.PublicOnly(request.Context()))
+	}
+	if !permit.Keeps || permit.Grant.Login != t.permit.Grant.Login {
+		request.Header.Del("Authorization")
+		return request, nil, nil
+	}
+	return request, permit.Login.App, nil
+}
 
 // appError is a request that was not sent, since there is no token for it.
 type appError struct{ err error }
@@ -127,12 +176,15 @@ func appendPack(request *http.Request, pack *Pack) {
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	scope, scoped := request.Context().Value(scopeKey{}).(urlPrefix)
-	app, asApp := request.Context().Value(appKey{}).(*forge.GitHubApp)
-	switch {
-	case scoped && !scope.holds(urlPrefixOf(request.URL)):
-		request.Header.Del("Authorization")
-	case asApp:
+	about, ok := request.Context().Value(targetKey{}).(*target)
+	if !ok {
+		return nil, errors.New("a request was not sent: it is about no repository")
+	}
+	request, app, err := about.approach(request)
+	if err != nil {
+		return nil, err
+	}
+	if app != nil {
 		token, err := app.Token(request.Context(), request.URL, t.next)
 		if err != nil {
 			return nil, &appError{err}
@@ -154,7 +206,12 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or expired"))
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		response.Body = refusal(request, response.Body, redirection(request))
+		if about.isElsewhere(request) {
+			_ = response.Body.Close()
+			response.Body = io.NopCloser(strings.NewReader(redirection(about.remote, request)))
+			return response, nil
+		}
+		response.Body = refusal(request, response.Body)
 		return response, nil
 	}
 	limit := int64(maxAdvertisement)
@@ -168,27 +225,22 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// redirection says by which redirect a request came to another server, which gets no credentials of the first; "" where
-// there was none.
-func redirection(request *http.Request) string {
-	first := request
-	for first.Response != nil && first.Response.Request != nil {
-		first = first.Response.Request
+// redirection is what is said in place of the answer of another repository: where that is, and no word of it.
+func redirection(from Remote, request *http.Request) string {
+	before := from.URL
+	if at, err := access.Parse(from.URL); err == nil {
+		before = at.Server()
 	}
-	if from, to := urlPrefixOf(first.URL), urlPrefixOf(request.URL); from.scheme == to.scheme && from.host == to.host && from.port == to.port {
-		return ""
-	}
-	return fmt.Sprintf("%s redirects to %s://%s, which was not sent the credentials; if the repository has moved, set its new URL, and credentials for that: ",
-		first.URL.Host, request.URL.Scheme, request.URL.Host)
+	return fmt.Sprintf("%s redirects to %s://%s, which was not sent the credentials; if the repository has moved, set its new URL, and credentials for that",
+		before, request.URL.Scheme, request.URL.Host)
 }
 
 // refusal is the body of an answer other than success. What is beyond the limit is
 // cut off, since the status says enough. Credentials are removed before the text
 // is cut any further, or half of one could be left.
-func refusal(request *http.Request, body io.ReadCloser, before string) io.ReadCloser {
+func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
-	text = append([]byte(before), text...)
 	if username, password, ok := request.BasicAuth(); ok {
 		text = []byte(secret.NewScrubber([]string{password}, username).Scrub(string(text)))
 	} else if token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); ok {
@@ -257,6 +309,9 @@ func webError(err error) error {
 	}
 	if noToken, ok := errors.AsType[*appError](err); ok {
 		return noToken
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok && errors.Is(err, access.ErrDenied) {
+		return request.Err // without the URL, which may hold a secret
 	}
 	if status, ok := errors.AsType[*githttp.Err](err); ok {
 		return &statusError{code: status.StatusCode(), reason: wording.OneLine(status.Reason)}

@@ -42,7 +42,7 @@ func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
 	t.Setenv("USERPROFILE", home)
 	t.Chdir(t.TempDir())
 	client := git.NewClient(git.Options{})
-	remote := git.Remote{URL: "~/gitops.git", Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: "~/gitops.git", Branch: "main"}
 	if err := remote.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	client := git.NewClient(git.Options{})
-	remote := git.Remote{URL: directory, Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}}
+	remote := git.Remote{IsGitOps: true, URL: directory, Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}}
 	tip, err := client.Open(t.Context(), remote, 1)
 	if err != nil {
 		t.Fatal(err)

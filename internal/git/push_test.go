@@ -44,7 +44,7 @@ func servedBy(t *testing.T, before func(next http.Handler) http.Handler) (remote
 	}
 	server := httptest.NewServer(before(program))
 	t.Cleanup(server.Close)
-	return git.Remote{URL: server.URL + "/r.git", Branch: "main"}, directory
+	return git.Remote{IsGitOps: true, URL: server.URL + "/r.git", Branch: "main"}, directory
 }
 
 // TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt ends the context

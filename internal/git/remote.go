@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 )
 
 // Remote names one branch of one repository, and how to reach it.
@@ -24,6 +26,19 @@ type Remote struct {
 	Branch string
 	// Credentials are those of all servers; this one gets its own.
 	Credentials Credentials
+	// IsGitOps says that it is the GitOps repository, whose origin the plain credentials belong to.
+	IsGitOps bool
+	// Sources are the beginnings of the URLs that may be requested; nil: any.
+	Sources []string
+}
+
+// request is the question to package access about the repository.
+func (r Remote) request() access.Request {
+	request := access.Request{URL: r.URL, Sources: r.Sources}
+	if r.IsGitOps {
+		request.PlainFor = r.URL
+	}
+	return request
 }
 
 // Check reports what is wrong with a remote, without any request.
@@ -75,7 +90,6 @@ const maxURL = 2048 // what every Git host and proxy takes
 var (
 	schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 	helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
-	scpPattern    = regexp.MustCompile(`^[^/\\:]*:`)
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
@@ -103,10 +117,16 @@ func CheckURL(raw string) error {
 	if helperPattern.MatchString(raw) {
 		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, ssh://, file:// or a local path")
 	}
-	if scpPattern.MatchString(raw) && !isDrive(raw) {
-		return checkSCP(raw)
+	if _, _, _, ok := access.SplitSCP(raw); ok {
+		return cmp.Or(checkSCP(raw), parseError(raw))
 	}
 	return nil
+}
+
+// parseError is what package access finds wrong with a URL, which it could not compare with others.
+func parseError(raw string) error {
+	_, err := access.Parse(raw)
+	return err
 }
 
 func checkSchemeURL(scheme, raw string) error {
@@ -172,7 +192,7 @@ func checkSchemeURL(scheme, raw string) error {
 		return errors.New("the URL has an encoded \"?\" or \"#\"")
 	}
 	if scheme == "ssh" {
-		return checkSSH(user, parsed.Hostname(), strings.TrimPrefix(parsed.Path, "/"))
+		return cmp.Or(checkSSH(user, parsed.Hostname(), strings.TrimPrefix(parsed.Path, "/")), parseError(raw))
 	}
-	return nil
+	return parseError(raw)
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -48,8 +48,6 @@ type sshAddress struct {
 	path             string // as the command gets it
 }
 
-const defaultSSHUser = "git" // of every Git host
-
 var (
 	sshUserPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 	sshHostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -68,13 +66,14 @@ func parseSSH(raw string) (at sshAddress, ok bool) {
 			at.path = at.path[1:] // a home directory: ~user
 		}
 	} else {
-		if !scpPattern.MatchString(raw) || isDrive(raw) {
+		user, host, path, ok := access.SplitSCP(raw)
+		if !ok {
 			return sshAddress{}, false
 		}
-		at = splitSCP(raw)
+		at = sshAddress{user: user, host: host, path: path}
 	}
 	if at.user == "" {
-		at.user = defaultSSHUser
+		at.user = access.DefaultSSHUser
 	}
 	if at.port == "" {
 		at.port = "22"
@@ -82,32 +81,9 @@ func parseSSH(raw string) (at sshAddress, ok bool) {
 	return at, true
 }
 
-// splitSCP takes [user@]host:path apart; the host may be an IPv6 address in
-// brackets.
-func splitSCP(raw string) sshAddress {
-	var at sshAddress
-	host, path, _ := strings.Cut(raw, ":")
-	if user, rest, ok := strings.Cut(raw, "@["); ok || raw[0] == '[' {
-		if !ok {
-			user, rest = "", raw[1:]
-		}
-		if address, after, ok := strings.Cut(rest, "]:"); ok {
-			return sshAddress{user: user, host: address, path: after}
-		}
-	}
-	if user, rest, ok := strings.Cut(host, "@"); ok {
-		at.user, host = user, rest
-	}
-	at.host, at.path = host, path
-	return at
-}
-
-func isDrive(raw string) bool {
-	return runtime.GOOS == "windows" && drivePattern.MatchString(raw)
-}
-
 func checkSCP(raw string) error {
-	at := splitSCP(raw)
+	user, host, path, _ := access.SplitSCP(raw)
+	at := sshAddress{user: user, host: host, path: path}
 	switch {
 	case drivePattern.MatchString(raw):
 		return errors.New("the URL looks like a path on Windows; for ssh use ssh://host/path")

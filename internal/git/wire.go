@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -93,6 +93,10 @@ func shown(err error) error {
 }
 
 func (c *Client) rawWire(remote Remote) (wire, error) {
+	permit, err := remote.Credentials.Decide(remote.request())
+	if err != nil {
+		return nil, err
+	}
 	directory, local, err := remote.local()
 	if err != nil {
 		return nil, err
@@ -100,13 +104,16 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	if local {
 		if c.localTransport != nil {
 			if over := c.localTransport(directory); over != nil {
-				return &webWire{transport: over, endpoint: &transport.Endpoint{Path: directory}}, nil
+				return &webWire{transport: over, endpoint: &transport.Endpoint{Path: directory}, target: target{remote, permit}}, nil
 			}
 		}
 		return &streamWire{server: &localGitServer{directory: directory}}, nil
 	}
 	if at, ok := parseSSH(remote.URL); ok {
-		return &streamWire{server: &sshServer{at: at, credentials: remote.Credentials.For(remote.URL).SSH}}, nil
+		if permit.Grant.Login == access.Anonymous {
+			return nil, fmt.Errorf("%w: ssh has no key: %s", ErrUnauthorized, noCredentials)
+		}
+		return &streamWire{server: &sshServer{at: at, credentials: permit.Login.SSH}}, nil
 	}
 	endpoint, err := transport.NewEndpoint(remote.URL)
 	if err != nil {
@@ -116,13 +123,15 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	if parsed, err := url.Parse(remote.URL); err == nil {
 		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
 	}
-	w := &webWire{transport: c.web, endpoint: endpoint, appends: c.appends}
-	chosen := remote.Credentials.choose(remote.URL)
-	w.scope, w.withheld = chosen.scope, chosen.withheld
-	// Not in the endpoint: go-git would make them part of every request's URL.
-	w.auth, w.app = chosen.login.auth(endpoint.Host), chosen.login.App
-	return w, nil
+	return &webWire{
+		transport: c.web, endpoint: endpoint, appends: c.appends, target: target{remote, permit},
+		// Not in the endpoint: go-git would make it part of every request's URL.
+		auth: permit.Login.auth(endpoint.Host),
+	}, nil
 }
+
+// noCredentials is why a repository gets none.
+const noCredentials = "no entry of git.credentials is for this URL, and the plain credentials are for the GitOps repository alone"
 
 // webWire is http(s), through go-git's transport. A fetch needs no second look
 // at the refs, since the smart protocol has no state between requests.
@@ -130,10 +139,8 @@ type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
 	auth      transport.AuthMethod // nil for anonymous access
-	app       *forge.GitHubApp     // gets the token of each request; nil where auth has all
-	scope     urlPrefix            // where auth, and the token, may go
-	withheld  string               // why the credentials are not for this URL
-	appends   bool                 // the transport appends packs to requests
+	target    target
+	appends   bool // the transport appends packs to requests
 	upload    transport.UploadPackSession
 }
 
@@ -159,18 +166,21 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	return advertised, w.explain(err)
 }
 
-// within limits the credentials to their scope; see boundedTransport.
+// within says which repository requests are about; see boundedTransport.
 func (w *webWire) within(ctx context.Context) context.Context {
-	if w.app != nil {
-		ctx = context.WithValue(ctx, appKey{}, w.app)
-	}
-	return context.WithValue(ctx, scopeKey{}, w.scope)
+	return context.WithValue(ctx, targetKey{}, &w.target)
 }
 
 // explain adds to an error why no credentials were sent.
 func (w *webWire) explain(err error) error {
-	if w.withheld != "" && errors.Is(Classify(err), ErrUnauthorized) {
-		return fmt.Errorf("%w; the credentials were not sent: %s; add credentials for this URL", err, w.withheld)
+	permit := &w.target.permit
+	switch {
+	case !errors.Is(Classify(err), ErrUnauthorized):
+		return err
+	case permit.Withheld != "":
+		return fmt.Errorf("%w; the credentials were not sent: %s; add credentials for this URL", err, permit.Withheld)
+	case permit.Grant.Login == access.Anonymous && !w.target.remote.IsGitOps:
+		return fmt.Errorf("%w; no credentials were sent: %s", err, noCredentials)
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func TestWhatAServerSaysDoesNothingToATerminal(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(answer))
 			t.Cleanup(server.Close)
-			remote := git.Remote{URL: server.URL + "/r", Branch: "main"}
+			remote := git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}
 			var logged []string
 			client := git.NewClient(git.Options{Log: func(_ context.Context, _ string, fields map[string]any) {
 				logged = append(logged, fmt.Sprint(fields))
@@ -99,9 +99,11 @@ func TestARefusalAfterARedirectNamesBothServers(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "t0k3n"}}}, 1)
+	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{
+		Login: git.Login{Token: "t0k3n"}, ByURL: []git.URLCredentials{{URL: elsewhere.URL}},
+	}}, 1)
 	want := fmt.Sprintf("%s redirects to %s, which was not sent the credentials; if the repository has moved, set its new URL", strings.TrimPrefix(server.URL, "http://"), elsewhere.URL)
-	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "who are you") {
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "who are you") {
 		t.Errorf("%v", err)
 	}
 }
@@ -110,7 +112,7 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Sign in</html>") }))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{URL: server.URL + "/r", Branch: "main"}, 1)
+	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
 	if err == nil || strings.Contains(err.Error(), "pkt") || !strings.Contains(err.Error(), "not that of a Git server; is this the URL of a repository, and does it need credentials?") {
 		t.Errorf("%v", err)
 	}
@@ -119,7 +121,7 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 func TestSSHThatIsRefusedIsToldApart(t *testing.T) {
 	t.Parallel()
 	for url, isKey := range map[string]bool{"git@git.example.com:r": true, "ssh://git.example.com/r": true, "https://git.example.com/r": false} {
-		err := git.Remote{URL: url, Branch: "main"}.Describe(fmt.Errorf("%w: no", git.ErrUnauthorized))
+		err := git.Remote{IsGitOps: true, URL: url, Branch: "main"}.Describe(fmt.Errorf("%w: no", git.ErrUnauthorized))
 		if !errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrKey) != isKey {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -27,7 +27,7 @@ func servedApart(b testing.TB, r *repository) git.Remote {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return git.Remote{URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
+	return git.Remote{IsGitOps: true, URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
 }
 
 func processorTime(b *testing.B) time.Duration {
@@ -74,7 +74,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(keysOf(result, "added")) != 20000 {
+	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil || len(keysOf(result, "added")) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
 	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))

@@ -115,7 +115,7 @@ func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
 		r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 		edits := ownersOfOneBranch(t, r, above)
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		remote := git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}
+		remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
 		one, most := map[bool]int{}, map[bool]int{
 			true:  3, // the trees, the records folders, the hosts that are clusters
 			false: 4, // the commit before that
@@ -255,7 +255,7 @@ func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	end := make(chan struct{})
 	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
-	remote := git.Remote{URL: serve(t, server) + "/gitops.git", Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"}
 	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)

@@ -266,7 +266,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		r := newRepository(t, serving{config: test.config, remote: overHTTP})
 		imported(r, "main", "", 200)
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		view := look(t, git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		view := look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		commits, err := view.Commits(t.Context(), reported(r), wantedOfDev)
 		if err != nil {
@@ -295,7 +295,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 			t.Errorf("%s: far back, %d looks, %d requests", name, looks, requests)
 		}
 		// All of them at the tip, of which the trees are here.
-		view = look(t, git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		view = look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		tip := r.git("rev-parse", "main")
 		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil || commits[tip].Trees["drone"]["app"] == "" {
@@ -349,7 +349,7 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		request.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, request)
 	})
-	look, err := newClient(gitops.Options{}).Branch(t.Context(), git.Remote{URL: serve(t, server) + "/gitops.git", Branch: "main"})
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 	id := r.git("rev-parse", "main~1")
 	server := httptest.NewServer(backend(t, filepath.Dir(r.directory)))
 	t.Cleanup(server.Close)
-	view := look(t, git.Remote{URL: server.URL + "/gitops.git", Branch: "main"})
+	view := look(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
 	if _, err := view.Commits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
 		t.Errorf("a host that is none: %v", err)
 	}

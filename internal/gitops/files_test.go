@@ -114,7 +114,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 		"drone/app": rendered(t, "a", "same", "b", "old"), "large/app": rendered(t, "a", "same", "b", "old too"),
 	}))
 	count := &counter{next: backend(t, filepath.Dir(r.directory))}
-	remote := git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
 	view, err := inspectBy(t.Context(), newClient(gitops.Options{}), remote, dev)
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 		}
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		history, err := newClient(gitops.Options{}).History(t.Context(), git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+		history, err := newClient(gitops.Options{}).History(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -265,7 +265,7 @@ func TestAnInventoryCostsOneLookAndTheRecordsFilesOnly(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write("docs/a/b/c/d/e", "x") })
 		fourInventories(t, r)
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		look := lookAt(t, git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		look := lookAt(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		found := inventory(t, look, gitops.InventoryFilter{Workload: "shop"})
 		looks, requests := count.take()
 		t.Logf("%s: %d looks, %d requests", name, looks, requests)

@@ -22,7 +22,7 @@ func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	remote := git.Remote{URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestManyCreateARepositoryAtOnce(t *testing.T) {
 	{
 		parent := t.TempDir()
 		r := &repository{t: t, directory: filepath.Join(parent, "gitops.git")}
-		r.remote = git.Remote{URL: r.directory, Branch: "main"}
+		r.remote = git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}
 		edits := make([]gitops.Edit, creators)
 		for i := range edits {
 			edits[i] = devEdit(t, map[string]gitops.Folder{fmt.Sprintf("host-%d/app", i): rendered(t, "a", "a")})

@@ -72,7 +72,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 48 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
+	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), git.Remote{URL: directory, Branch: "main"}, dev)
+	_, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, dev)
 	if err == nil || !strings.Contains(err.Error(), "git, which is not on PATH") {
 		t.Errorf("err = %v", err)
 	}
@@ -82,7 +82,7 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	t.Setenv("GIT_QUARANTINE_PATH", elsewhere.directory)
 	t.Setenv("GIT_NAMESPACE", "x")
 	t.Setenv("GIT_DEFAULT_HASH", "sha256")
-	missing := git.Remote{URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
+	missing := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
 	for _, remote := range []git.Remote{r.remote, missing} {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 		if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
@@ -105,7 +105,7 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "other.git")
 	run(t, "", "git", "init", "--quiet", "--bare", "--object-format=sha256", "--initial-branch=main", directory)
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: directory, Branch: "main"}, edit)
+	_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, edit)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("err = %v", err)
 	}
@@ -213,7 +213,7 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
-		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
+		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
 		if err == nil || errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: err = %v", name, err)
 		}

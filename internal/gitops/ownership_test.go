@@ -309,7 +309,7 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		"targets": devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
 		"marker":  devEdit(t, map[string]gitops.Folder{"drone/Dev.md": rendered(t, "a", "a")}),
 	} {
-		if _, err := client.Apply(context.Background(), git.Remote{URL: t.TempDir(), Branch: "main"}, edit); err == nil || !strings.Contains(err.Error(), "case") {
+		if _, err := client.Apply(context.Background(), git.Remote{IsGitOps: true, URL: t.TempDir(), Branch: "main"}, edit); err == nil || !strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

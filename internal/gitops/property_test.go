@@ -50,7 +50,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 					r := gittest.NewMemory(seed%2 == 0)
 					repositories = append(repositories, r)
 					client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Transport: r})})
-					m := newModel(t, memoryBranch{r}, git.Remote{URL: "http://memory/r", Branch: "main"}, client, seed)
+					m := newModel(t, memoryBranch{r}, git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}, client, seed)
 					m.goesBack = seed%2 == 0
 					m.after = func() {
 						if tree := r.Tree(); tree != "" {

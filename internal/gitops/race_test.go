@@ -76,7 +76,7 @@ func TestOneClientDoesNotRaceItself(t *testing.T) {
 
 func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	t.Parallel()
-	remote := git.Remote{URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {

@@ -102,7 +102,7 @@ func overFullHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	program := httpBackend(t, filepath.Dir(directory))
 	program.Path, program.Args = "/bin/sh", []string{"-c", fullDisk + program.Path}
-	return git.Remote{URL: serve(t, program) + "/" + filepath.Base(directory)}
+	return git.Remote{IsGitOps: true, URL: serve(t, program) + "/" + filepath.Base(directory)}
 }
 
 func overFullSSH(t testing.TB, directory string) git.Remote {

@@ -63,9 +63,9 @@ var (
 )
 
 var servings = []serving{
-	{name: "path", often: true, remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{URL: directory} }},
+	{name: "path", often: true, remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{IsGitOps: true, URL: directory} }},
 	{name: "file", remote: func(_ testing.TB, directory string) git.Remote {
-		return git.Remote{URL: "file://" + filepath.ToSlash(directory)}
+		return git.Remote{IsGitOps: true, URL: "file://" + filepath.ToSlash(directory)}
 	}},
 	{name: "http any object", often: true, config: anyObject, remote: overHTTP},
 	{name: "http blob filter", config: blobNone, remote: overHTTP},
@@ -88,7 +88,7 @@ var likeHosts = []serving{
 func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
 	return func(t testing.TB, directory string) git.Remote {
 		t.Helper()
-		return git.Remote{URL: serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory)}
+		return git.Remote{IsGitOps: true, URL: serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory)}
 	}
 }
 
@@ -157,7 +157,7 @@ func initialize(t testing.TB, directory string, settings ...string) {
 
 func overHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
-	return git.Remote{URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
+	return git.Remote{IsGitOps: true, URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
 }
 
 // serve returns the base URL of a server that lives as long as the test.
@@ -215,7 +215,7 @@ func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	server := gitea(t)
 	user := giteaMirrored(t, server, directory)
 	return git.Remote{
-		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
+		IsGitOps: true, URL: fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
 		Credentials: git.Credentials{Login: git.Login{Token: user.Token}},
 	}
 }

@@ -64,7 +64,7 @@ func giteaSSH(t testing.TB, directory, passphrase string) git.Remote {
 		t.Fatal(err)
 	}
 	return git.Remote{
-		URL: fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
+		IsGitOps: true, URL: fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
 		Credentials: git.Credentials{Login: git.Login{SSH: git.SSHCredentials{
 			Key: private, Passphrase: passphrase, KnownHosts: fmt.Sprintf("[%s]:%s %s\n", host, port, server.SSHHostKey),
 		}}},

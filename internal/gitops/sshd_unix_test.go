@@ -61,7 +61,7 @@ func sshRunning(t testing.TB, directory, before string) git.Remote {
 	}()
 	address := listener.Addr().(*net.TCPAddr)
 	return git.Remote{
-		URL: fmt.Sprintf("ssh://git@%s%s", address, filepath.ToSlash(directory)),
+		IsGitOps: true, URL: fmt.Sprintf("ssh://git@%s%s", address, filepath.ToSlash(directory)),
 		Credentials: git.Credentials{Login: git.Login{SSH: git.SSHCredentials{
 			Key:        private,
 			KnownHosts: fmt.Sprintf("[%s]:%d %s", address.IP, address.Port, ssh.MarshalAuthorizedKey(host.PublicKey())),

@@ -15,7 +15,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	t.Parallel()
 	memory := gittest.NewMemory(true)
 	repository := git.NewClient(git.Options{Transport: memory})
-	remote := git.Remote{URL: "http://memory/r", Branch: "main"}
+	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: Folders{}}
 	written := func(content string) Folder {
 		files := []git.File{{Name: "a", Content: []byte(content)}}

@@ -51,7 +51,7 @@ func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
 	client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: bounded.Transport(50 * time.Millisecond)})})
-	if _, err := inspectBy(context.Background(), client, git.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
+	if _, err := inspectBy(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -79,7 +79,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound)) + "/r",
 	}
 	for name, at := range urls {
-		remote := git.Remote{URL: at, Branch: "main", Credentials: credentials}
+		remote := git.Remote{IsGitOps: true, URL: at, Branch: "main", Credentials: credentials}
 		_, inspected := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev)
 		_, applied := newClient(gitops.Options{}).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 		for _, err := range []error{inspected, applied} {
@@ -138,7 +138,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			_, err := inspectBy(ctx, newClient(gitops.Options{}), git.Remote{URL: test.url, Branch: "main"}, dev)
+			_, err := inspectBy(ctx, newClient(gitops.Options{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
 			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v", err)
 			}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -75,6 +76,10 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 // newClient makes the client of a cluster whose credentials are complete. Each client has its own connections, since
 // clusters may trust different authorities.
 func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*Client, error) {
+	// A cluster's own credentials are in its configuration, and go nowhere else: redirects are not followed.
+	if _, err := access.Decide(access.Request{URL: c.rest.Host}, nil); err != nil {
+		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be used: %s", err)
+	}
 	restConfig := rest.CopyConfig(c.rest)
 	restConfig.ExecProvider = nil // has been run
 	restConfig.UserAgent = options.UserAgent

@@ -36,14 +36,15 @@ type session struct {
 	headers map[string]string // of the check
 	most    int64             // bytes of an answer
 	timeout time.Duration
-	isQuery bool // to which a redirect is no answer
+	isQuery bool  // to which a redirect is no answer
+	denied  error // why nothing is requested
 }
 
 // session is for the server of a URL, which can be parsed.
 func (c *Client) session(address string, web bool, headers map[string]string, timeout time.Duration, most int64) *session {
 	s := &session{client: c, headers: headers, most: most, timeout: timeout}
 	if c.Login != nil {
-		s.login = c.Login(address, web)
+		s.login, s.denied = c.Login(address, web)
 	}
 	if parsed, err := url.Parse(address); err == nil {
 		s.server = parsed.Scheme + "://" + parsed.Host
@@ -59,6 +60,9 @@ func (s *session) http() *http.Client {
 
 // RoundTrip sends a request with the credentials, and bounds the answer.
 func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
+	if s.denied != nil {
+		return nil, s.denied
+	}
 	request = request.Clone(request.Context())
 	for name, value := range s.headers {
 		request.Header.Set(name, value)

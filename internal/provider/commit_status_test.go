@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -44,16 +46,35 @@ func (g *statusGitea) wanted(further ...any) map[string]any {
 }
 
 // configured is a configuration with statuses, and the credentials of a user.
+// configured gives the server of each status the token, by its URL: plain credentials are for the GitOps repository alone.
 func configured(token string, all ...map[string]any) providertest.Configuration {
-	made := providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": token}}, Resources: map[string]providertest.Resource{}}
+	made := providertest.Configuration{Resources: map[string]providertest.Resource{}}
+	var urls []string
 	for i, attributes := range all {
+		address, _ := attributes["url"].(string)
+		urls = append(urls, address)
 		made.Resources[statusAddress+strings.Repeat("x", i)] = providertest.Resource{Attributes: attributes}
 	}
+	made.Provider = map[string]any{"git": tokenFor(token, urls...)}
 	return made
 }
 
+// tokenFor is a provider's git with a token for the servers of some URLs.
+func tokenFor(token string, urls ...string) map[string]any {
+	servers := map[string]any{}
+	for _, address := range urls {
+		if at, err := url.Parse(address); err == nil && at.Host != "" && strings.HasPrefix(at.Scheme, "http") {
+			server := at.Scheme + "://" + at.Host
+			servers[server] = map[string]any{"url": server, "token": token}
+		}
+	}
+	return map[string]any{"token": "of-the-gitops-repository", "credentials": slices.Collect(maps.Values(servers))}
+}
+
 func (g *statusGitea) configured(all ...map[string]any) providertest.Configuration {
-	return configured(g.user.Token, all...)
+	made := configured(g.user.Token, all...)
+	made.Provider = map[string]any{"git": tokenFor(g.user.Token, g.url, "http://127.0.0.1:1")}
+	return made
 }
 
 // history is all that Gitea was told of a commit and a context, oldest first.
@@ -259,7 +280,7 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 		at, summary, says string
 	}{
 		"no such commit":     {g.configured(g.wanted("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
-		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "Set the provider's git.token"},
+		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
 		"no such token":      {configured(strings.Repeat("0", 40), g.wanted()), "url", "Git host refuses the credentials", "401"},
 		"no such repository": {g.configured(g.wanted("url", g.server.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
 		"nobody answers":     {g.configured(g.wanted("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
@@ -424,7 +445,7 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 		w := providertest.New(startProvider)
 		plan, said := w.Apply(t.Context(), configuration)
 		again, refreshed := w.Plan(t.Context(), configuration)
-		imported := w.Import(t.Context(), configured(token), statusAddress+"y", url+"?forge=gitea#"+aCommit+":flotilla/dev")
+		imported := w.Import(t.Context(), providertest.Configuration{Provider: map[string]any{"git": tokenFor(token, url)}}, statusAddress+"y", url+"?forge=gitea#"+aCommit+":flotilla/dev")
 		text := fmt.Sprint(said, refreshed, imported)
 		for _, p := range []*providertest.Plan{plan, again} {
 			if p != nil && p.Change(statusAddress) != nil {

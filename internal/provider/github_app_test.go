@@ -138,9 +138,11 @@ func (g *gitHub) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)}))
 }
 
+func (g *gitHub) api() string { return strings.TrimSuffix(g.url, "/owner/gitops.git") + "/api/v3" }
+
 // app are the settings github_app, some of them changed.
 func (g *gitHub) app(changes ...any) map[string]any {
-	return with(map[string]any{"id": "7", "installation_id": "8", "private_key": g.pem()}, changes...)
+	return with(map[string]any{"id": "7", "installation_id": "8", "private_key": g.pem(), "url": g.api()}, changes...)
 }
 
 // configuration has an assignment, which uses Git, and a status, which uses the API.
@@ -160,22 +162,23 @@ func (g *gitHub) configuration(git map[string]any) providertest.Configuration {
 func TestAGitHubAppIsTheProvidersAccess(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]func(g *gitHub) map[string]any{
-		"for all": func(g *gitHub) map[string]any { return map[string]any{"github_app": g.app()} },
+		"plain": func(g *gitHub) map[string]any { return map[string]any{"github_app": g.app()} },
 		"for a URL": func(g *gitHub) map[string]any {
 			return map[string]any{"token": "another", "credentials": []any{map[string]any{"url": strings.TrimSuffix(g.url, "/gitops.git"), "github_app": g.app()}}}
-		},
-		"with a URL of the API": func(g *gitHub) map[string]any {
-			return map[string]any{"github_app": g.app("url", strings.TrimSuffix(g.url, "/owner/gitops.git")+"/api/v3")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := startGitHub(t)
-			w, configuration := providertest.New(startProvider), g.configuration(settings(g))
+			w, configuration, told := providertest.New(startProvider), g.configuration(settings(g)), []string{"flotilla/dev success"}
+			if name == "plain" { // for the GitOps repository alone
+				delete(configuration.Resources, statusAddress)
+				told = nil
+			}
 			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
 				t.Fatal(said)
 			}
-			if !slices.Equal(g.told, []string{"flotilla/dev success"}) || len(g.made) < 3 {
+			if !slices.Equal(g.told, told) || len(g.made) < 3 {
 				t.Errorf("told is %q, with %d tokens", g.told, len(g.made))
 			}
 			if state := fmt.Sprintf("%+v", w.State); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") {
@@ -193,7 +196,7 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := startGitHub(t)
-			access := "provider \"flotilla\" {\n  git = { github_app = { id = \"7\", installation_id = \"8\", private_key = file(\"app.pem\") } }\n}\n"
+			access := "provider \"flotilla\" {\n  git = { github_app = { id = \"7\", installation_id = \"8\", private_key = file(\"app.pem\"), url = \"" + g.api() + "\" } }\n}\n"
 			proposed := small{extra: `delivery = { mode = "pull_request", forge = "github" }`}.config(repository{url: g.url, provider: access})
 			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": proposed})
 			writeFile(t, filepath.Join(w.path, "app.pem"), g.pem())
@@ -236,22 +239,31 @@ func TestAGitHubAppOfTheEnvironment(t *testing.T) {
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "7")
 	t.Setenv("FLOTILLA_GITHUB_APP_INSTALLATION_ID", "8")
 	t.Setenv("FLOTILLA_GITHUB_APP_PRIVATE_KEY", g.pem())
-	if _, said := providertest.New(startProvider).Apply(t.Context(), g.configuration(nil)); said.Err() != nil {
+	of := func(settings map[string]any) providertest.Configuration {
+		configuration := g.configuration(settings)
+		delete(configuration.Resources, statusAddress)
+		return configuration
+	}
+	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "set url of github_app") || len(g.made) > 0 {
+		t.Errorf("without the URL of its API: %d tokens, said is %s", len(g.made), said)
+	}
+	t.Setenv("FLOTILLA_GITHUB_APP_URL", g.api())
+	if _, said := providertest.New(startProvider).Apply(t.Context(), of(nil)); said.Err() != nil {
 		t.Fatal(said)
 	}
 	made := len(g.made)
 	for _, settings := range []map[string]any{{"token": "x"}, {"password": "x"}} {
-		if _, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(settings)); !strings.Contains(said.String(), "Repository refuses the credentials") {
+		if _, said := providertest.New(startProvider).Plan(t.Context(), of(settings)); !strings.Contains(said.String(), "Repository refuses the credentials") {
 			t.Errorf("said is %s", said)
 		}
 	}
 	t.Setenv("FLOTILLA_GIT_TOKEN", "x")
-	if _, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(nil)); !strings.Contains(said.String(), "Repository refuses the credentials") || len(g.made) != made {
+	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "Repository refuses the credentials") || len(g.made) != made {
 		t.Errorf("%d tokens, said is %s", len(g.made)-made, said)
 	}
 	os.Unsetenv("FLOTILLA_GIT_TOKEN")
 	t.Setenv("FLOTILLA_GITHUB_APP_ID", "hunter2")
-	_, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(nil))
+	_, said := providertest.New(startProvider).Plan(t.Context(), of(nil))
 	if !strings.Contains(said.String(), "FLOTILLA_GITHUB_APP_ID must be a number") || strings.Contains(said.String(), "hunter2") {
 		t.Errorf("said is %s", said)
 	}

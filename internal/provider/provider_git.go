@@ -75,7 +75,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 		if origin.Has("url") && !origin.Known("url") {
 			continue
 		}
-		if problem := checkOrigin(text, app != nil); problem != "" {
+		if problem := checkOrigin(text, app); problem != "" {
 			o.reader.Report(origin.Path(), "%s", problem)
 			continue
 		}
@@ -90,7 +90,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 }
 
 // checkOrigin says what is wrong with one entry, or "". It never repeats the URL: there may be a password in it.
-func checkOrigin(text map[string]string, app bool) string {
+func checkOrigin(text map[string]string, app *forge.GitHubApp) string {
 	address := text["url"]
 	if address == "" {
 		return "url is missing: the beginning of the URLs of repositories, such as \"https://git.example.com/platform\""
@@ -100,12 +100,15 @@ func checkOrigin(text map[string]string, app bool) string {
 	}
 	scheme, _, hasScheme := strings.Cut(strings.ToLower(address), "://")
 	isSSH := !hasScheme || scheme == "ssh"
-	if app {
+	if app != nil {
 		if isSSH {
 			return "github_app is for http and https, but this url is for ssh"
 		}
 		if title := forge.OtherThanGitHub(serverOf(address)); title != "" {
 			return "github_app is for GitHub, but this url is of " + title
+		}
+		if !app.Serves(address) {
+			return "github_app is for " + app.Server() + ", but this url is of another server: set url of github_app to the API of that server"
 		}
 	}
 	for _, key := range secretAttributes {
@@ -131,6 +134,7 @@ func serverOf(address string) string {
 // appVariables are the environment variables in place of github_app.
 var appVariables = map[string]string{
 	"id": "FLOTILLA_GITHUB_APP_ID", "installation_id": "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "private_key": "FLOTILLA_GITHUB_APP_PRIVATE_KEY",
+	"url": "FLOTILLA_GITHUB_APP_URL",
 }
 
 // gitLogin reads token, username and password, or github_app. What the configuration has wins over the environment, where a token
@@ -155,7 +159,7 @@ func (r loginReader) gitLogin() git.Login {
 	if text["id"]+text["installation_id"]+text["private_key"] == "" {
 		return login
 	}
-	app, wrong := forge.NewGitHubApp(text["id"], text["installation_id"], text["private_key"], "")
+	app, wrong := forge.NewGitHubApp(text["id"], text["installation_id"], text["private_key"], text["url"])
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
 		r.reader.Report(nil, "%s %s", appVariables[key], wrong[key])
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
@@ -17,8 +18,7 @@ import (
 // measurementsSettings is the provider's attribute measurements: how the servers of checks are reached.
 type measurementsSettings struct {
 	credentials  git.Credentials     // without headers
-	urls         []string            // of credentials.ByURL
-	headers      []map[string]string // likewise
+	headers      []map[string]string // of credentials.ByURL
 	certificates string
 	complete     bool // false while some of it is not known yet, so that no request can be sent
 }
@@ -55,7 +55,7 @@ func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
 		return
 	}
 	s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: address, Login: login})
-	s.urls, s.headers = append(s.urls, address), append(s.headers, headers)
+	s.headers = append(s.headers, headers)
 }
 
 // client is nil while a credential is not known yet.
@@ -78,15 +78,24 @@ func (s *measurementsSettings) scrubber() secret.Scrubber {
 
 // login is what is sent to the server of a URL. Only credentials for that URL go to a web server, of which there may be one on
 // each cluster.
-func (s *measurementsSettings) login(address string, web bool) measure.Login {
-	index := git.LongestPrefix(address, s.urls)
-	if index < 0 && web {
-		return measure.Login{}
+func (s *measurementsSettings) login(address string, web bool) (measure.Login, error) {
+	request := access.Request{URL: withoutQuery(address)}
+	if !web {
+		request.PlainFor = request.URL
 	}
-	found := s.credentials.For(address)
-	login := measure.Login{Token: found.Token, Username: found.Username, Password: found.Password}
-	if index >= 0 {
+	permit, err := s.credentials.Decide(request)
+	if err != nil {
+		return measure.Login{}, err
+	}
+	login := measure.Login{Token: permit.Login.Token, Username: permit.Login.Username, Password: permit.Login.Password}
+	if index := int(permit.Grant.Login); index >= 0 {
 		login.Headers = maps.Clone(s.headers[index])
 	}
-	return login
+	return login, nil
+}
+
+// withoutQuery is the part of a URL that credentials are for.
+func withoutQuery(address string) string {
+	before, _, _ := strings.Cut(address, "?")
+	return before
 }

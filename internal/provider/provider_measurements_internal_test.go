@@ -37,11 +37,11 @@ func TestAPlainTokenGoesToPrometheusByHTTPSAndOnThisMachineOnly(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://prometheus.example.com/x": "x", "http://127.0.0.1:9090": "x", "http://localhost": "x", "http://prometheus.example.com": "",
 	} {
-		if got := settings.login(address, false).Token; got != want {
-			t.Errorf("%s gets %q", address, got)
+		if got, err := settings.login(address, false); got.Token != want || err != nil {
+			t.Errorf("%s gets %q: %v", address, got.Token, err)
 		}
-		if got := settings.login(address, true); got.Token != "" {
-			t.Errorf("a web server at %s gets %q", address, got.Token)
+		if got, err := settings.login(address, true); got.Token != "" || err != nil {
+			t.Errorf("a web server at %s gets %q: %v", address, got.Token, err)
 		}
 	}
 }

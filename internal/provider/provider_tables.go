@@ -11,15 +11,17 @@ var gitTable = &fleet.Table{
 	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the environment, or from ephemeral values, are in no plan and " +
 		"no state.",
 	Attributes: []fleet.Attribute{
-		{Name: "token", Meaning: "Access token; it wins over a password. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set here."},
+		{Name: "token", Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, and so are the other credentials here; any other repository needs " +
+			"an entry of `credentials`. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set here."},
 		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one. Unset: `FLOTILLA_GIT_USERNAME`."},
 		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
-		appAttribute("A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID` and `FLOTILLA_GITHUB_APP_PRIVATE_KEY`, unless there is " +
-			"a token or a password."),
+		appAttribute("A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, `FLOTILLA_GITHUB_APP_PRIVATE_KEY` " +
+			"and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password."),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
 		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
 		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Unset: those of the user and the machine. A host key is always checked."},
-		{Name: "credentials", Type: fleet.ObjectsType, Of: credentialsTable, Meaning: "Credentials for repositories whose URL begins with a certain one. The attributes above are not used for them."},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: credentialsTable, Meaning: "Credentials for repositories whose URL begins with a certain one, other than the GitOps repository, too: those of " +
+			"manifests, files, registrations and commit statuses. The attributes above are not used for them."},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
 		{Name: "signing_key", Meaning: "Private key that signs commits: OpenPGP, armored, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
 		{Name: "signing_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SIGNING_PASSPHRASE`."},
@@ -36,8 +38,9 @@ func appAttribute(meaning string) fleet.Attribute {
 }
 
 var credentialsTable = &fleet.Table{
-	Name:    "credentials by URL",
-	Meaning: "Credentials for repositories whose URL begins with `url`. The longest `url` wins.",
+	Name: "credentials by URL",
+	Meaning: "Credentials for repositories whose URL begins with `url`: with its scheme, host, port and each segment of its path. The longest `url` wins. A server that such a repository " +
+		"leads to gets none of them. An entry without credentials allows answers to lead to its server, also to a private address.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories, such as `https://git.example.com/platform`."},
 		{Name: "token", Meaning: "Access token; it wins over a password."},
@@ -57,7 +60,7 @@ var appTable = &fleet.Table{
 		{Name: "id", Required: true, Meaning: "Id of the App."},
 		{Name: "installation_id", Required: true, Meaning: "Id of the App's installation on the account that has the repositories."},
 		{Name: "private_key", Required: true, Meaning: "PEM text of its private key."},
-		{Name: "url", Meaning: "The API of a GitHub Enterprise Server, needed only where it is not `https://<server>/api/v3`."},
+		{Name: "url", Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or `https://api.team.ghe.com`. Default: `https://api.github.com`. Only this server gets the App's tokens, and what asks for them."},
 	},
 }
 

@@ -81,6 +81,7 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
 	assignment := subject.Assignment
 	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
+	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
 	host := t.hostOf(assignment)
 	return request, host.complete(request, host.reconciler, files, "what its reconciler would apply is not known")
 }

@@ -34,6 +34,7 @@ func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former
 	if !isPinned {
 		return nil, errors.New("their manifests were not pinned")
 	}
+	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
 	files := make([]File, len(former.Files))
 	for i, file := range former.Files {
 		files[i] = File{Name: file.Name, Content: file.Content}

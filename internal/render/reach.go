@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -123,7 +124,7 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 		return
 	case isName && reach == reconciler.Secrets && slices.Contains(c.team.Secrets, name):
 		return
-	case reach == reconciler.URLs && isText && (isOwnPath(name) || fleet.IsWithin(c.team.Sources, name)):
+	case reach == reconciler.URLs && isText && (isOwnPath(name) || access.IsWithin(c.team.Sources, name)):
 		return
 	case c.allows(field):
 		return
@@ -155,7 +156,7 @@ func isAtOrBelow(path, above string) bool {
 
 // source checks where the manifests come from. path is that of the manifests.
 func (c *reachCheck) source(path *fleet.Path, manifests *fleet.Manifests) {
-	if c.team.Sources == nil || fleet.IsWithin(c.team.Sources, sourceURL(manifests)) {
+	if c.team.Sources == nil || access.IsWithin(c.team.Sources, sourceURL(manifests)) {
 		return
 	}
 	c.report(path.Attribute("repo"), "is not among the sources of workspace %q, which are %s", c.team.Name,

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -31,6 +32,8 @@ type Query struct {
 	Include []string
 	Exclude []string
 	Limits  Limits
+	// Sources are the beginnings of the URLs that may be requested; nil: any.
+	Sources []string
 }
 
 // Limits bound what is read; the zero value is DefaultLimits.
@@ -54,7 +57,7 @@ type Files struct {
 }
 
 // An Error is what is wrong with an attribute of a query: url, ref, path, include,
-// exclude or limits.
+// exclude, sources or limits.
 type Error struct {
 	Attribute string
 	Summary   string
@@ -87,7 +90,15 @@ func (q Query) search() (s *search, found []*Error) {
 			found = append(found, &Error{attribute, summary, err.Error()})
 		}
 	}
-	report("url", "Invalid URL", git.CheckURL(q.URL))
+	if err := git.CheckURL(q.URL); err != nil {
+		report("url", "Invalid URL", err)
+	} else if _, err := access.Decide(access.Request{URL: q.URL, Sources: q.Sources}, nil); err != nil {
+		report("url", "URL is outside of the sources", err)
+	}
+	for _, source := range q.Sources {
+		_, err := access.Parse(source)
+		report("sources", "Invalid sources", err)
+	}
 	report("ref", "Invalid ref", git.CheckRef(q.Ref))
 	s = &search{limits: cmp.Or(q.Limits, DefaultLimits), found: map[string]git.Entry{}}
 	var err error
@@ -138,7 +149,7 @@ const maxPath = 4096
 // Errors: *Error at an attribute; else what is wrong with the repository, as
 // git.Remote.Describe says it.
 func (c *Client) Read(ctx context.Context, query Query) (Files, error) {
-	remote := git.Remote{URL: query.URL, Credentials: c.credentials}
+	remote := git.Remote{URL: query.URL, Credentials: c.credentials, Sources: query.Sources}
 	files, err := c.read(ctx, remote, query)
 	var wrong *Error
 	if err == nil || errors.As(err, &wrong) {

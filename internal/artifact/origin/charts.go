@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -46,9 +47,9 @@ func texts(entries []chartVersion) []string {
 }
 
 // versions returns the versions of a chart by the index of its repository.
-func (c *Client) versions(ctx context.Context, repo, chart string) ([]chartVersion, error) {
-	return c.charts.Get(ctx, fmt.Sprintf("%q %q", repo, chart), func() ([]chartVersion, error) {
-		index, err := c.indexes.Get(ctx, repo, func() (*chartIndex, error) { return c.fetchIndex(ctx, repo) })
+func (c *Client) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
+	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
+		index, err := c.indexes.Get(ctx, keyOf(sources, repo), func() (*chartIndex, error) { return c.fetchIndex(ctx, repo, sources) })
 		if err != nil {
 			return nil, err
 		}
@@ -58,17 +59,22 @@ func (c *Client) versions(ctx context.Context, repo, chart string) ([]chartVersi
 		}
 		defer release()
 		versions, has, err := index.versions(ctx, chart)
-		if !has {
+		switch {
+		case index.isElsewhere && (err != nil || !has):
+			return nil, fmt.Errorf("%w: there is no chart %q that can be read in its index.yaml, for which it redirects to another server", git.ErrNotFound, chart)
+		case !has:
 			return nil, fmt.Errorf("%w: there is no chart %q%s", git.ErrNotFound, chart, wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))))
 		}
 		return versions, err
 	})
 }
 
-func (c *Client) fetchIndex(ctx context.Context, repo string) (*chartIndex, error) {
+func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/index.yaml" }
+
+func (c *Client) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
 	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
 	// What compresses by itself hides how much was sent.
-	response, err := c.open(ctx, strings.TrimSuffix(repo, "/")+"/index.yaml", "gzip")
+	response, err := c.open(ctx, indexURL(repo), "gzip", &question{sources: sources})
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +88,19 @@ func (c *Client) fetchIndex(ctx context.Context, repo string) (*chartIndex, erro
 		}
 		plain = &unpacked{Reader: &bounded.Reader{From: inflated, Left: maxIndex, TooLong: tooLong}, packed: sent}
 	}
-	return readIndex(plain)
+	index, err := readIndex(plain)
+	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(firstOf(response.Request))
+	if err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge) {
+		return nil, errors.New("its index.yaml, for which it redirects to another server, cannot be read")
+	}
+	if index != nil {
+		index.isElsewhere = isElsewhere
+	}
+	return index, err
 }
 
-func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
-	versions, err := c.versions(ctx, manifests.Repo, manifests.Chart)
+func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	versions, err := c.versions(ctx, manifests.Repo, manifests.Chart, sources)
 	if err != nil {
 		return folder.Pin{}, err
 	}
@@ -99,7 +113,7 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (
 	}
 	pin := folder.Pin{Version: found.Version, Digest: "sha256:" + strings.TrimPrefix(strings.ToLower(found.Digest), "sha256:")}
 	if !artifact.IsDigest(pin.Digest) { // the index need not have it
-		archive, err := c.fetchVersion(ctx, manifests.Repo, manifests.Chart, found)
+		archive, err := c.fetchVersion(ctx, manifests.Repo, manifests.Chart, found, sources)
 		if err != nil {
 			return folder.Pin{}, err
 		}
@@ -110,7 +124,7 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests) (
 
 // fetchChart gets the archive of a chart of a chart repository.
 func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	versions, err := c.versions(ctx, of.Repo, of.Chart)
+	versions, err := c.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +132,7 @@ func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	archive, err := c.fetchVersion(ctx, of.Repo, of.Chart, found)
+	archive, err := c.fetchVersion(ctx, of.Repo, of.Chart, found, of.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +143,7 @@ func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, 
 	return archive, nil
 }
 
-func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *chartVersion) ([]byte, error) {
+func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *chartVersion, sources []string) ([]byte, error) {
 	if len(version.URLs) == 0 {
 		return nil, fmt.Errorf("its index.yaml has no URL for chart %q %s", chart, version.Version)
 	}
@@ -141,10 +155,7 @@ func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *
 	if err != nil || at.User != nil {
 		return nil, fmt.Errorf("its index.yaml has a URL for chart %q %s that cannot be read", chart, version.Version)
 	}
-	if at.Scheme != "https" && at.Scheme != base.Scheme {
-		return nil, fmt.Errorf("its index.yaml has a URL for chart %q %s with scheme %q; from a repository of %s only that and https are fetched", chart, version.Version, at.Scheme, base.Scheme)
-	}
-	archive, err := c.download(ctx, at.String())
+	archive, err := c.download(ctx, at.String(), &question{sources: sources, from: []string{indexURL(repo)}})
 	if err != nil {
 		return nil, fmt.Errorf("chart %q %s: %w", chart, version.Version, err)
 	}

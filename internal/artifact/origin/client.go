@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -52,7 +54,7 @@ type Client struct {
 // NewClient returns a client. It makes no request.
 func NewClient(options Options) *Client {
 	if options.Over == nil {
-		options.Over = http.DefaultTransport
+		options.Over = bounded.NewGuarded(askTime)
 	}
 	c := &Client{options: options}
 	c.web = &http.Client{Transport: &transport{client: c}, CheckRedirect: checkRedirect}
@@ -65,31 +67,39 @@ const (
 	fetchTime = 5 * time.Minute
 )
 
-// Resolve finds what manifests point to now. A commit that they name is their pin, without a request. An error names the
-// repository; it is git.ErrUnreachable where that did not answer.
-func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
+// Resolve finds what manifests point to now. A commit that they name is their pin, without a request. sources are the
+// beginnings of the URLs that may be requested; nil: any. An error names the repository; it is git.ErrUnreachable where that
+// did not answer, and access.ErrDenied where it may not be asked.
+func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	if err := c.allows(manifests, sources); err != nil {
+		return folder.Pin{}, c.describe(manifests.Repo, err)
+	}
 	if manifests.Storage == "git" && folder.IsCommit(manifests.Commit) {
 		return folder.Pin{Commit: manifests.Commit}, nil
 	}
 	manifests.Path, manifests.Pin = "", folder.Pin{}
-	pin, err := c.pins.Get(ctx, fmt.Sprintf("%q", manifests.Texts()), func() (folder.Pin, error) {
+	pin, err := c.pins.Get(ctx, keyOf(sources, manifests.Texts()...), func() (folder.Pin, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		switch {
 		case manifests.Storage == "git":
-			return c.resolveGit(ctx, manifests)
+			return c.resolveGit(ctx, manifests, sources)
 		case isRegistry(manifests.Repo):
-			return c.resolveRegistry(ctx, manifests)
+			return c.resolveRegistry(ctx, manifests, sources)
 		default:
-			return c.resolveChart(ctx, manifests)
+			return c.resolveChart(ctx, manifests, sources)
 		}
 	})
 	return pin, c.describe(manifests.Repo, err)
 }
 
 // Newest is the greatest version that a repository has by semantic versioning, without those before a release: a tag of
-// Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none.
-func (c *Client) Newest(ctx context.Context, manifests folder.Manifests) (string, error) {
+// Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none. sources are those
+// of [Client.Resolve].
+func (c *Client) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
+	if err := c.allows(manifests, sources); err != nil {
+		return "", c.describe(manifests.Repo, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var versions []string
@@ -97,14 +107,14 @@ func (c *Client) Newest(ctx context.Context, manifests folder.Manifests) (string
 	switch {
 	case manifests.Storage == "git":
 		var refs *git.Refs
-		if refs, err = c.askGit(ctx, manifests.Repo); err == nil {
+		if refs, err = c.askGit(ctx, manifests.Repo, sources); err == nil {
 			versions = refs.Tags()
 		}
 	case isRegistry(manifests.Repo):
-		versions, err = c.listTags(ctx, repositoryOf(manifests))
+		versions, err = c.listTags(ctx, repositoryOf(manifests), sources)
 	default:
 		var entries []chartVersion
-		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart); err == nil {
+		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart, sources); err == nil {
 			versions = texts(entries)
 		}
 	}
@@ -115,16 +125,31 @@ func (c *Client) Newest(ctx context.Context, manifests folder.Manifests) (string
 	return newest, nil
 }
 
-func (c *Client) remote(repo string) git.Remote {
-	return git.Remote{URL: repo, Credentials: c.options.Credentials}
+// keyOf names a question; an answer within some sources is none within others.
+func keyOf(sources []string, texts ...string) string {
+	return fmt.Sprintf("%t %q %q", sources == nil, sources, texts)
 }
 
-func (c *Client) askGit(ctx context.Context, repo string) (*git.Refs, error) {
-	return c.refs.Get(ctx, repo, func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo)) })
+// allows asks package access about the repository of manifests, without a request.
+func (c *Client) allows(manifests folder.Manifests, sources []string) error {
+	address := manifests.Repo
+	if isRegistry(address) {
+		address = repositoryOf(manifests)
+	}
+	_, err := c.options.Credentials.Decide(access.Request{URL: address, Sources: sources})
+	return err
 }
 
-func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
-	refs, err := c.askGit(ctx, manifests.Repo)
+func (c *Client) remote(repo string, sources []string) git.Remote {
+	return git.Remote{URL: repo, Credentials: c.options.Credentials, Sources: sources}
+}
+
+func (c *Client) askGit(ctx context.Context, repo string, sources []string) (*git.Refs, error) {
+	return c.refs.Get(ctx, keyOf(sources, repo), func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo, sources)) })
+}
+
+func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	refs, err := c.askGit(ctx, manifests.Repo, sources)
 	if err != nil {
 		return folder.Pin{}, err
 	}
@@ -174,20 +199,15 @@ type Error struct {
 func (e *Error) Error() string { return e.text }
 func (e *Error) Unwrap() error { return e.kind }
 
-// transport bounds answers, and sends each server its own credentials: it chooses them by the URL of every request, so that
-// a redirect takes none along.
+// transport bounds answers, and asks package access about every request, so that a redirect takes no credentials along.
 type transport struct{ client *Client }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", t.client.options.UserAgent)
-	if !isForRegistry(request.Context()) {
-		request.Header.Del("Authorization")
-		if username, password, bearer := t.client.login(request.URL.String()); bearer {
-			request.Header.Set("Authorization", "Bearer "+password)
-		} else if username != "" || password != "" {
-			request.SetBasicAuth(username, password)
-		}
+	request, err := t.client.approach(request)
+	if err != nil {
+		return nil, err
 	}
 	response, err := t.client.options.Over.RoundTrip(request)
 	if err != nil {
@@ -202,19 +222,16 @@ const (
 	maxRedirects = 5
 )
 
-func checkRedirect(request *http.Request, via []*http.Request) error {
-	switch {
-	case len(via) > maxRedirects:
+func checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
 		return fmt.Errorf("%s redirects more than %d times", via[0].URL.Host, maxRedirects)
-	case via[0].URL.Scheme == "https" && request.URL.Scheme != "https":
-		return fmt.Errorf("%s redirects from https to %s, which anyone on the way can change", via[0].URL.Host, request.URL.Scheme)
 	}
 	return nil
 }
 
 // download gets the file at a URL, as it is: some servers call an archive in gzip a compressed one.
-func (c *Client) download(ctx context.Context, address string) ([]byte, error) {
-	response, err := c.open(ctx, address, "identity")
+func (c *Client) download(ctx context.Context, address string, about *question) ([]byte, error) {
+	response, err := c.open(ctx, address, "identity", about)
 	if err != nil {
 		return nil, err
 	}
@@ -223,21 +240,41 @@ func (c *Client) download(ctx context.Context, address string) ([]byte, error) {
 }
 
 // open requests a URL in an encoding. The body is as the server sent it, and the caller closes it.
-func (c *Client) open(ctx context.Context, address, encoding string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+func (c *Client) open(ctx context.Context, address, encoding string, about *question) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("its URL cannot be parsed")
 	}
 	request.Header.Set("Accept-Encoding", encoding)
 	response, err := c.web.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	if response.StatusCode != http.StatusOK {
 		_ = response.Body.Close()
 		return nil, statusError(response.StatusCode, request.URL.Path)
 	}
 	return response, nil
+}
+
+// firstOf is the URL that was requested first, of a request that redirects may have led to.
+func firstOf(request *http.Request) *url.URL {
+	if hops := access.Hops(request); len(hops) > 0 {
+		return hops[0]
+	}
+	return request.URL
+}
+
+// withoutURL takes off an error the URL of the request, which a redirect may have given a signature.
+func withoutURL(err error) error {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	if at, wrong := url.Parse(request.URL); wrong == nil && !errors.Is(err, access.ErrDenied) {
+		return fmt.Errorf("%s: %w", at.Host, request.Err)
+	}
+	return request.Err
 }
 
 // statusError is an answer other than success, as package git has them.

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -114,16 +115,16 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 		{folder.Manifests{Commit: first, Branch: "main"}, first},
 	} {
 		test.manifests.Storage, test.manifests.Repo = "git", repository
-		pin, err := client.Resolve(t.Context(), test.manifests)
+		pin, err := client.Resolve(t.Context(), test.manifests, nil)
 		if err != nil || pin != (folder.Pin{Commit: test.want}) {
 			t.Errorf("%+v: %v, %v; want %s", test.manifests, pin, err, test.want)
 		}
 	}
-	newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "git", Repo: repository})
+	newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "git", Repo: repository}, nil)
 	if err != nil || newest != "v1.1.0" {
 		t.Errorf("newest is %q, %v", newest, err)
 	}
-	_, err = client.Resolve(t.Context(), folder.Manifests{Storage: "git", Repo: repository, Branch: "mian"})
+	_, err = client.Resolve(t.Context(), folder.Manifests{Storage: "git", Repo: repository, Branch: "mian"}, nil)
 	if err == nil || !strings.Contains(err.Error(), repository) || !strings.Contains(err.Error(), `did you mean "main"`) {
 		t.Errorf("error %v", err)
 	}
@@ -181,21 +182,21 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 		"3.x":   {Version: "3.2.1", Digest: digestOf(archive)},
 		"":      {Version: "4.0.0", Digest: digestOf(old)},
 	} {
-		if pin, err := client.Resolve(t.Context(), manifests(version)); err != nil || pin != want {
+		if pin, err := client.Resolve(t.Context(), manifests(version), nil); err != nil || pin != want {
 			t.Errorf("%q: %v, %v; want %v", version, pin, err, want)
 		}
 	}
-	if newest, err := client.Newest(t.Context(), manifests("3.x")); err != nil || newest != "4.0.0" {
+	if newest, err := client.Newest(t.Context(), manifests("3.x"), nil); err != nil || newest != "4.0.0" {
 		t.Errorf("newest is %q, %v", newest, err)
 	}
 	for version, want := range map[string]string{">5": `none of the 4 versions of chart "till" is ">5"`, "new": `"new" is neither`} {
-		if _, err := client.Resolve(t.Context(), manifests(version)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := client.Resolve(t.Context(), manifests(version), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v", version, err)
 		}
 	}
 	wrong := manifests("")
 	wrong.Chart = "tiil"
-	if _, err := client.Resolve(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), `did you mean "till"`) {
+	if _, err := client.Resolve(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), `did you mean "till"`) {
 		t.Errorf("error %v", err)
 	}
 	cache := t.TempDir()
@@ -242,10 +243,24 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 		},
 	})
 	credentials := byURL(server.URL, "reader", "s3cret")
-	credentials.Token = "plain" // of Git, for every server
+	credentials.Token = "plain" // of the GitOps repository
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		manifests := folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: version}
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, nil); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
+			t.Errorf("another server on this machine was asked %v: %v", other.asked, err)
+		}
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{server.URL}); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
+			t.Errorf("a server outside of the sources was asked %v: %v", other.asked, err)
+		}
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{other.URL}); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
+			t.Errorf("a repository outside of the sources: %v", err)
+		}
+	}
+	// A server that the provider knows is asked, and is sent nothing.
+	credentials.ByURL = append(credentials.ByURL, byURL(other.URL, "platform", "s3cret").ByURL...)
 	client := newClient(t, credentials)
 	for _, version := range []string{"1.0.0", "2.0.0"} {
-		if _, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: version}); err != nil {
+		if _, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: "till", Version: version}, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -266,7 +281,7 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: fmt.Sprint("chart-", i%2)})
+			_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL, Chart: fmt.Sprint("chart-", i%2)}, nil)
 			if !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), server.URL) || strings.Contains(err.Error(), "s3cret") ||
 				!strings.HasSuffix(err.Error(), "; try again") {
 				t.Errorf("error %v", err)
@@ -282,7 +297,7 @@ func TestARepositoryThatIsDownIsAskedOnceAndNamed(t *testing.T) {
 		{Storage: "helm", Repo: server.URL, Chart: "till"}, {Storage: "git", Repo: server.URL + "/a.git"},
 		{Storage: "oci", Repo: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/a"},
 	} {
-		if _, err := newClient(t, git.Credentials{}).Resolve(t.Context(), manifests); !errors.Is(err, git.ErrUnreachable) {
+		if _, err := newClient(t, git.Credentials{}).Resolve(t.Context(), manifests, nil); !errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: %v", manifests.Storage, err)
 		}
 	}
@@ -305,10 +320,10 @@ func TestWhatARepositoryMayNotAnswer(t *testing.T) {
 	})
 	client := newClient(t, git.Credentials{})
 	for path, want := range map[string]string{
-		"yaml": "index.yaml cannot be read", "file": `scheme "file"`, "none": "has no URL", "loop": "redirects more than", "login": "git.credentials",
+		"yaml": "index.yaml cannot be read", "file": "not a URL with a host", "none": "has no URL", "loop": "redirects more than", "login": "git.credentials",
 		"shown": "not shown", "large": "more than", "missing": "404",
 	} {
-		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL + "/" + path, Chart: "till", Version: map[string]string{"shown": "1.0.0\x1b"}[path]})
+		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL + "/" + path, Chart: "till", Version: map[string]string{"shown": "1.0.0\x1b"}[path]}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}

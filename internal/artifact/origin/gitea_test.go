@@ -86,15 +86,15 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 			{folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.3.0+build.5"}, "1.3.0_build.5", "1.3.0+build.5"},
 			{folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.2.0"}, "1.2.0", "1.2.0"},
 		} {
-			pin, err := client.Resolve(t.Context(), test.manifests)
+			pin, err := client.Resolve(t.Context(), test.manifests, nil)
 			if err != nil || pin != (folder.Pin{Version: test.version, Digest: want[test.tag]}) {
 				t.Errorf("%s: %+v: %v, %v; want %s of %s", name, test.manifests, pin, err, test.tag, want[test.tag])
 			}
 		}
-		if newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till"}); err != nil || newest != "1.3.0_build.5" {
+		if newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till"}, nil); err != nil || newest != "1.3.0_build.5" {
 			t.Errorf("%s: newest is %q, %v", name, newest, err)
 		}
-		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: repo + "/till", Tag: "3.0.0"})
+		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: repo + "/till", Tag: "3.0.0"}, nil)
 		if err == nil || !strings.Contains(err.Error(), `tag "3.0.0"`) || !strings.Contains(err.Error(), repo) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -105,7 +105,7 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 			t.Errorf("%s: fetched %s, %v", name, path, err)
 		}
 	}
-	_, err := newClient(t, byURL(server.URL, user.Name, "wrong")).Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: "oci://" + repository})
+	_, err := newClient(t, byURL(server.URL, user.Name, "wrong")).Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: "oci://" + repository}, nil)
 	if err == nil || !strings.Contains(err.Error(), "git.credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 		}
 	}
 	client := newClient(t, byURL(repo, user.Name, user.Token))
-	pin, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"})
+	pin, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"}, nil)
 	if err != nil || pin != (folder.Pin{Version: "1.2.0", Digest: digestOf(archive)}) {
 		t.Fatalf("%v, %v", pin, err)
 	}

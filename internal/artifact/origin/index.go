@@ -43,6 +43,8 @@ type chartIndex struct {
 	packed map[string][]byte         // of a large one: the text of each chart
 	isJSON bool                      // packed is JSON, and YAML otherwise
 	size   int64                     // bytes in packed
+	// isElsewhere says that another server answered. Errors repeat no word of it.
+	isElsewhere bool
 }
 
 // chartVersion is one version of a chart.

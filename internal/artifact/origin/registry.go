@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -45,28 +46,28 @@ func (c *Client) registry(repository string) (*remote.Repository, error) {
 	}
 	return &remote.Repository{
 		Reference: reference, PlainHTTP: isOnThisMachine(reference.Registry), TagListMaxPages: maxTagPages, MaxMetadataBytes: maxManifest,
-		Client: &auth.Client{Client: c.web, Credential: c.registryCredential(repository), Cache: auth.NewCache()},
+		Client: &auth.Client{Client: c.web, Credential: c.registryCredential(repository, reference), Cache: auth.NewCache()},
 	}, nil
 }
 
-func (c *Client) listTags(ctx context.Context, repository string) ([]string, error) {
-	return c.tags.Get(ctx, repository, func() ([]string, error) {
+func (c *Client) listTags(ctx context.Context, repository string, sources []string) ([]string, error) {
+	return c.tags.Get(ctx, keyOf(sources, repository), func() ([]string, error) {
 		at, err := c.registry(repository)
 		if err != nil {
 			return nil, err
 		}
 		var all []string
-		err = at.Tags(forRegistry(ctx), "", func(tags []string) error {
+		err = at.Tags(forRegistry(ctx, repository, sources), "", func(tags []string) error {
 			if all = append(all, tags...); len(all) > maxTags {
 				return fmt.Errorf("%w: it has more than %d tags", git.ErrTooLarge, maxTags)
 			}
 			return nil
 		})
-		return all, registryError(err)
+		return all, registryError(at.Reference.Host(), err)
 	})
 }
 
-func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests) (folder.Pin, error) {
+func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	repository := repositoryOf(manifests)
 	version := manifests.Version
 	tag := strings.ReplaceAll(version, "+", "_") // which a tag cannot have, see https://helm.sh/docs/topics/registries
@@ -76,7 +77,7 @@ func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests
 	case version == "" && manifests.Storage == "oci":
 		tag = "latest"
 	case !isExact(version):
-		tags, err := c.listTags(ctx, repository)
+		tags, err := c.listTags(ctx, repository, sources)
 		if err != nil {
 			return folder.Pin{}, err
 		}
@@ -91,9 +92,9 @@ func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests
 	if err != nil {
 		return folder.Pin{}, err
 	}
-	digest, err := digestOf(forRegistry(ctx), at, tag)
+	digest, err := digestOf(forRegistry(ctx, repository, sources), at, tag)
 	if err != nil {
-		return folder.Pin{}, fmt.Errorf("tag %q: %w", tag, registryError(err))
+		return folder.Pin{}, fmt.Errorf("tag %q: %w", tag, registryError(at.Reference.Host(), err))
 	}
 	if !artifact.IsDigest(digest) {
 		return folder.Pin{}, fmt.Errorf("tag %q has digest %.80q, and only sha256 is known", tag, digest)
@@ -120,14 +121,16 @@ func digestOf(ctx context.Context, at *remote.Repository, tag string) (string, e
 	return string(found.Digest), body.Close()
 }
 
-// registryError says in the words of package git what a registry answers.
-func registryError(err error) error {
+// registryError says in the words of package git what a registry answers. An answer of another host is not repeated.
+func registryError(host string, err error) error {
 	var response *errcode.ErrorResponse
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, access.ErrDenied):
+		return withoutURL(err)
 	case errors.As(err, &response):
-		if len(response.Errors) > 0 {
+		if len(response.Errors) > 0 && response.URL.Host == host {
 			return fmt.Errorf("%w: %w", statusError(response.StatusCode, response.URL.Path), response.Errors)
 		}
 		return statusError(response.StatusCode, response.URL.Path)
@@ -136,28 +139,29 @@ func registryError(err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return fmt.Errorf("%w: %w", git.ErrUnauthorized, err)
 	}
-	return err
+	return withoutURL(err)
 }
 
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchRegistry gets the archive of an artifact: the layer of a chart, or the first one, as Flux takes it.
 func (c *Client) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	at, err := c.registry(repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart}))
+	repository := repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
+	at, err := c.registry(repository)
 	if err != nil {
 		return nil, err
 	}
-	ctx = forRegistry(ctx)
+	ctx = forRegistry(ctx, repository, of.Sources)
 	found, err := at.Resolve(ctx, of.Pin.Digest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(err))
+		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 	}
 	if string(found.Digest) != of.Pin.Digest || found.Size > maxManifest {
 		return nil, fmt.Errorf("%s: the registry answers with another manifest, or one of more than %d MiB", of.Pin.Digest, maxManifest>>20)
 	}
 	text, err := content.FetchAll(ctx, at, found)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(err))
+		return nil, fmt.Errorf("%s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) == 0 {
@@ -175,7 +179,7 @@ func (c *Client) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byt
 	}
 	body, err := at.Blobs().Fetch(ctx, layer)
 	if err != nil {
-		return nil, fmt.Errorf("its layer: %w", registryError(err))
+		return nil, fmt.Errorf("its layer: %w", registryError(at.Reference.Host(), err))
 	}
 	defer func() { _ = body.Close() }()
 	verified := content.NewVerifyReader(body, layer)

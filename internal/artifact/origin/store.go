@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -57,6 +58,9 @@ func (s *Store) Keys(of artifact.Artifact) (string, error) {
 func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error) {
 	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
 		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
+	}
+	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for what is kept
+		return "", s.client.describe(of.Repo, err)
 	}
 	if err := s.client.verify(ctx, of); err != nil {
 		return "", err

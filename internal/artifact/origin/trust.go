@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/signature"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -101,27 +102,15 @@ func (c *Client) trusted(of artifact.Artifact) (*TrustedSource, error) {
 
 // longestSource returns the source with the longest prefix of a URL, or nil. Registries and other servers are apart.
 func longestSource(sources []TrustedSource, address string) *TrustedSource {
-	// Git has prefixes of https, and a registry is asked by that.
-	asWeb := func(text string) string { return "https://" + text[len("oci://"):] }
-	var prefixes []string
-	var indexes []int
+	prefixes := make([]string, len(sources))
 	for i := range sources {
-		prefix := sources[i].prefix
-		if isRegistry(prefix) != isRegistry(address) {
-			continue
-		}
-		if isRegistry(prefix) {
-			prefix = asWeb(prefix)
-		}
-		prefixes, indexes = append(prefixes, prefix), append(indexes, i)
+		prefixes[i] = sources[i].prefix
 	}
-	if isRegistry(address) {
-		address = asWeb(address)
+	grant, err := access.Decide(access.Request{URL: address}, prefixes)
+	if err != nil || grant.Login < 0 {
+		return nil
 	}
-	if at := git.LongestPrefix(address, prefixes); at >= 0 {
-		return &sources[indexes[at]]
-	}
-	return nil
+	return &sources[grant.Login]
 }
 
 // CheckTrusted reports two sources with the same prefix. The error names it.

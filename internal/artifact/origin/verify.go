@@ -47,7 +47,7 @@ func notSigned(format string, arguments ...any) error {
 }
 
 func (c *Client) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
-	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo), of.Pin.Commit, 1)
+	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
 	if err != nil {
 		return err
 	}
@@ -69,13 +69,13 @@ func (c *Client) verifyRegistry(ctx context.Context, of artifact.Artifact, keys 
 		return err
 	}
 	search := &signatures{at: at, keys: keys, digest: of.Pin.Digest}
-	ctx = forRegistry(ctx)
+	ctx = forRegistry(ctx, addressOf(of), of.Sources)
 	if err := search.byTag(ctx); err != nil {
-		return fmt.Errorf("the signature of %s: %w", of.Pin.Digest, registryError(err))
+		return fmt.Errorf("the signature of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 	}
 	if !search.isSigned {
 		if err := search.byReference(ctx); err != nil {
-			return fmt.Errorf("the signatures of %s: %w", of.Pin.Digest, registryError(err))
+			return fmt.Errorf("the signatures of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -39,10 +40,17 @@ func definition() schema.Schema {
 			"changes them: see the guide [Pins](../guides/pins.md).\n\n" +
 			"Each repository is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
 			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` otherwise (`auths`; credential " +
-			"helpers are not run). The plain ones of `git` are for Git alone. A registry on this machine is asked by http, any other by https.",
+			"helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A registry on this machine is asked by http, any other by https.\n\n" +
+			"A URL that an `index.yaml`, a redirect, a next page or a registry's realm names must be within `sources`, too. It gets no credentials unless it has the same origin and the " +
+			"same entry of `git.credentials`. A realm on another server than the registry gets the registry's credentials if an entry with the realm's URL has the same ones.",
 		Attributes: map[string]schema.Attribute{
 			"workloads": schemas.RequiredDynamic(schemas.Described(&fleet.Attribute{
 				Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
+			}, "reference-fleet")),
+			"workspaces": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
+				Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. Their `sources` are checked before any request: what is outside of them, and a workload of another workspace, is an error. " +
+					"Set it wherever teams write their workloads. Default: manifests may be anywhere.",
+				Type: fleet.CollectionType, Of: fleet.CollectionTable("workspaces"),
 			}, "reference-fleet")),
 			"environment": schemas.OptionalText("Only deployment targets of this environment. Default: all."),
 			"update": schema.SetAttribute{
@@ -67,6 +75,7 @@ func definition() schema.Schema {
 
 type model struct {
 	Workloads       types.Dynamic `tfsdk:"workloads"`
+	Workspaces      types.Dynamic `tfsdk:"workspaces"`
 	Environment     types.String  `tfsdk:"environment"`
 	Update          types.Set     `tfsdk:"update"`
 	KeepUnreachable types.Bool    `tfsdk:"keep_unreachable"`
@@ -88,7 +97,8 @@ var pins = table.Object[*pinned]{
 // wanted is what the configuration asks for.
 type wanted struct {
 	manifests map[string]folder.Manifests
-	of        string // name of the owner; "" for none
+	sources   map[string][]string // of the workspace, by deployment target; nil: any
+	of        string              // name of the owner; "" for none
 	at        delivery.Location
 	mayUpdate func(target string) bool
 }
@@ -119,9 +129,13 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	if m.Name.IsNull() != m.GitopsRepo.IsNull() {
 		invalid("name", "An assignment has a name at a place: set both name and gitops_repo, or none of them.")
 	}
-	workloads, known, findings := fleet.DecodeWorkloads(tfvalue.Plain(m.Workloads), m.Environment.ValueString())
-	tfvalue.AddFindings(diagnostics, path.Root("workloads"), "Invalid workloads", tfvalue.Inner(findings))
-	w.manifests = map[string]folder.Manifests{}
+	input, findings := fleet.DecodeArtifactInput(tfvalue.Plain(m.Workloads), tfvalue.Plain(m.Workspaces), m.Environment.ValueString())
+	for _, attribute := range []string{"workloads", "workspaces"} {
+		own := slices.DeleteFunc(slices.Clone(findings), func(f fleet.Finding) bool { return !strings.HasPrefix(f.Path, attribute) })
+		tfvalue.AddFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, tfvalue.Inner(own))
+	}
+	workloads, known := input.Workloads, input.Known
+	w.manifests, w.sources = map[string]folder.Manifests{}, map[string][]string{}
 	workloadOf, names := map[string]string{}, map[string]bool{}
 	for _, workload := range workloads {
 		names[workload.Name] = true
@@ -131,6 +145,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 				invalid("workloads", "Workloads %q and %q both have a deployment target of the full name %q: give one of them another name.", other, workload.Name, name)
 			}
 			w.manifests[name] = workload.DeploymentTargets[i].Manifests.Manifests
+			w.sources[name] = input.Sources[workload.Workspace]
 			workloadOf[name], names[name] = workload.Name, true
 		}
 	}

@@ -87,10 +87,10 @@ func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[
 		}
 		if one.before != nil && !w.mayUpdate(names[i]) {
 			one.Entry, one.kept = one.before.Entry, true
-		} else if one.Pin, one.err = client.Resolve(ctx, one.Manifests); one.err != nil {
+		} else if one.Pin, one.err = client.Resolve(ctx, one.Manifests, w.sources[names[i]]); one.err != nil {
 			return
 		}
-		one.newest, _ = client.Newest(ctx, one.Manifests) // registries need not list tags, and pins do not need it
+		one.newest, _ = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // registries need not list tags, and pins do not need it
 	})
 	found := result{}
 	for i, name := range names {

@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
-	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
@@ -55,7 +54,8 @@ var states = []string{string(forge.Pending), string(forge.Success), string(forge
 
 var definition = schema.Schema{
 	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is rolled out, that of a " +
-		"team whether its version runs. The provider's `git` has the credentials, which may set statuses.\n\n" +
+		"team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the repository's begins with, has the credentials, which may set statuses; the plain ones are " +
+		"for the GitOps repository alone.\n\n" +
 		"A status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which shows what others " +
 		"have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what was set.\n\n" +
 		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so does that of a " +
@@ -201,7 +201,7 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	case errors.Is(err, forge.ErrGitHubApp):
 		advice = repository.KindOf(err, "").Advice
 	case errors.Is(err, forge.ErrUnauthorized):
-		advice = repository.KindOf(git.ErrUnauthorized, "").Advice
+		advice = repository.OtherCredentials
 	}
 	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
 }

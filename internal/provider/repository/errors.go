@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -37,7 +38,7 @@ type Kind struct {
 // kinds are in the order in which they are looked for: an error of a Git host may be one of Git, too, and what is said of a key
 // is more than what is said of all credentials.
 var kinds = []Kind{
-	{forge.ErrGitHubApp, "gitops_repo", "GitHub App gets no token", " Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID and FLOTILLA_GITHUB_APP_PRIVATE_KEY."},
+	{forge.ErrGitHubApp, "gitops_repo", "GitHub App gets no token", " Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID, FLOTILLA_GITHUB_APP_PRIVATE_KEY and FLOTILLA_GITHUB_APP_URL."},
 	{forge.ErrUnauthorized, "delivery", "Git host refuses the credentials", ""},
 	{forge.ErrRateLimited, "delivery", "Git host limits requests", ""},
 	{forge.ErrNotMergeable, "delivery", "Pull request cannot be merged", ""},
@@ -53,6 +54,7 @@ var kinds = []Kind{
 	{git.ErrUnauthorized, "gitops_repo", "Repository refuses the credentials",
 		" Set the provider's git.token, or git.username and git.password, or for this URL alone git.credentials; " +
 			"or FLOTILLA_GIT_TOKEN, or FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD."},
+	{access.ErrDenied, "gitops_repo", "URL is not allowed", " Nothing was sent there."},
 	{git.ErrNotFound, "gitops_repo", "Repository does not exist", ""},
 	{git.ErrUnreachable, "gitops_repo", "Repository cannot be reached", ""},
 	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
@@ -62,6 +64,9 @@ var kinds = []Kind{
 	{delivery.ErrDuplicate, "name", "Two assignments have the same name", ""},
 	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
 }
+
+// OtherCredentials is the advice for a repository that refuses credentials and is not the GitOps repository.
+const OtherCredentials = " Add an entry with the beginning of this URL to git.credentials of the provider: the other credentials of git are for the GitOps repository alone."
 
 // KindOf returns the kind of an error; one with the summary otherwise where it is of none.
 func KindOf(err error, otherwise string) Kind {

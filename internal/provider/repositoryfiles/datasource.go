@@ -41,7 +41,7 @@ var LimitsTable = &fleet.Table{
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing is checked " +
-			"out, and nothing is kept on disk. The provider's `git` says how repositories are reached.\n\n" +
+			"out, and nothing is kept on disk. The provider's `git.credentials` has the credentials, by the beginning of the URL; the plain ones are for the GitOps repository alone.\n\n" +
 			"Only folders below which something may match are read, and only files that match are fetched, where the server filters, as " +
 			"GitHub, GitLab, Gitea and every repository on this machine do. A server that filters files but not folders (GitLab) sends the " +
 			"names of all files of the commit, too; one that does not filter sends the whole commit, without its history.\n\n" +
@@ -55,7 +55,9 @@ func definition() schema.Schema {
 			"path": schemas.OptionalText("The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root."),
 			"include": schemas.OptionalTexts("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
 				"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
-			"exclude":  schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
+			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
+			"sources": schemas.OptionalTexts("Beginnings of URLs, such as those of the `sources` of a workspace: where `url` is not within them, nothing is requested, and neither is what a server " +
+				"redirects to. Set it wherever `url` follows from what a team writes, as from a registration. Default: any, on this machine too."),
 			"limits":   schemas.OptionalDynamic(schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.", fleet.ObjectType, LimitsTable)),
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
@@ -70,6 +72,7 @@ type model struct {
 	Path     types.String  `tfsdk:"path"`
 	Include  types.List    `tfsdk:"include"`
 	Exclude  types.List    `tfsdk:"exclude"`
+	Sources  types.List    `tfsdk:"sources"`
 	Limits   types.Dynamic `tfsdk:"limits"`
 	Timeouts types.Dynamic `tfsdk:"timeouts"`
 	Commit   types.String  `tfsdk:"commit"`
@@ -87,7 +90,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 		name  string
 		value types.List
 		texts *[]string
-	}{{"include", m.Include, &query.Include}, {"exclude", m.Exclude, &query.Exclude}} {
+	}{{"include", m.Include, &query.Include}, {"exclude", m.Exclude, &query.Exclude}, {"sources", m.Sources, &query.Sources}} {
 		elements, ok := tfvalue.Plain(list.value).([]any)
 		if !ok {
 			continue
@@ -96,6 +99,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 		for _, element := range elements {
 			text, ok := element.(string)
 			unknown[list.name] = unknown[list.name] || !ok && element != nil
+			unknown["url"] = unknown["url"] || list.name == "sources" && unknown["sources"]
 			*list.texts = append(*list.texts, text)
 		}
 	}
@@ -152,10 +156,12 @@ func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.D
 	}
 	kind := repository.KindOf(err, "Repository cannot be read")
 	switch {
+	case errors.Is(err, git.ErrUnauthorized):
+		kind.Advice = repository.OtherCredentials
 	case errors.Is(err, git.ErrTooLarge):
 		kind.Summary, kind.Advice = "Repository is too large", " Its server cannot filter, and sends the whole commit."
 	case errors.Is(err, git.ErrNotFound) && strings.HasPrefix(strings.ToLower(address), "http"):
-		kind.Advice = " A Git host answers the same for a private repository without credentials for it: see the provider's git."
+		kind.Advice = " A Git host answers the same for a private repository without credentials for it: add an entry with the beginning of its URL to git.credentials of the provider."
 	}
 	diagnostics.AddAttributeError(at, kind.Summary, detail+kind.Advice)
 }

@@ -1,0 +1,48 @@
+package access
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// notPublic are the addresses of RFC 6890 that are no one's on the Internet, beside those that netip knows.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+// embedded are the prefixes of IPv6 whose addresses lead to one of IPv4, with the byte at which that begins.
+var embedded = map[netip.Prefix]int{netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("2002::/16"): 2}
+
+// IsPublic reports whether an address belongs to a server on the Internet: it is not private, of this machine, of the local
+// network, or reserved.
+func IsPublic(address netip.Addr) bool {
+	address = address.Unmap()
+	if !address.IsValid() || address.IsPrivate() || !address.IsGlobalUnicast() {
+		return false
+	}
+	for _, prefix := range notPublic {
+		if prefix.Contains(address) {
+			return false
+		}
+	}
+	for prefix, at := range embedded {
+		if prefix.Contains(address) {
+			bytes := address.As16()
+			return IsPublic(netip.AddrFrom4([4]byte(bytes[at : at+4])))
+		}
+	}
+	return true
+}
+
+// IsPrivateHost reports whether a host is, by its name alone, not on the Internet: an address that is not public, or a name
+// that only this machine or its network knows.
+func IsPrivateHost(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return !IsPublic(address)
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
+}

@@ -1,0 +1,213 @@
+package provider_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// The attacks of a team on the platform's credentials: it writes workloads, and has servers of its own. On loopback another port
+// is another origin.
+
+// witness is a server that notes each request, and what it was shown.
+type witness struct {
+	*httptest.Server
+	mutex sync.Mutex
+	asked []string
+	shown []string
+}
+
+func newWitness(t *testing.T, answer http.HandlerFunc) *witness {
+	t.Helper()
+	w := &witness{}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
+		w.mutex.Lock()
+		w.asked = append(w.asked, r.Method+" "+r.URL.Path)
+		if shown := r.Header.Get("Authorization"); shown != "" {
+			w.shown = append(w.shown, r.URL.Path+": "+shown)
+		}
+		w.mutex.Unlock()
+		if answer == nil {
+			http.Error(response, "canary-of-the-answer", http.StatusUnauthorized)
+			return
+		}
+		answer(response, r)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *witness) seen() (asked, shown []string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.asked, w.shown
+}
+
+func (w *witness) address() string { return w.Listener.Addr().String() }
+
+// plainCredentials are all forms of credentials that belong to the GitOps repository.
+func plainCredentials(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	app := map[string]any{"id": "7", "installation_id": "8", "private_key": private}
+	return map[string]map[string]any{
+		"a token":                 {"token": "canary"},
+		"a password":              {"username": "robot", "password": "canary"},
+		"an App":                  {"github_app": app},
+		"an App of GitHub's own":  {"github_app": with(app, "url", "http://127.0.0.1:1/api/v3")},
+		"an ssh key":              {"ssh_private_key": private, "token": "canary"},
+		"credentials of a prefix": {"token": "canary", "credentials": []any{map[string]any{"url": "https://git.example.com", "token": "canary"}}},
+	}
+}
+
+// stolen are manifests that point to a server of the team, in each storage.
+func stolen(address string) map[string]map[string]any {
+	return map[string]map[string]any{
+		"Git":              {"storage": "git", "repo": "http://" + address + "/evil/x.git", "branch": "main"},
+		"a commit":         {"storage": "git", "repo": "http://" + address + "/evil/x.git", "commit": aCommit},
+		"ssh":              {"storage": "git", "repo": "ssh://git@" + address + "/evil/x.git", "branch": "main"},
+		"chart repository": {"storage": "helm", "repo": "http://" + address + "/evil", "chart": "till", "version": "1.0.0"},
+		"registry":         {"storage": "oci", "repo": "oci://" + address + "/evil", "chart": "till", "version": "1.0.0"},
+	}
+}
+
+func stolenWorkloads(manifests map[string]any) []any {
+	return []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{"environment": "dev", "manifests": manifests}}}}
+}
+
+// A server that a team names is shown no credentials of the GitOps repository, and outside of the team's sources it is not asked.
+func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
+	t.Parallel()
+	bounded := []any{map[string]any{"name": "team", "service_account": "team", "sources": []any{"https://git.example.com/team"}}}
+	for login, git := range plainCredentials(t) {
+		for kind := range stolen("") {
+			t.Run(login+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				evil := newWitness(t, nil)
+				configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
+				manifests := stolen(evil.address())[kind]
+				read := func(name string, attributes map[string]any) string {
+					_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
+					return fmt.Sprint(said)
+				}
+				said := read("flotilla_artifacts", map[string]any{"workloads": stolenWorkloads(manifests), "workspaces": bounded})
+				if !strings.Contains(said, "is not among the sources of the workspace, which are https://git.example.com/team") || !strings.Contains(said, `"till-live"`) {
+					t.Errorf("artifacts outside of the sources: %s", said)
+				}
+				fleet := map[string]any{
+					"workspaces": bounded, "workloads": stolenWorkloads(manifests), "target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+					"cluster_types": []any{map[string]any{"name": "store", "render": "preview", "kubernetes_version": "1.33"}},
+				}
+				said = read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+				if kind == "a commit" && !strings.Contains(said, "sources") {
+					t.Errorf("rendering outside of the sources: %s", said)
+				}
+				if asked, _ := evil.seen(); len(asked) > 0 {
+					t.Errorf("a server outside of the sources was asked %q", asked)
+				}
+				said = read("flotilla_artifacts", map[string]any{"workloads": stolenWorkloads(manifests)})
+				fleet["workspaces"] = []any{map[string]any{"name": "team"}}
+				said += read("flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+				asked, shown := evil.seen()
+				if len(shown) > 0 {
+					t.Errorf("without sources it was shown %q", shown)
+				}
+				if kind != "ssh" && len(asked) == 0 {
+					t.Errorf("without sources it was not asked: %s", said)
+				}
+				if kind != "a commit" && !strings.Contains(said, "git.credentials") {
+					t.Errorf("the error does not say what to add: %s", said)
+				}
+			})
+		}
+	}
+}
+
+// The same of files and statuses, whose URL may follow from what a team writes.
+func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
+	t.Parallel()
+	for login, git := range plainCredentials(t) {
+		t.Run(login, func(t *testing.T) {
+			t.Parallel()
+			evil := newWitness(t, nil)
+			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
+			for _, sources := range [][]any{{"https://git.example.com/team"}, {}} {
+				_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_repository_files",
+					map[string]any{"url": evil.URL + "/evil/x.git", "sources": sources})
+				if !said.Has("URL is outside of the sources") {
+					t.Errorf("files outside of the sources %q: %s", sources, said)
+				}
+			}
+			if asked, _ := evil.seen(); len(asked) > 0 {
+				t.Errorf("a server outside of the sources was asked %q", asked)
+			}
+			_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_repository_files", map[string]any{"url": evil.URL + "/evil/x.git"})
+			if !strings.Contains(said.String(), "git.credentials") {
+				t.Errorf("the error does not say what to add: %s", said)
+			}
+			configuration.Resources = map[string]providertest.Resource{statusAddress: {Attributes: map[string]any{
+				"url": evil.URL + "/evil/x.git", "forge": "github", "commit": aCommit, "context": "flotilla/dev", "state": "success",
+			}}}
+			_, said = providertest.New(startProvider).Apply(t.Context(), configuration)
+			if !strings.Contains(said.String(), "git.credentials") {
+				t.Errorf("the error does not say what to add: %s", said)
+			}
+			asked, shown := evil.seen()
+			if len(asked) == 0 || len(shown) > 0 {
+				t.Errorf("it was asked %q and shown %q", asked, shown)
+			}
+		})
+	}
+}
+
+// Ssh authenticates with keys, so that a server which nobody gave a key for is not even connected to.
+func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connected atomic.Int32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connected.Add(1)
+			_ = connection.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close(); <-done })
+	configuration := providertest.Configuration{Provider: map[string]any{"git": plainCredentials(t)["an ssh key"]}}
+	address := "ssh://git@" + listener.Addr().String() + "/evil/x.git"
+	for name, attributes := range map[string]map[string]any{
+		"flotilla_artifacts":        {"workloads": stolenWorkloads(map[string]any{"storage": "git", "repo": address, "branch": "main"})},
+		"flotilla_repository_files": {"url": address},
+	} {
+		_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, name, attributes)
+		if !strings.Contains(said.String(), "ssh has no key") || !strings.Contains(said.String(), "git.credentials") {
+			t.Errorf("%s: said is %s", name, said)
+		}
+	}
+	if n := connected.Load(); n > 0 {
+		t.Errorf("the server was connected to %d times", n)
+	}
+}
