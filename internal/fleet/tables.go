@@ -119,7 +119,7 @@ var clusterTypeTable = Table{
 		{Name: "render", Allowed: Renderings, Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
 			"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
 			"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`."},
-		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"` or `\"v1.34.2\"`, which charts are rendered for."},
+		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"`, `\"v1.34.2\"` or `\"v1.34.2+k3s1\"`, which charts are rendered for."},
 		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,
 	},

@@ -530,6 +530,20 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	}
 }
 
+// Flux tells charts the version as the cluster says it, Argo CD its numbers.
+func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: {{ .Capabilities.KubeVersion.Version }}}\n"})
+	for reconciler, want := range map[string]string{"flux": "version: v1.34.2+k3s1\n", "argocd": "version: v1.34.2\n", "argocd-hub": "version: v1.34.2\n"} {
+		clusterType := map[string]any{"reconciler": reconciler, "kubernetes_version": "v1.34.2+k3s1"}
+		got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
+		if text := fmt.Sprint(got); !strings.Contains(text, want) {
+			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
+		}
+	}
+}
+
 // While what the manifests are pinned to is not known, there is nothing to render.
 func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
 	t.Parallel()

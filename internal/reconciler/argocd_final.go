@@ -20,6 +20,8 @@ var applicationFinal = &Final{
 		f.none("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
 		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
+		// Argo CD passes the numbers of the version alone.
+		into.KubernetesVersion, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
 		// Argo CD takes what the source names, and else what it finds in the folder.
 		isFound := helm == nil && kustomize == nil && directory == nil
