@@ -17,6 +17,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // maxConfigMap is the size, in bytes, that all values of a ConfigMap may have together in Kubernetes.
@@ -121,7 +122,8 @@ func (c *check) report(line int, format string, arguments ...any) {
 	if line > 0 {
 		position = fmt.Sprintf(", line %d", line)
 	}
-	c.findings.Report(fleet.PathOf("templates", c.template.name), "%s template: %s%s: %s", c.template.kind, c.file, position, fmt.Sprintf(format, arguments...))
+	message := secret.Unrepeated(fmt.Sprintf(format, arguments...), nil, c.subject.Config)
+	c.findings.Report(fleet.PathOf("templates", c.template.name), "%s template: %s%s: %s", c.template.kind, c.file, position, message)
 }
 
 func (c *check) yaml(content []byte) {

@@ -16,7 +16,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secretservice"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Templates are the templates of a fleet, parsed once for all assignments.
@@ -368,10 +370,16 @@ var (
 	calling           = regexp.MustCompile(`^error calling [^:]*: `)
 )
 
-// failure makes an Error of an error of text/template.
-func (c *compiled) failure(manifest int, err error) *Error {
+// maxMessage bounds the message of an error, in which a template may have put whatever it likes.
+const maxMessage = 2 << 10
+
+// failure makes an Error of an error of text/template. Its message repeats none of the values that the template got.
+func (c *compiled) failure(manifest int, err error, values ...any) *Error {
 	failure := &Error{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
 	explain(failure, c.sources[manifest], err)
+	if !errors.Is(err, ErrUnknown) {
+		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
+	}
 	return failure
 }
 

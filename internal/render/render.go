@@ -224,7 +224,7 @@ func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
 		start := e.output.Len()
 		err := manifest.Execute(&e.output, data)
 		if err != nil {
-			return nil, template.failure(i, err)
+			return nil, template.failure(i, err, e.data.config, e.data.manifests["parameters"])
 		}
 		e.output.finish(start, template.separator)
 	}

@@ -126,3 +126,12 @@ func Cut(text string, most int) string {
 	}
 	return text
 }
+
+// CutMiddle returns the first and the last half of so many bytes of a longer text: errors that include each other have the first
+// place at the beginning, and the cause at the end.
+func CutMiddle(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-most/2:], "")
+}

@@ -16,7 +16,7 @@ import (
 // orLeave is the end of errors about what can be deployed, though not rendered.
 const orLeave = ", or leave `render` away"
 
-// render renders a request whose artifact is in an archive.
+// render renders a request whose artifact is in an archive. Its errors repeat no value of the request.
 func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
 	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
@@ -27,7 +27,16 @@ func render(ctx context.Context, kept *shelf, archive string, request *objects.R
 			return nil, err
 		}
 	}
+	result, err := renderBook(ctx, kept, b, request)
+	if err != nil && ctx.Err() == nil {
+		err = withoutValues(err, request, b.tree)
+	}
+	return result, err
+}
+
+func renderBook(ctx context.Context, kept *shelf, b *book, request *objects.Request) (*objects.Result, error) {
 	t := b.tree
+	var err error
 	folder := path.Clean(cmp.Or(request.Path, "."))
 	if path.IsAbs(folder) || leavesRoot(folder) {
 		return nil, fmt.Errorf("path %q is outside of it", request.Path)

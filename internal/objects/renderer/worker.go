@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -98,15 +97,6 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 // maxError bounds the text of an error, in which a chart may have put whatever it likes.
 const maxError = 2 << 10
 
-// shortened is a text without its middle where it is too long: at the end is what templates that include each other have
-// come to.
-func shortened(text string) string {
-	if len(text) <= maxError {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxError/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
-}
-
 func answer(kept *shelf, o order) []byte {
 	result, err := render(context.Background(), kept, o.Archive, o.Request)
 	if err == nil {
@@ -115,7 +105,7 @@ func answer(kept *shelf, o order) []byte {
 			return append([]byte{answerResult}, text...)
 		}
 	}
-	return append([]byte{answerError}, shortened(wording.Visible(err.Error()))...)
+	return append([]byte{answerError}, wording.CutMiddle(wording.Visible(err.Error()), maxError)...)
 }
 
 // refusing is the transport of a worker: whatever a library would fetch is refused.
