@@ -19,8 +19,13 @@ type answer[T any] struct {
 	err   error
 }
 
-// Get is the answer to what ask asks, which is called for the first caller with a name. Others wait for it, no longer than
-// their contexts. An error is kept, too, but for that of a caller that has gone: then the next one asks.
+// hasLeft reports whether an error is that of a caller that was stopped from outside. A plain deadline is a bound on the answer.
+func hasLeft(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) || err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
+}
+
+// Get returns the answer to what ask asks, which is called for the first caller with a name. Others wait for it, no longer than
+// their contexts. An error is kept, too, unless the caller was stopped from outside: then the next one asks.
 func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)) (T, error) {
 	a.mutex.Lock()
 	known, ok := a.byName[name]
@@ -42,7 +47,7 @@ func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)
 	a.mutex.Unlock()
 	defer close(known.done)
 	known.value, known.err = ask()
-	if errors.Is(known.err, context.Canceled) {
+	if hasLeft(ctx, known.err) {
 		a.mutex.Lock()
 		delete(a.byName, name)
 		a.mutex.Unlock()

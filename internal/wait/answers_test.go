@@ -16,6 +16,12 @@ func TestAnAnswerIsAskedForOnceUnlessWhoAskedHasGone(t *testing.T) {
 	if _, err := all.Get(gone, "one", func() (int, error) { return 0, gone.Err() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("who has gone gets %v", err)
 	}
+	over, stop := context.WithTimeoutCause(t.Context(), 0, errors.New("the operation took too long"))
+	defer stop()
+	<-over.Done()
+	if _, err := all.Get(over, "one", func() (int, error) { return 0, over.Err() }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a caller whose operation is over gets %v", err)
+	}
 	asking, answered := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -30,6 +36,15 @@ func TestAnAnswerIsAskedForOnceUnlessWhoAskedHasGone(t *testing.T) {
 	<-answered
 	if value, err := all.Get(t.Context(), "one", func() (int, error) { return 3, nil }); value != 1 || err != nil {
 		t.Errorf("what was asked before gets %d, %v", value, err)
+	}
+	bound, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	<-bound.Done()
+	for range 2 {
+		if _, err := all.Get(bound, "slow", func() (int, error) { return 0, bound.Err() }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a bound on the answer is %v", err)
+		}
+		bound = t.Context() // nobody asks again
 	}
 	refused := errors.New("refused")
 	for range 2 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
@@ -79,6 +80,7 @@ func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, source
 	}
 	manifests.Path, manifests.Pin = "", folder.Pin{}
 	pin, err := c.pins.Get(ctx, keyOf(sources, manifests.Texts()...), func() (folder.Pin, error) {
+		defer budget.Begin(ctx, budgetItem(manifests.Repo))()
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		switch {
@@ -100,6 +102,7 @@ func (c *Client) Newest(ctx context.Context, manifests folder.Manifests, sources
 	if err := c.allows(manifests, sources); err != nil {
 		return "", c.describe(manifests.Repo, err)
 	}
+	defer budget.Begin(ctx, budgetItem(manifests.Repo))()
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var versions []string
@@ -123,6 +126,11 @@ func (c *Client) Newest(ctx context.Context, manifests folder.Manifests, sources
 	}
 	newest, _ := greatest(versions, "*")
 	return newest, nil
+}
+
+// budgetItem names a repository in the list of what took the most time.
+func budgetItem(repo string) string {
+	return fmt.Sprintf("repository %q", wording.Visible(wording.Cut(repo, 200)))
 }
 
 // keyOf names a question; an answer within some sources is none within others.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -87,6 +88,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		defer cancel()
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
+		defer budget.Begin(ctx, budgetItem(of.Repo))()
 		if isFile(path) {
 			return nil, nil
 		}

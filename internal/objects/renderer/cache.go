@@ -73,6 +73,11 @@ var libraries = sync.OnceValue(func() string {
 	return strings.Join(versions, " ")
 })
 
+// leftError is the error of a caller whose context ended, while others may wait for the same.
+type leftError struct{ error }
+
+func (e leftError) Unwrap() error { return e.error }
+
 // get returns the kept result, or calls render, once for all concurrent calls with the same key and version. The version does
 // not change the result, but an error names it. An error is not kept.
 func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Result, error) {
@@ -80,7 +85,7 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 		if result := c.inMemory(key); result != nil {
 			return result, nil
 		}
-		made, err, shared := c.flight.Do(key+version, func() (any, error) {
+		flight := c.flight.DoChan(key+version, func() (any, error) {
 			if text := c.read(key); text != nil {
 				if result, err := decode(text); err == nil {
 					c.keep(key, result, len(text))
@@ -88,6 +93,9 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 				}
 			}
 			text, err := render()
+			if err != nil && ctx.Err() != nil {
+				return nil, leftError{err}
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -99,13 +107,18 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 			c.keep(key, result, len(text))
 			return result, nil
 		})
-		if err == nil {
-			return made.(*objects.Result), nil
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case made := <-flight:
+			if made.Err == nil {
+				return made.Val.(*objects.Result), nil
+			}
+			if _, hasLeft := errors.AsType[leftError](made.Err); hasLeft && ctx.Err() == nil {
+				continue
+			}
+			return nil, made.Err
 		}
-		if shared && errors.Is(err, context.Canceled) && ctx.Err() == nil {
-			continue // who asked first has given up
-		}
-		return nil, err
 	}
 }
 

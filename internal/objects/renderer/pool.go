@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
@@ -106,6 +108,7 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { p.free <- w }()
+	defer budget.Begin(ctx, wording.Visible(wording.Cut(describe(o.Request), 200)))()
 	of := source{o.Request.Artifact.Key(), o.Request.Path}
 	p.mutex.Lock()
 	before := p.exceeded[of]

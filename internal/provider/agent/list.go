@@ -69,7 +69,7 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 			}
 		}
 	}
-	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, l.connection.Ledger())
 	defer cancel()
 	answers := kube.Ask(bounded, asked, kube.Options{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
 		func(ctx context.Context, name string, client *kube.Client) (on agentsOn, err error) {

@@ -136,7 +136,7 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)
 		return
 	}
-	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, s.connection.Ledger())
 	defer cancel()
 	all, err := s.connection.Delivery.Inventory(bounded, at, gitops.InventoryFilter{})
 	if err != nil {

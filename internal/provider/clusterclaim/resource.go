@@ -190,7 +190,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
 	defer cancel()
 	found, err := c.Delivery.Claims(ctx, at)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -38,6 +39,8 @@ type Connection struct {
 	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
 	PlannedRoots sync.Map
 	Clock        compliance.Clock // nil: the wall clock
+	// Budget records what reading what workloads name takes.
+	Budget budget.Ledger
 	// Said is what was said of fleets and repositories, which several objects have.
 	Said once.Memory
 }
@@ -52,6 +55,14 @@ func (c *Connection) Now() time.Time {
 		now = c.Clock.Now()
 	}
 	return now.UTC().Truncate(time.Second)
+}
+
+// Ledger returns the budget; before the provider is configured, one that nobody else has.
+func (c *Connection) Ledger() *budget.Ledger {
+	if c == nil {
+		return &budget.Ledger{}
+	}
+	return &c.Budget
 }
 
 // Reduce says once what other objects have said, too.

@@ -81,10 +81,12 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 			deadlines[timeouts.Read] += d.is.Longer(model)
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = deadlines.During(ctx, timeouts.Read)
+		ctx, cancel = deadlines.During(ctx, timeouts.Read, d.connection.Ledger())
 		defer cancel()
 	}
-	if d.is.Read(ctx, d.connection, model, &resp.Diagnostics); !resp.Diagnostics.HasError() {
+	d.is.Read(ctx, d.connection, model, &resp.Diagnostics)
+	timeouts.AddOver(ctx, &resp.Diagnostics)
+	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
 }

@@ -196,10 +196,11 @@ func (r *servedResource[M]) call(
 	}
 	if deadlines != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = deadlines.During(ctx, operation)
+		ctx, cancel = deadlines.During(ctx, operation, r.connection.Ledger())
 		defer cancel()
 	}
 	do(ctx, c)
+	timeouts.AddOver(ctx, c.Diagnostics)
 	for _, attribute := range writeOnly {
 		if given, ok := attribute.(*types.Dynamic); ok && given.IsUnderlyingValueNull() {
 			continue // OpenTofu compares the type of a null with that of the configuration

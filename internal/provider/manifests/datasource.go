@@ -27,6 +27,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
@@ -41,6 +42,7 @@ func definition() schema.Schema {
 	attributes["gitops_repo"] = schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`."))
 	attributes["name"] = schemas.OptionalText("Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
 		"environment.")
+	attributes["timeouts"] = timeouts.ReadAttribute()
 	attributes["files"] = schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`.")
 	attributes["objects"] = objectsTable.ListAttribute("The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
 		"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.")
@@ -57,6 +59,7 @@ type model struct {
 	Fleet      types.Object  `tfsdk:"fleet"`
 	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
 	Name       types.String  `tfsdk:"name"`
+	Timeouts   types.Dynamic `tfsdk:"timeouts"`
 	Files      types.Map     `tfsdk:"files"`
 	Objects    types.List    `tfsdk:"objects"`
 	Images     types.List    `tfsdk:"images"`

@@ -4,6 +4,7 @@ package repositoryfiles
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -21,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // New returns the data source.
@@ -125,7 +128,9 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if diagnostics.HasError() {
 		return
 	}
+	end := budget.Begin(ctx, fmt.Sprintf("repository %q", wording.Visible(wording.Cut(query.URL, 200))))
 	read, err := c.Sources.Read(ctx, query)
+	end()
 	if err != nil {
 		addError(ctx, c, diagnostics, query.URL, err)
 		return

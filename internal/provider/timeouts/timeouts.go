@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -48,7 +50,7 @@ var (
 	ReadTable = &fleet.Table{
 		Name:       "timeouts of a data source",
 		Meaning:    "The attribute `timeouts` of data sources.",
-		Attributes: []fleet.Attribute{row(Read, "How long reading may take, connecting included.")},
+		Attributes: []fleet.Attribute{row(Read, "How long reading may take, connecting included. All of a run shares it for what workloads name: repositories, and charts to render.")},
 	}
 )
 
@@ -84,9 +86,37 @@ func (o *Cause) Error() string {
 	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
 }
 
-// During bounds a context by the time that an operation may take.
-func (t Timeouts) During(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t[operation], &Cause{operation, t[operation]})
+// During bounds a context by the time that an operation may take. All operations with the same ledger share that time for what
+// workloads name: see package budget.
+func (t Timeouts) During(ctx context.Context, operation string, ledger *budget.Ledger) (context.Context, context.CancelFunc) {
+	over := &Cause{operation, t[operation]}
+	ctx, cancel := context.WithTimeoutCause(ctx, t[operation], over)
+	ctx, end := budget.With(ctx, ledger, t[operation], over)
+	return ctx, func() {
+		end()
+		cancel()
+	}
+}
+
+// AddOver reports that an operation failed and took longer than it may, unless that was reported already.
+func AddOver(ctx context.Context, diagnostics *diag.Diagnostics) {
+	over := (*Cause)(nil)
+	if !diagnostics.HasError() || !errors.As(context.Cause(ctx), &over) ||
+		slices.ContainsFunc(*diagnostics, func(one diag.Diagnostic) bool { return one.Summary() == timeoutSummary }) {
+		return
+	}
+	diagnostics.AddAttributeError(path.Root("timeouts"), timeoutSummary, over.text(ctx, "The other errors say what is missing."))
+}
+
+const timeoutSummary = "Timeout"
+
+// text is the detail of an error.
+func (o *Cause) text(ctx context.Context, detail string) string {
+	text := fmt.Sprintf("The operation took longer than timeouts.%s = %q allows: %s", o.operation, short(o.after), detail)
+	if longest := budget.Longest(ctx); longest != "" {
+		text += fmt.Sprintf("\n\nWithin one run, all resources and data sources share this time for what workloads name. Most of it took: %s.", longest)
+	}
+	return text + fmt.Sprintf("\n\nTo allow more, set timeouts = { %s = %q }.", o.operation, short(2*o.after))
 }
 
 // AddEnded reports that the context ended, by a timeout or by the user; false where it has not.
@@ -104,9 +134,7 @@ func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, a
 		if over.operation == Read {
 			detail = tfvalue.Sentence(err.Error()) + " Nothing was written."
 		}
-		diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", fmt.Sprintf(
-			"The operation took longer than timeouts.%s = %q allows: %s\n\nTo allow more, set timeouts = { %s = %q }.",
-			over.operation, short(over.after), detail, over.operation, short(2*over.after)))
+		diagnostics.AddAttributeError(path.Root("timeouts"), timeoutSummary, over.text(ctx, detail))
 		return true
 	}
 	diagnostics.AddAttributeError(path.Root(attribute), "Interrupted", detail)

@@ -1,0 +1,69 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// silentRepository is a chart repository that takes requests and does not answer.
+func silentRepository(t *testing.T) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// slow are workloads, each with a chart of a repository of its own below a URL.
+func slow(url string, count int) []any {
+	var workloads []any
+	for i := range count {
+		workloads = append(workloads, map[string]any{"name": fmt.Sprintf("app%d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+			"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": fmt.Sprintf("%s/%02d", url, i), "chart": "till", "version": "1.x"},
+		}}})
+	}
+	return workloads
+}
+
+func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
+	t.Parallel()
+	url, began := silentRepository(t), time.Now()
+	_, said := readArtifacts(t, map[string]any{"workloads": slow(url, 40), "timeouts": map[string]any{"read": "1s"}})
+	if took := time.Since(began); took > 30*time.Second { // each may take a minute
+		t.Errorf("it took %s", took)
+	}
+	said = strings.Join(strings.Fields(said), " ")
+	want := regexp.MustCompile(`Timeout.*longer than timeouts\.read = "1s" allows: .*Most of it took: repository "` + url + `/\d\d" \(\d\S*s\), .* and \d+ more\. To allow more, set timeouts = \{ read = "2s" \}`)
+	if !want.MatchString(said) || strings.Count(said, url) > 10 {
+		t.Errorf("said is %s, want %s", said, want)
+	}
+}
+
+func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
+	t.Parallel()
+	p := &previews{charts: newPublished(t), targets: map[string]any{}, pins: artifact.Resolved{}}
+	for i := range 6 {
+		p.chart(t, fmt.Sprintf("loops%d", i), map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
+	}
+	fleet, short := fleetOf(p.fleet(t, 1)), map[string]any{"read": "2s"}
+	want := regexp.MustCompile(`Timeout.*longer than timeouts\.read = "2s" allows: .*Most of it took: chart till 1\.0\.\d of ` + p.charts.url + ` \(\d\S*s\)`)
+	began := time.Now()
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, map[string]any{"timeouts": short}))
+	if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !want.MatchString(text) {
+		t.Errorf("the plan says %s, want %s", text, want)
+	}
+	_, said = providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet, "timeouts": short})
+	if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !want.MatchString(text) {
+		t.Errorf("flotilla_manifests says %s, want %s", text, want)
+	}
+	if took := time.Since(began); took > 60*time.Second { // each chart may take half a minute, and two run at once
+		t.Errorf("it took %s", took)
+	}
+}
