@@ -211,3 +211,68 @@ func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
 		t.Errorf("the server was connected to %d times", n)
 	}
 }
+
+// What the answer of a team's server names is asked for without the credentials for where it is, and not at all outside of the
+// sources: an index, a redirect, a next page and a realm.
+func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
+	t.Parallel()
+	const chart = "entries: {till: [{version: 1.0.0, urls: [%q]}]}"
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request, victim string){
+		"index": func(w http.ResponseWriter, _ *http.Request, victim string) {
+			fmt.Fprintf(w, chart, victim+"/private/till.tgz")
+		},
+		"redirect of an index": func(w http.ResponseWriter, r *http.Request, victim string) {
+			http.Redirect(w, r, victim+"/private/index.yaml", http.StatusFound)
+		},
+		"redirect of Git": func(w http.ResponseWriter, r *http.Request, victim string) {
+			http.Redirect(w, r, victim+"/private/x.git/info/refs?service=git-upload-pack", http.StatusFound)
+		},
+		"realm": func(w http.ResponseWriter, _ *http.Request, victim string) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+victim+`/private/token",service="x",scope="repository:evil/till:pull"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		},
+		"next page": func(w http.ResponseWriter, _ *http.Request, victim string) {
+			w.Header().Set("Link", "<"+victim+`/v2/private/till/tags/list?n=1>; rel="next"`)
+			fmt.Fprint(w, `{"name": "evil/till", "tags": ["1.0.0"]}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			victim := newWitness(t, nil)
+			evil := newWitness(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r, victim.URL) })
+			manifests := map[string]any{"storage": "helm", "repo": evil.URL + "/evil", "chart": "till", "version": "1.0.0"}
+			switch name {
+			case "redirect of Git":
+				manifests = stolen(evil.address())["Git"]
+			case "realm", "next page":
+				manifests = map[string]any{"storage": "oci", "repo": "oci://" + evil.address() + "/evil", "chart": "till", "version": "1.x"}
+			}
+			git := map[string]any{"token": "canary", "credentials": []any{
+				map[string]any{"url": victim.URL + "/private", "username": "robot", "password": "canary"}, map[string]any{"url": evil.URL + "/evil", "token": "of-the-team"},
+			}}
+			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
+			read := func(attributes map[string]any) string {
+				attributes["workloads"] = stolenWorkloads(manifests)
+				_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_artifacts", attributes)
+				if said.Err() == nil {
+					t.Errorf("there is no error: %s", said)
+				}
+				return said.String()
+			}
+			within := []any{map[string]any{"name": "team", "sources": []any{evil.URL + "/evil", "oci://" + evil.address() + "/evil"}}}
+			if said := read(map[string]any{"workspaces": within}); !strings.Contains(said, "sources") && !strings.Contains(said, "not the same origin") {
+				t.Errorf("outside of the sources: %s", said)
+			}
+			if asked, _ := victim.seen(); len(asked) > 0 {
+				t.Errorf("outside of the sources it was asked %q", asked)
+			}
+			said := read(map[string]any{})
+			if _, shown := victim.seen(); len(shown) > 0 {
+				t.Errorf("it was shown %q", shown)
+			}
+			if strings.Contains(said, "canary") {
+				t.Errorf("the error repeats the answer of another server: %s", said)
+			}
+		})
+	}
+}
