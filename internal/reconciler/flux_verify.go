@@ -47,7 +47,8 @@ func fluxUnverified(parameters map[string]any, from Manifests, isRegistry bool) 
 	const ofCharts, ofArtifacts, ofGit = "helm_release.chart.spec.verify", "oci_repository.verify", "git_repository.verify"
 	switch {
 	case from.Has(Helm) && isRegistry && requires(ofArtifacts) && !requires(ofCharts):
-		return "with " + ofArtifacts + `, a chart of a registry with storage "helm" would not be verified: use storage "oci", or set ` + ofCharts + " of the cluster type, too"
+		return "with " + ofArtifacts + `, a chart of a registry with storage "helm" would not be verified: ` +
+			`use storage "oci", or set ` + ofCharts + " of the cluster type, too"
 	case !from.Has(Charts) || !requires(ofCharts):
 		return ""
 	case from.Has(OCI) && !requires(ofArtifacts):
@@ -55,7 +56,8 @@ func fluxUnverified(parameters map[string]any, from Manifests, isRegistry bool) 
 	case from.Has(Git) && !requires(ofGit):
 		return "with " + ofCharts + `, a chart of storage "git" would not be verified: set ` + ofGit + " of the cluster type, too"
 	case from.Has(Helm) && !isRegistry:
-		return "with " + ofCharts + ", a chart of a chart repository would not be verified, since Flux does so for registries alone: publish it in a registry (oci://)"
+		return "with " + ofCharts + ", a chart of a chart repository would not be verified, " +
+			"since Flux does so for registries alone: publish it in a registry (oci://)"
 	}
 	return ""
 }

@@ -23,8 +23,9 @@ type TrustedSource struct {
 	cosign *signature.Keys // of registries
 }
 
-// NewTrustedSource returns a source whose artifacts one of the keys has to have signed; without keys they need no signature. Of registries
-// (oci://) the keys are those of cosign, else those of Git. wrong are errors by the index of the key; they repeat no key.
+// NewTrustedSource returns a source whose artifacts one of the keys has to have signed; without keys they need no
+// signature. Of registries (oci://) the keys are those of cosign, else those of Git. wrong are errors by the index of the
+// key; they repeat no key.
 func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong map[int]error) {
 	source = TrustedSource{prefix: prefix}
 	if len(keys) == 0 {
@@ -49,7 +50,8 @@ func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong
 	return source, wrong
 }
 
-// CheckTrustedURL reports what is wrong with the beginning of URLs of a trusted source. It never repeats the URL, which may hold a secret.
+// CheckTrustedURL reports what is wrong with the beginning of URLs of a trusted source. It never repeats the URL, which
+// may hold a secret.
 func CheckTrustedURL(prefix string) error {
 	if !isRegistry(prefix) {
 		return git.CheckCredentialsURL(prefix)
@@ -84,17 +86,20 @@ func (c *Client) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	case len(sources) == 0 && !of.Signed:
 		return nil, nil
 	case len(sources) == 0:
-		return refused("the parameters of the cluster type require a signature, and the provider has no keys to check it by: list them in %s", inVerification)
+		return refused("the parameters of the cluster type require a signature, "+
+			"and the provider has no keys to check it by: list them in %s", inVerification)
 	}
 	source := longestSource(sources, addressOf(of))
 	switch {
 	case source == nil:
 		return refused("%s have none for it: add its URL with the keys that sign it, %s", inVerification, orUnsigned)
 	case source.name == "" && of.Signed:
-		return refused("the parameters of the cluster type require a signature, but %s have it as unsigned: list the keys that sign it there", inVerification)
+		return refused("the parameters of the cluster type require a signature, "+
+			"but %s have it as unsigned: list the keys that sign it there", inVerification)
 	case source.name == "":
 	case of.Storage == "helm" && !isRegistry(of.Repo):
-		return refused("charts of chart repositories have no signature that can be checked: publish the chart in a registry (oci://) and sign it with cosign, "+
+		return refused("charts of chart repositories have no signature that can be checked: "+
+			"publish the chart in a registry (oci://) and sign it with cosign, "+
 			"or list the repository in %s with unsigned = true", inVerification)
 	}
 	return source, nil

@@ -62,7 +62,8 @@ func (c *Client) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.
 	return nil
 }
 
-// verifyRegistry looks for a signature where cosign puts it: at a tag that is made of the digest, and among the artifacts that refer to it.
+// verifyRegistry looks for a signature where cosign puts it: at a tag that is made of the digest, and among the artifacts
+// that refer to it.
 func (c *Client) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
 	at, err := c.registry(addressOf(of))
 	if err != nil {

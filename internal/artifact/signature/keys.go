@@ -15,12 +15,13 @@ import (
 	"strings"
 )
 
-// Keys are public keys, of which one has to have signed. The zero value has none.
+// Keys are trusted public keys. A signature by one of them is enough. The zero value has none.
 type Keys struct{ keys []crypto.PublicKey }
 
 const minRSA = 2048 // bits
 
-// Add adds a public key in PEM: ECDSA on a curve of NIST, RSA or Ed25519. The error does not repeat it: it may be a private key by mistake.
+// Add adds a public key in PEM: ECDSA on a curve of NIST, RSA or Ed25519. The error does not repeat it: it may be a
+// private key by mistake.
 func (k *Keys) Add(text string) error {
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || len(strings.TrimSpace(string(rest))) > 0 {
@@ -70,7 +71,8 @@ func (k *Keys) verify(content, signature []byte) bool {
 	return false
 }
 
-// verifyLonger checks a signature over the hash that is as long as the curve: cosign uses SHA-256 for payloads, and this one for bundles.
+// verifyLonger checks a signature over the hash that is as long as the curve: cosign uses SHA-256 for payloads, and this
+// one for bundles.
 func verifyLonger(public *ecdsa.PublicKey, content, signature []byte) bool {
 	switch public.Curve {
 	case elliptic.P384():

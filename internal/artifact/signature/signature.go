@@ -1,6 +1,6 @@
-// Package signature checks the signatures that cosign makes with a key for artifacts in registries. It is pure: package origin fetches them.
-// The forms are those of https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md and of Sigstore's bundles. Nothing is asked of a
-// transparency log or a certificate authority.
+// Package signature checks the signatures that cosign makes with a key for artifacts in registries. It is pure: package
+// origin fetches them. The forms are those of https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md and of
+// Sigstore's bundles. Nothing is asked of a transparency log or a certificate authority.
 package signature
 
 import (
@@ -16,7 +16,7 @@ const (
 	// PayloadType is the media type of a layer that is a payload, whose annotation SignatureAnnotation has the signature.
 	PayloadType         = "application/vnd.dev.cosign.simplesigning.v1+json"
 	SignatureAnnotation = "dev.cosignproject.cosign/signature"
-	// PayloadsType is the type of an artifact with such layers that refers to what is signed.
+	// PayloadsType is the type of an artifact that has such layers and refers to the signed artifact.
 	PayloadsType = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	// BundleType begins the type of an artifact, and of its layer, that is a bundle.
 	BundleType = "application/vnd.dev.sigstore.bundle"
@@ -73,7 +73,7 @@ type bundle struct {
 	} `json:"dsseEnvelope"`
 }
 
-// statement is what the envelope of a bundle has.
+// statement is the payload of the envelope of a bundle.
 type statement struct {
 	Type      string `json:"_type"`
 	Predicate string `json:"predicateType"`
