@@ -35,6 +35,7 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
 		CredentialsSecret: o.Text("credentials_secret"),
 		Install:           texts(reader, o, "install"),
+		Unconfined:        !o.Bool("confine"),
 		Repository: fleet.ObjectOf(o, "gitops_repo", func(of *fleet.Object) folder.Location {
 			return folder.Location{URL: of.Required("url"), Branch: of.Required("branch"), Path: of.Text("path")}
 		}),

@@ -88,6 +88,9 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 	}
 	seen[id] = fmt.Sprintf("%s, line %d", path, line)
 	o.Reports = reports(u)
+	if confinement := r.settings.of().Agent.Confinement; confinement != nil && o.Reports && !r.settings.Unconfined {
+		confinement.Add(u)
+	}
 	r.objects = append(r.objects, o)
 }
 

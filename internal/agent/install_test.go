@@ -1,8 +1,11 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 )
@@ -102,6 +105,37 @@ func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
 		}
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", args, got, want)
+		}
+	}
+}
+
+// The controllers of Flux among install are confined, unless that is declined.
+func TestInstallConfinesTheControllersOfFlux(t *testing.T) {
+	t.Parallel()
+	settings := small("flux")
+	settings.Install = []agent.Text{{Path: "install", Text: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kustomize-controller, namespace: flux-system}
+spec: {template: {spec: {serviceAccountName: kustomize-controller, containers: [{name: manager, image: "ghcr.io/fluxcd/kustomize-controller:v1.9.5",
+  args: [--concurrent=20, --no-cross-namespace-refs=false]}]}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: source-controller, namespace: flux-system}, spec: {template: {spec: {containers: [{name: manager, args: [--a]}]}}}}
+`}}
+	for unconfined, want := range map[bool]string{
+		false: "[--concurrent=20 --no-cross-namespace-refs=false --default-service-account=kustomize-controller --no-cross-namespace-refs=true --no-remote-bases=true] [--a] ",
+		true:  "[--concurrent=20 --no-cross-namespace-refs=false] [--a] ",
+	} {
+		settings.Unconfined = unconfined
+		got := ""
+		for _, object := range rendered(t, settings) {
+			if object.GetKind() == "Deployment" {
+				containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+				got += fmt.Sprint(containers[0].(map[string]any)["args"]) + " "
+			}
+		}
+		if got != want {
+			t.Errorf("unconfined %t: %s", unconfined, got)
 		}
 	}
 }

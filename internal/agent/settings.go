@@ -32,6 +32,8 @@ type Settings struct {
 	CredentialsSecret string
 	// Install are the agent's own manifests; none where the agent is installed in another way.
 	Install []Text
+	// Unconfined leaves the controllers among Install without the arguments that confine them.
+	Unconfined bool
 	// Feedback says how the agent reports to a Git host; nil where it does not.
 	Feedback *Reporting
 	// Decryption is how the agent decrypts SOPS files of the folders; nil where it does not.

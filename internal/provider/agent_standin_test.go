@@ -29,6 +29,7 @@ type standInCluster struct {
 var standInKinds = map[string][]struct{ resource, kind string }{
 	"v1":                                     {{"namespaces", "Namespace"}, {"secrets", "Secret"}},
 	"apiextensions.k8s.io/v1":                {{"customresourcedefinitions", "CustomResourceDefinition"}},
+	"apps/v1":                                {{"deployments", "Deployment"}},
 	"source.toolkit.fluxcd.io/v1":            {{"gitrepositories", "GitRepository"}},
 	"notification.toolkit.fluxcd.io/v1beta3": {{"providers", "Provider"}, {"alerts", "Alert"}},
 	"kustomize.toolkit.fluxcd.io/v1":         {{"kustomizations", "Kustomization"}},
@@ -63,7 +64,8 @@ func (s *standInCluster) replace() {
 // isList says whether a path below apis/ is that of all objects of a kind.
 func (s *standInCluster) isList(path string) bool {
 	at := strings.LastIndex(path, "/")
-	for _, kind := range standInKinds[path[:max(at, 0)]] {
+	version, _, _ := strings.Cut(path[:max(at, 0)], "/namespaces/") // of a list of one namespace
+	for _, kind := range standInKinds[version] {
 		if kind.resource == path[at+1:] {
 			return true
 		}

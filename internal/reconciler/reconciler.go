@@ -199,6 +199,8 @@ type Agent struct {
 	Group, Missing string
 	// Controllers are the Deployments without which it does not do its work.
 	Controllers []Controller
+	// Confinement confines its controllers; nil if they have no such arguments.
+	Confinement *Confinement
 	// BearerTokens and Passphrases say that it reads repositories with a bearer token, and with an SSH key that has a passphrase.
 	BearerTokens, Passphrases bool
 	// KnownHosts is where it knows the keys of Git hosts from, where that is not its credentials.

@@ -194,6 +194,7 @@ func (o *operation) try(ctx context.Context, objects []agent.Object, secrets map
 	err := o.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) error {
 		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{Force: o.model.Force.ValueBool()})
 		failures = onboarding.FindFailures(objects, look)
+		o.checkConfinement(ctx, client)
 		return err
 	})
 	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
@@ -404,6 +405,7 @@ func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPri
 			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
 		})
 		drift = onboarding.FindDrift(objects, look)
+		o.checkConfinement(ctx, client)
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// confinement returns how the agent's controllers are confined; nil if that is not to be looked at: install sets it, or the
+// user has decided otherwise.
+func (o *operation) confinement() *reconciler.Confinement {
+	m := o.model
+	isDeclined := !m.Confine.IsNull() && !m.Confine.ValueBool()
+	if isDeclined || !m.Install.IsNull() {
+		return nil
+	}
+	return o.reconciler().Agent.Confinement
+}
+
+func (o *operation) reconciler() *reconciler.Reconciler {
+	return reconciler.Named(cmp.Or(o.model.Reconciler.ValueString(), reconciler.DefaultAgent))
+}
+
+// checkConfinement warns of controllers on the cluster with whose rights others may act. Equal warnings about several clusters
+// are one, so the text does not name the cluster. A cluster that does not answer has warnings of its own.
+func (o *operation) checkConfinement(ctx context.Context, client *kube.Client) {
+	confinement := o.confinement()
+	if confinement == nil {
+		return
+	}
+	of := o.reconciler()
+	lacks, forbidden, err := onboarding.Unconfined(ctx, client, confinement, cmp.Or(o.model.Namespace.ValueString(), of.Namespace))
+	if err != nil {
+		return
+	}
+	const remedy = "Add the arguments, or set confine = false if the platform alone may create such objects on the cluster."
+	switch {
+	case len(lacks) > 0:
+		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" does not confine teams", fmt.Sprintf(
+			"%s. Whoever may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of its controllers on the whole cluster: "+
+				"the service_account of a workspace is no boundary there. %s", wording.List(lacks, wording.Named), of.Product, remedy))
+	case forbidden:
+		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" may not confine teams", fmt.Sprintf(
+			"The credentials of the cluster may not list Deployments, so it is not known whether the controllers of %s have the arguments that confine teams. "+
+				"Allow them to list deployments.apps, or set confine = false.", of.Product))
+	}
+}
