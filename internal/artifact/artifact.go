@@ -56,9 +56,10 @@ type Fetcher interface {
 	// Keys identifies the keys of which one has to have signed an artifact; "" if it needs no signature. It is an error if an artifact
 	// needs one and no key is trusted for it. Results that are kept depend on it.
 	Keys(artifact Artifact) (string, error)
-	// Fetch returns the path of a tar archive on this machine, which has the files of the artifact: regular files and
-	// symbolic links, with clean paths relative to the artifact's root, in order, each once. A chart's files are below
-	// the folder of its name, as in its own archive. The archive was checked against the pin, and is bounded. The
-	// artifact has the signature that it needs. Nothing is fetched twice.
+	// Fetch returns the path of an entry of package diskcache, whose content is a tar archive with the files of the artifact:
+	// regular files and symbolic links, with clean paths relative to the artifact's root, in order, each once. A chart's files
+	// are below the folder of its name, as in its own archive. The archive was checked against the pin, and is bounded. The
+	// artifact has the signature that it needs. Nothing is fetched twice while its entry is there: a caller that does not find
+	// the entry calls Fetch again.
 	Fetch(ctx context.Context, artifact Artifact) (path string, err error)
 }

@@ -140,7 +140,7 @@ func (w *world) rendering(t *testing.T, agent agent) {
 	}
 
 	tf := newTerraform(t, user)
-	tf.env = append(tf.env, "FLOTILLA_CACHE_DIR="+t.TempDir())
+	tf.env = append(tf.env, "FLOTILLA_CACHE_DIR="+filepath.Join(t.TempDir(), "cache"))
 	tf.write("kubeconfig", w.cluster.Kubeconfig())
 	tf.write("main.tf", fmt.Sprintf(final, name, agent.reconciler(), team.url, gitops.url))
 	variables := map[string]any{"render": "preview", "commit": pushed("v1"), "targets": targets}

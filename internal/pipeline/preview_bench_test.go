@@ -4,12 +4,14 @@ package pipeline_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -41,7 +43,7 @@ func benchmarkPreview(b *testing.B, size int) {
 		b.ReportAllocs()
 		workers, before := 0, fleettest.ProcessorTime()+ofWorkers()
 		for b.Loop() {
-			pool := renderer.New(archives, renderer.Options{Folder: folder()})
+			pool := renderer.New(archives, renderer.Options{Cache: diskcache.New(folder(), diskcache.DefaultMaxSize)})
 			cache := pipeline.Cache{Renderer: objects.Renderer(pool)}
 			result, findings := cache.Compute(value)
 			if len(findings) > 0 {
@@ -58,7 +60,7 @@ func benchmarkPreview(b *testing.B, size int) {
 		b.ReportMetric(float64(workers)/1024, "workers-peak-MiB")
 	}
 	kept := ""
-	empty := func() string { kept = b.TempDir(); return kept }
+	empty := func() string { kept = filepath.Join(b.TempDir(), "cache"); return kept }
 	full := func() string { return kept }
 	b.Run("pointers", func(b *testing.B) { run(b, pointers, empty) })
 	b.Run("cold", func(b *testing.B) { run(b, preview, empty) })

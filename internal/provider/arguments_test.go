@@ -72,6 +72,10 @@ data "flotilla_scheduling" "dev" { fleet = local.fleet }
 
 // rareArguments are arguments that no example needs.
 const rareArguments = `
+provider "flotilla" {
+  cache = { path = "%[1]s-cache", max_mib = 512 }
+}
+
 resource "flotilla_template" "files" {
   name         = "files"
   type         = "config"

@@ -4,7 +4,6 @@ package provider
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -20,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
@@ -61,6 +59,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Config Sync, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
+			"cache":    cacheAttribute(),
 			"clusters": connection.ClustersAttribute(),
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
@@ -84,16 +83,18 @@ func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnost
 }
 
 // decode reads the attributes of the provider but verification, strictly.
-func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) (gitSettings, connection.Clusters, measurementsSettings) {
+func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
 	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
-	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics), decodeMeasurements(read("measurements"), diagnostics)
+	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics), decodeMeasurements(read("measurements"), diagnostics),
+		decodeCache(read("cache"), diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	settings, reached, measured := decode(ctx, req.Config, &resp.Diagnostics)
+	settings, reached, measured, kept := decode(ctx, req.Config, &resp.Diagnostics)
 	trusted := decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
 	reached.WarnOfUnverified(&resp.Diagnostics)
+	kept.check(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -138,21 +139,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
-	if c.Complete && trusted.complete {
-		c.Fleets.Renderer = newRenderer(c.Artifacts)
+	if c.Complete && trusted.complete && kept.complete {
+		c.Fleets.Renderer = renderer.New(origin.NewStore(c.Artifacts, kept.folder), renderer.Options{Cache: kept.folder})
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c
 	resp.ActionData, resp.ListResourceData = c, c
-}
-
-// newRenderer renders final objects of what a client fetches. Both are kept in the user's folder for caches, where there is
-// one.
-func newRenderer(client *origin.Client) objects.Renderer {
-	folder, err := origin.CacheFolder()
-	if err == nil {
-		folder = filepath.Join(folder, "objects")
-	}
-	return renderer.New(origin.NewStore(client, ""), renderer.Options{Folder: folder})
 }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.

@@ -12,7 +12,7 @@ import (
 
 // Folders of objects are planned, repaired, taken back, imported, handed over and removed as those of pointers are.
 func TestObjectsThroughOtherVerbs(t *testing.T) {
-	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	newCache(t)
 	charts := newPublished(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
 	down := func(is bool) {
@@ -70,7 +70,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Fatal(said)
 		}
 		before := commits()
-		t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir()) // another machine
+		newCache(t) // another machine
 		down(true)
 		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") || !strings.Contains(said, charts.url) || commits() != before {
 			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, said, commits(), before)

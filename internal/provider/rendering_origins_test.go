@@ -125,7 +125,7 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 
 // While nothing can be fetched, a plan names what, and each repository; what was fetched before is planned all the same.
 func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
-	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	newCache(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	address := gone.Listener.Addr().String()

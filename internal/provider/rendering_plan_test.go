@@ -151,13 +151,13 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 		return assigned(url, fleetOf(previewed(charts, pin, 1, nil, nil)), nil)
 	}
 	goes := func(version string) {
-		t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir()) // another machine
+		newCache(t) // another machine
 		charts.mutex.Lock()
 		defer charts.mutex.Unlock()
 		delete(charts.archives, "/till-"+version+".tgz")
 	}
 	commits := func() string { return git(t, filepath.FromSlash(url), "rev-list", "--count", "dev") }
-	t.Setenv("FLOTILLA_CACHE_DIR", t.TempDir())
+	newCache(t)
 	apply(t, w, with(one))
 
 	goes("1.2.1")

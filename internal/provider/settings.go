@@ -21,7 +21,7 @@ import (
 // order of the guide. The objects in them have tables of their own.
 func Settings() []*fleet.Table {
 	return []*fleet.Table{
-		gitTable, verificationTable, measurementsTable, connection.ClusterTable,
+		gitTable, verificationTable, measurementsTable, cacheTable, connection.ClusterTable,
 		rollout.SettingsTable, rollout.HoldTable,
 		assignment.DeliveryTable, assignment.ProtectionTable, assignment.SourceTable,
 		agentresource.SecretsTable, agentresource.SecretTable, agent.SettingsTable,

@@ -61,7 +61,7 @@ func BenchmarkTerraformWithFinalObjects(b *testing.B) {
 	for _, size := range []int{1000, 20000} {
 		for _, how := range []string{"pointers", "preview"} {
 			b.Run(fmt.Sprintf("%d-%s", size, how), func(b *testing.B) {
-				b.Setenv("FLOTILLA_CACHE_DIR", b.TempDir())
+				b.Setenv("FLOTILLA_CACHE_DIR", filepath.Join(b.TempDir(), "cache"))
 				input := fleettest.Input(fleettest.Reference(size, 1))
 				withCharts(b, input, how)
 				t := newTimedTerraform(b, input, `

@@ -22,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
@@ -50,7 +51,7 @@ func digestOf(content []byte) string {
 // contentOf is the first file of an archive that a store returned.
 func contentOf(t testing.TB, path string) string {
 	t.Helper()
-	file, err := os.Open(path)
+	file, err := diskcache.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +66,11 @@ func contentOf(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return header.Name + ": " + string(content)
+}
+
+func newCache(t testing.TB) *diskcache.Folder {
+	t.Helper()
+	return diskcache.New(filepath.Join(t.TempDir(), "cache"), diskcache.DefaultMaxSize)
 }
 
 func newClient(t testing.TB, credentials git.Credentials) *origin.Client {
@@ -129,7 +135,7 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 
-	path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
+	path, err := origin.NewStore(client, newCache(t)).Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
 	if err != nil || contentOf(t, path) != "a.yaml: a: 1\n" {
 		t.Errorf("fetched %s, %v", path, err)
 	}
@@ -199,8 +205,8 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	if _, err := client.Resolve(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), `did you mean "till"`) {
 		t.Errorf("error %v", err)
 	}
-	cache := t.TempDir()
-	store := origin.NewStore(client, cache)
+	cache := filepath.Join(t.TempDir(), "cache")
+	store := origin.NewStore(client, diskcache.New(cache, diskcache.DefaultMaxSize))
 	wanted := artifact.Artifact{Storage: "helm", Repo: server.URL + "/charts/", Chart: "till", Pin: folder.Pin{Version: "3.2.0", Digest: digestOf(old)}}
 	for range 2 {
 		path, err := store.Fetch(t.Context(), wanted)

@@ -98,7 +98,7 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 		if err == nil || !strings.Contains(err.Error(), `tag "3.0.0"`) || !strings.Contains(err.Error(), repo) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{
+		path, err := origin.NewStore(client, newCache(t)).Fetch(t.Context(), artifact.Artifact{
 			Storage: "helm", Repo: repo, Chart: "till", Pin: folder.Pin{Version: "1.2.0", Digest: want["1.2.0"]},
 		})
 		if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml: apiVersion: v2\nname: till\nversion: 1.2.0") {
@@ -137,7 +137,7 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 	if err != nil || pin != (folder.Pin{Version: "1.2.0", Digest: digestOf(archive)}) {
 		t.Fatalf("%v, %v", pin, err)
 	}
-	path, err := origin.NewStore(client, t.TempDir()).Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
+	path, err := origin.NewStore(client, newCache(t)).Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
 	if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml") {
 		t.Errorf("fetched %s, %v", path, err)
 	}

@@ -2,26 +2,23 @@ package origin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Store keeps the content of artifacts on this machine, by their keys. Its folder may be removed at any time: what is
-// missing is fetched again.
+// Store keeps the content of artifacts on this machine, by their keys. Whatever is missing there is fetched again.
 type Store struct {
 	client  *Client
-	folder  string
+	cache   *diskcache.Folder
 	fetches singleflight.Group
 	slots   chan struct{}
 }
@@ -29,21 +26,9 @@ type Store struct {
 // maxFetches bounds what is fetched at once, since each content is in memory once.
 const maxFetches = 4
 
-// NewStore returns a store in a folder, which need not exist; "" is CacheFolder's.
-func NewStore(client *Client, folder string) *Store {
-	return &Store{client: client, folder: folder, slots: make(chan struct{}, maxFetches)}
-}
-
-// CacheFolder is where this user's artifacts are kept: FLOTILLA_CACHE_DIR, or flotilla in the user's folder for caches.
-func CacheFolder() (string, error) {
-	if folder := os.Getenv("FLOTILLA_CACHE_DIR"); folder != "" {
-		return folder, nil
-	}
-	folder, err := os.UserCacheDir()
-	if err != nil {
-		return "", errors.New("there is no folder for artifacts, since this user has none for caches: set FLOTILLA_CACHE_DIR to one")
-	}
-	return filepath.Join(folder, "flotilla"), nil
+// NewStore returns a store that keeps archives in a cache.
+func NewStore(client *Client, cache *diskcache.Folder) *Store {
+	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
 
 // Keys implements Fetcher.
@@ -66,21 +51,8 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	if err := s.client.verify(ctx, of); err != nil {
 		return "", err
 	}
-	folder := s.folder
-	if folder == "" {
-		var err error
-		if folder, err = CacheFolder(); err != nil {
-			return "", err
-		}
-	}
-	folder, err := filepath.Abs(filepath.Join(folder, "artifacts"))
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(of.Key()))
-	path := filepath.Join(folder, hex.EncodeToString(sum[:])+".tar")
-	if isFile(path) {
-		return path, nil
+	if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
+		return path, err
 	}
 	fetched := s.fetches.DoChan(of.Key()+of.Pin.Version, func() (any, error) {
 		// Who asked first may leave, and others still wait.
@@ -89,26 +61,23 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
 		defer budget.Begin(ctx, budgetItem(of.Repo))()
-		if isFile(path) {
-			return nil, nil
+		if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
+			return path, err
 		}
 		files, err := s.client.fetch(ctx, of)
 		if err != nil {
-			return nil, s.client.describe(of.Repo, err)
+			return "", s.client.describe(of.Repo, err)
 		}
-		return nil, writeArchive(path, files)
+		return s.cache.Write(diskcache.Artifacts, of.Key(), func(to io.Writer) error {
+			return artifact.WriteArchive(to, files.regular, files.links)
+		})
 	})
 	select {
 	case result := <-fetched:
-		return path, result.Err
+		return result.Val.(string), result.Err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
@@ -137,28 +106,4 @@ func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error
 		return nil, fmt.Errorf("%s: %w", subject, err)
 	}
 	return nil, fmt.Errorf("%s %w", subject, err)
-}
-
-// writeArchive writes the whole file or none.
-func writeArchive(path string, content *files) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("the content of an artifact cannot be kept in %q (FLOTILLA_CACHE_DIR names another folder): %w", filepath.Dir(path), err)
-		}
-	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".*.tar")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }()
-	if err := errors.Join(artifact.WriteArchive(file, content.regular, content.links), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), path); err != nil && !isFile(path) { // another process may have been first
-		return err
-	}
-	return nil
 }

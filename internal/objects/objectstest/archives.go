@@ -3,8 +3,8 @@ package objectstest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 )
 
 // Archives is an artifact.Fetcher of archives that were written before.
@@ -31,11 +32,6 @@ func NewArchives(t testing.TB) *Archives {
 // Add writes an archive of files, by their paths. A text that begins with "-> " is a symbolic link to what follows.
 func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact.Artifact {
 	a.t.Helper()
-	path := filepath.Join(a.t.TempDir(), "artifact.tar")
-	file, err := os.Create(path)
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	regular, links := map[string]string{}, map[string]string{}
 	for name, content := range files {
 		if target, isLink := strings.CutPrefix(content, "-> "); isLink {
@@ -44,7 +40,9 @@ func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact
 			regular[name] = content
 		}
 	}
-	if err := errors.Join(artifact.WriteArchive(file, regular, links), file.Close()); err != nil {
+	cache := diskcache.New(filepath.Join(a.t.TempDir(), "cache"), diskcache.DefaultMaxSize)
+	path, err := cache.Write(diskcache.Artifacts, what.Key(), func(to io.Writer) error { return artifact.WriteArchive(to, regular, links) })
+	if err != nil {
 		a.t.Fatal(err)
 	}
 	a.mutex.Lock()

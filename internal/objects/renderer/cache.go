@@ -1,14 +1,12 @@
 package renderer
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
@@ -28,15 +27,15 @@ const cacheFormat = 5
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {
-	folder string // "" for none
+	disk   *diskcache.Folder // nil for none
 	flight singleflight.Group
 
 	mutex sync.Mutex
 	kept  lastUsed[*objects.Result]
 }
 
-func newCache(folder string) *cache {
-	return &cache{folder: folder, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
+func newCache(disk *diskcache.Folder) *cache {
+	return &cache{disk: disk, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
 }
 
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders. What was verified
@@ -86,11 +85,11 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 			return result, nil
 		}
 		flight := c.flight.DoChan(key+version, func() (any, error) {
-			if text := c.read(key); text != nil {
-				if result, err := decode(text); err == nil {
-					c.keep(key, result, len(text))
-					return result, nil
-				}
+			if text, err := c.read(key); err != nil {
+				return nil, err
+			} else if result, err := decode(text); err == nil {
+				c.keep(key, result, len(text))
+				return result, nil
 			}
 			text, err := render()
 			if err != nil && ctx.Err() != nil {
@@ -137,38 +136,21 @@ func (c *cache) keep(key string, result *objects.Result, size int) {
 	}
 }
 
-func (c *cache) path(key string) string {
-	return filepath.Join(c.folder, key[:2], key[2:])
+// read returns the result on disk, or nil if there is none.
+func (c *cache) read(key string) ([]byte, error) {
+	if c.disk == nil {
+		return nil, nil
+	}
+	return c.disk.Read(diskcache.Objects, key)
 }
 
-// read returns what is on disk, or nil where there is nothing, or what is damaged.
-func (c *cache) read(key string) []byte {
-	if c.folder == "" {
-		return nil
-	}
-	text, err := os.ReadFile(c.path(key))
-	if err != nil {
-		return nil
-	}
-	sum, rest, has := bytes.Cut(text, []byte("\n"))
-	if !has || string(sum) != sumOf(rest) {
-		return nil
-	}
-	return rest
-}
-
-// write keeps a result on disk. What is not written to its end is damaged, and so it is rendered again the next time.
+// write keeps a result on disk. If that fails, the result is rendered again another time.
 func (c *cache) write(key string, text []byte) {
-	if c.folder == "" {
-		return
-	}
-	path, content := c.path(key), append([]byte(sumOf(text)+"\n"), text...)
-	err := os.WriteFile(path, content, 0o600)
-	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		err = os.WriteFile(path, content, 0o600)
-	}
-	if err != nil {
-		_ = os.Remove(path)
+	if c.disk != nil {
+		_, _ = c.disk.Write(diskcache.Objects, key, func(to io.Writer) error {
+			_, err := to.Write(text)
+			return err
+		})
 	}
 }
 

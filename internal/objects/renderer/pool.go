@@ -17,6 +17,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -39,17 +40,17 @@ type source struct{ artifact, path string }
 
 // Options are the bounds of a Pool, and where it keeps results.
 type Options struct {
-	Folder  string        // on disk, which may be deleted at any time; "": results are kept in memory only
-	Time    time.Duration // that a request may take; 30 seconds by default
-	Memory  uint64        // bytes that a worker may have; 512 MiB by default
-	Workers int           // at most; by default one for each processor
+	Cache   *diskcache.Folder // nil: results are kept in memory only
+	Time    time.Duration     // that a request may take; 30 seconds by default
+	Memory  uint64            // bytes that a worker may have; 512 MiB by default
+	Workers int               // at most; by default one for each processor
 }
 
 // New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
 func New(fetcher artifact.Fetcher, options Options) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
-	p := &Pool{fetcher: fetcher, options: options, cache: newCache(options.Folder), free: make(chan *worker, options.Workers), exceeded: map[source]error{}}
+	p := &Pool{fetcher: fetcher, options: options, cache: newCache(options.Cache), free: make(chan *worker, options.Workers), exceeded: map[source]error{}}
 	for range options.Workers {
 		p.free <- &worker{}
 	}
@@ -76,16 +77,30 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 		return nil, err
 	}
 	return p.cache.get(ctx, cacheKey(request, keys), request.Artifact.Pin.Version, func() ([]byte, error) {
-		archive, err := p.fetcher.Fetch(ctx, request.Artifact)
-		if err != nil {
-			return nil, err
-		}
-		text, err := p.render(ctx, order{archive, request})
-		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%s: %w", describe(request), err)
+		text, err := p.fetchAndRender(ctx, request)
+		for range maxRefetches {
+			if !errors.Is(err, errNoArchive) {
+				break
+			}
+			text, err = p.fetchAndRender(ctx, request)
 		}
 		return text, err
 	})
+}
+
+// maxRefetches bounds how often an archive is fetched again that other processes remove before a worker reads it.
+const maxRefetches = 3
+
+func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]byte, error) {
+	archive, err := p.fetcher.Fetch(ctx, request.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.render(ctx, order{archive, request})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", describe(request), err)
+	}
+	return text, err
 }
 
 // boundError says to which bound something came.
@@ -152,6 +167,8 @@ func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, erro
 	switch {
 	case len(answer) > 0 && answer[0] == answerResult:
 		return answer[1:], nil
+	case len(answer) > 0 && answer[0] == answerNoFile:
+		return nil, errNoArchive
 	case len(answer) > 0 && answer[0] == answerError:
 		return nil, errors.New(string(answer[1:]))
 	}

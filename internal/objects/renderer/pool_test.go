@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
@@ -108,11 +109,11 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	artifact := archives.Add(shop, map[string]string{"settings.yaml": settings})
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "cache")
 	render := func(p *renderer.Pool) string {
 		return outcome(p.Render(t.Context(), &objects.Request{Artifact: artifact, Directory: &objects.Directory{}}))
 	}
-	p := pool(t, archives, renderer.Options{Folder: folder})
+	p := pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})
 	want := render(p)
 	var all sync.WaitGroup
 	for range 20 {
@@ -123,7 +124,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
+	if got := render(pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
 		t.Errorf("from disk: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.Key()]; got != 1 {
@@ -138,7 +139,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := render(pool(t, archives, renderer.Options{Folder: folder})); got != want {
+	if got := render(pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
 		t.Errorf("after damage: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.Key()]; got != 2 {

@@ -11,6 +11,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 )
 
 // Bounds of one artifact's files in memory. What a link adds counts as a file, and not its bytes, which are shared.
@@ -29,13 +31,19 @@ type tree struct {
 	size    int64
 }
 
+// errNoArchive is the error of an archive that is gone, or damaged: it has to be fetched again.
+var errNoArchive = errors.New("its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib")
+
 // readTree reads a tar archive, as artifact.Fetcher describes it.
 func readTree(archive string) (*tree, error) {
-	file, err := os.Open(archive)
+	file, err := diskcache.Open(archive)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errNoArchive
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	t := &tree{files: map[string][]byte{}, links: map[string]bool{}, outside: map[string]string{}}
 	targets := map[string]string{}
 	t.targets = targets

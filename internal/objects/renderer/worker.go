@@ -58,6 +58,7 @@ type order struct {
 const (
 	answerResult = 'r'
 	answerError  = 'e'
+	answerNoFile = 'n' // errNoArchive
 )
 
 // serve answers orders until the other side ends, even in the midst of one.
@@ -99,6 +100,9 @@ const maxError = 2 << 10
 
 func answer(kept *shelf, o order) []byte {
 	result, err := render(context.Background(), kept, o.Archive, o.Request)
+	if errors.Is(err, errNoArchive) {
+		return []byte{answerNoFile}
+	}
 	if err == nil {
 		var text []byte
 		if text, err = encode(result); err == nil {

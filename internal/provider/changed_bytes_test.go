@@ -1,0 +1,181 @@
+package provider_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+)
+
+// changedRegistry is a registry with one chart, whose answers somebody changes.
+type changedRegistry struct {
+	repo     string
+	pin      folder.Pin
+	mutex    sync.Mutex
+	change   func(path string, body []byte) []byte // nil: answers are as they were pushed
+	unsigned bool                                  // answers have the digest that was asked for, whatever they contain
+}
+
+func (c *changedRegistry) set(change func(path string, body []byte) []byte, unsigned bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.change, c.unsigned = change, unsigned
+}
+
+func newChangedRegistry(t *testing.T) *changedRegistry {
+	t.Helper()
+	digest := func(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
+	archive := packed(t, "till", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n",
+	})
+	manifest, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest([]byte("{}")), "size": 2},
+		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": digest(archive), "size": len(archive)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &changedRegistry{pin: folder.Pin{Version: "1.2.1", Digest: digest(manifest)}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := archive
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			body = manifest
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		}
+		asked := digest(body)
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		if c.change != nil && r.Method == http.MethodGet {
+			body = c.change(r.URL.Path, body)
+		}
+		if !c.unsigned {
+			asked = digest(body)
+		}
+		w.Header().Set("Docker-Content-Digest", asked)
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(body)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c.repo = "oci://" + server.Listener.Addr().String() + "/charts"
+	return c
+}
+
+// A registry that gives other bytes for a digest is an error that names it, and nothing of them is rendered or kept.
+func TestOtherBytesForADigestAreAnError(t *testing.T) {
+	newCache(t)
+	evil := packed(t, "till", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: till\nversion: 1.2.1\n", "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil}\n",
+	})
+	of := func(part string, by func(body []byte) []byte) func(string, []byte) []byte {
+		return func(path string, body []byte) []byte {
+			if strings.Contains(path, part) {
+				return by(body)
+			}
+			return body
+		}
+	}
+	whole := func([]byte) []byte { return evil }
+	for name, test := range map[string]struct {
+		change   func(path string, body []byte) []byte
+		unsigned bool
+	}{
+		"another layer":                   {of("/blobs/", whole), false},
+		"another layer, as if it were":    {of("/blobs/", whole), true},
+		"one bit of the layer":            {of("/blobs/", flipped), true},
+		"a layer that is cut off":         {of("/blobs/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+		"a layer with more at its end":    {of("/blobs/", func(body []byte) []byte { return append(append([]byte{}, body...), 'x') }), true},
+		"an empty layer":                  {of("/blobs/", func([]byte) []byte { return nil }), true},
+		"another manifest":                {of("/manifests/", flipped), false},
+		"another manifest, as if it were": {of("/manifests/", flipped), true},
+		"a manifest that is cut off":      {of("/manifests/", func(body []byte) []byte { return body[:len(body)/2] }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := newChangedRegistry(t)
+			fleet := pinnedAt(t, folder.Manifests{Storage: "oci", Repo: registry.repo, Chart: "till", Version: "1.2.1"}, registry.pin)
+			registry.set(test.change, test.unsigned)
+			objects, _, said := finalObjects(t, fleet)
+			if len(objects) > 0 || !strings.Contains(said, registry.repo) || strings.Contains(said, "evil") {
+				t.Errorf("the objects are %v; said is %s", objects, said)
+			}
+			// Nothing of it was kept. What is right afterwards stays right, whatever the registry gives then.
+			registry.set(nil, false)
+			for range 2 {
+				if objects, _, said := finalObjects(t, fleet); len(objects) != 1 || !strings.Contains(fmt.Sprint(objects), "canary") {
+					t.Errorf("afterwards the objects are %v; said is %s", objects, said)
+				}
+				registry.set(test.change, test.unsigned)
+			}
+		})
+	}
+}
+
+func flipped(body []byte) []byte {
+	other := append([]byte{}, body...)
+	other[len(other)/2] ^= 1
+	return other
+}
+
+// A chart repository need not list digests: the pin is that of the first answer, and another second answer is an error.
+func TestAnotherArchiveForTheSecondRequestIsAnError(t *testing.T) {
+	newCache(t)
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/index.yaml" {
+			_, _ = fmt.Fprint(w, "entries: {till: [{version: 1.2.1, urls: [till.tgz]}]}")
+			return
+		}
+		requests++
+		_, _ = w.Write(packed(t, "till", map[string]string{
+			"Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.2.1\n",
+			"templates/all.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: answer-%d}\n", requests),
+		}))
+	}))
+	t.Cleanup(server.Close)
+	fleet := pinnedFleet(t, map[string]any{"storage": "helm", "repo": server.URL, "chart": "till", "version": "1.2.1"}, "flux")
+	objects, _, said := finalObjects(t, fleet)
+	if len(objects) > 0 || !strings.Contains(said, server.URL) || !strings.Contains(said, "was published again with other content") {
+		t.Errorf("after %d requests the objects are %v; said is %s", requests, objects, said)
+	}
+}
+
+// An artifact of more files than the bound is an error that says so, soon and with little memory.
+func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
+	newCache(t)
+	number := acceptancetest.Count(50_100, 100_000)
+	files := map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"}
+	for i := range number {
+		files[fmt.Sprintf("files/%03d/f%06d", i/1000, i)] = "x"
+	}
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.2.1", files)
+	measured := func(what string, fleet map[string]any) {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		began := time.Now()
+		objects, _, said := finalObjects(t, fleet)
+		runtime.ReadMemStats(&after)
+		t.Logf("%s of %d files: %s, %d MiB allocated", what, number, time.Since(began).Round(time.Millisecond), (after.TotalAlloc-before.TotalAlloc)>>20)
+		if len(objects) > 0 || !strings.Contains(said, "more than 50000 files") {
+			t.Errorf("%s gives %v; said is %s", what, objects, said)
+		}
+	}
+	measured("a chart", pinnedAt(t, folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: "1.2.1"}, pin))
+	if !acceptancetest.All() {
+		return // git takes longer to make such a commit than Flotilla to refuse it
+	}
+	repo, commit := served(t, files)
+	measured("a commit", pinnedAt(t, folder.Manifests{Storage: "git", Repo: repo, Commit: commit, Path: "templates"}, folder.Pin{}))
+}
