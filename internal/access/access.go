@@ -103,7 +103,9 @@ func choose(to Location, plainFor string, prefixes []string) (Grant, error) {
 	}
 	own, err := Parse(plainFor)
 	switch {
-	case err != nil || !own.hasOriginOf(to):
+	case err != nil:
+		return Grant{Login: Anonymous}, deniedf("the plain credentials belong to a URL that cannot be used: %w", err)
+	case !own.hasOriginOf(to):
 	case to.scheme == "http" && !to.isLoopback():
 		grant.Withheld = "credentials without a URL are sent by https and to this machine only"
 	default:
