@@ -19,8 +19,8 @@ var SettingsTable = &fleet.Table{
 			"itself: mark the credentials as sensitive, and the result is, too."},
 		{Name: "credentials_secret", Meaning: "In place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads."},
 		{Name: "install", Type: fleet.TextsInAnyFormType, Meaning: "The agent's own manifests, texts of YAML documents, if it is not installed otherwise."},
-		{Name: "confine", Type: fleet.BoolType, Default: true, Meaning: "Whether the controllers of Flux among `install` get the arguments that confine whoever may create " +
-			"Flux' objects in a namespace to a service account there: `--default-service-account`, `--no-cross-namespace-refs` and `--no-remote-bases`."},
+		{Name: "confine", Type: fleet.BoolType, Default: true, Meaning: "Whether the controllers of Flux among `install` get the arguments that confine Flux' objects in a namespace " +
+			"to the rights of a service account there: `--default-service-account`, `--no-cross-namespace-refs` and `--no-remote-bases`."},
 		{Name: "feedback", Type: fleet.ObjectType, Of: FeedbackTable, Meaning: "How the agent reports to the Git host about commits. For Flux, and for Argo CD in the cluster."},
 		{Name: "decryption", Type: fleet.ObjectType, Of: fleet.DecryptionTable(), Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it; `{}` is what " +
 			"the agent itself may use. For Flux only."},

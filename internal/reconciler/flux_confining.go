@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Confinement says which arguments confine the controllers of an agent. Without them, whoever may create the agent's objects
-// in one namespace gets the rights of the controllers, on the whole cluster.
+// Confinement says which arguments confine the controllers of an agent. Without them, a user who may create the agent's
+// objects in one namespace gets the rights of the controllers, on the whole cluster.
 type Confinement struct {
 	// Selector selects the controllers' Deployments by labels. In the agent's namespace, images are enough.
 	Selector string

@@ -45,7 +45,7 @@ func (o *operation) checkConfinement(ctx context.Context, client *kube.Client) {
 	switch {
 	case len(lacks) > 0:
 		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" does not confine teams", fmt.Sprintf(
-			"%s. Whoever may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of its controllers on the whole cluster: "+
+			"%s. A member of a team who may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of its controllers on the whole cluster: "+
 				"the service_account of a workspace is no boundary there. %s", wording.List(lacks, wording.Named), of.Product, remedy))
 	case forbidden:
 		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" may not confine teams", fmt.Sprintf(

@@ -100,7 +100,7 @@ var definition = schema.Schema{
 		"on_unreachable": schemas.OptionalText("The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
 			"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
 			"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning."),
-		"confine": schemas.OptionalBool("Whether Flux' controllers are to confine whoever may create Flux' objects in a namespace to a service account there (default `true`). `install` gets the arguments for it. " +
+		"confine": schemas.OptionalBool("Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). `install` gets the arguments for it. " +
 			"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform alone may create such objects."),
 		"force":    schemas.OptionalBool("Whether fields that others manage are taken over, which is a conflict otherwise."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table)),
