@@ -3,12 +3,14 @@ package renderer
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
@@ -17,6 +19,7 @@ import (
 type Loose struct {
 	once    sync.Once
 	pool    *Pool
+	folder  string // of the archive
 	archive string
 	err     error
 }
@@ -29,7 +32,7 @@ const looseTime = 10 * time.Second
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Result, error) {
 	l.once.Do(func() {
 		l.pool = New(nil, Options{Time: looseTime, Workers: 1})
-		l.archive, l.err = writeArchive(files)
+		l.archive, l.err = l.writeArchive(files)
 	})
 	if l.err != nil {
 		return nil, l.err
@@ -48,19 +51,17 @@ func (l *Loose) Close() {
 	if l.pool != nil {
 		l.pool.Close()
 	}
-	if l.archive != "" {
-		_ = os.Remove(l.archive)
+	if l.folder != "" {
+		_ = os.RemoveAll(l.folder)
 	}
 }
 
-func writeArchive(files map[string]string) (path string, err error) {
-	file, err := os.CreateTemp("", "flotilla-files-*.tar")
-	if err != nil {
+// writeArchive writes the files into a cache of their own, since a worker reads archives of caches alone.
+func (l *Loose) writeArchive(files map[string]string) (path string, err error) {
+	if l.folder, err = os.MkdirTemp("", "flotilla-files-"); err != nil {
 		return "", err
 	}
-	if err := errors.Join(artifact.WriteArchive(file, files, nil), file.Close()); err != nil {
-		_ = os.Remove(file.Name())
-		return "", err
-	}
-	return file.Name(), nil
+	return diskcache.New(l.folder, diskcache.DefaultMaxSize).Write(diskcache.Artifacts, "", func(to io.Writer) error {
+		return artifact.WriteArchive(to, files, nil)
+	})
 }
