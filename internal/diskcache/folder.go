@@ -99,13 +99,13 @@ func checkFolder(root *os.Root) error {
 		return err
 	}
 	if problem := othersCanWrite(info); problem != "" {
-		return fmt.Errorf("the cache folder %q %s, so somebody else could decide what is rendered: remove the folder with all that is in it, or %s",
+		return fmt.Errorf("the cache folder %q %s, so another user could decide what is rendered: remove the folder with all that is in it, or %s",
 			root.Name(), problem, otherFolder)
 	}
 	return nil
 }
 
-// checkEntry returns an error if a file is not an entry that this user has written: a link, a pipe, or a file of somebody else.
+// checkEntry returns an error if a file is not an entry that this user has written: a link, a pipe, or a file of another user.
 func checkEntry(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")

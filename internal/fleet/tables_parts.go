@@ -120,7 +120,7 @@ var manifestsTable = Table{
 		{Name: "path", Meaning: "Path in the repository or artifact, for `git` and `oci`."},
 		{Name: "chart", Meaning: "Name of the chart, for `helm`, which requires it, and `oci`."},
 		{Name: "version", Meaning: "Version of the chart or artifact, or a range of versions, for `helm` and `oci`."},
-		{Name: "type", Allowed: ManifestTypes, Meaning: "What they are: `helm`, a chart; `kustomize`, a kustomization or plain manifests. " +
+		{Name: "type", Allowed: ManifestTypes, Meaning: "`helm` for a chart, `kustomize` for a kustomization or plain manifests. " +
 			"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or `chart`, else `kustomize`."},
 		{Name: "parameters", Type: AnyObjectType, Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\"."},
 	},
