@@ -161,6 +161,10 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
 	r.remote.Credentials = git.Credentials{Login: git.Login{Token: canary}}
+	if _, err := inspectBy(t.Context(), newClient(gitops.Options{}), r.remote, dev); err == nil || !strings.Contains(err.Error(), "not a public address") {
+		t.Errorf("a redirect to this machine is followed: %v", err)
+	}
+	r.remote.Credentials.ByURL = []git.URLCredentials{{URL: elsewhere}} // lets answers lead there
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 	apply(t, r, edit)
 	inspect(t, r, dev)

@@ -26,7 +26,7 @@ func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
 		summary  string
 		says     string
 	}{
-		{t.Context(), true, "https://x/y", git.ErrUnauthorized, "Repository refuses the credentials", "git.token"},
+		{t.Context(), true, "https://x/y", git.ErrUnauthorized, "Repository refuses the credentials", "git.credentials"},
 		{t.Context(), false, "https://x/y", git.ErrUnauthorized, "Credentials are not known yet", "-target"},
 		{t.Context(), false, "https://x/y", git.ErrNotFound, "Credentials are not known yet", "-target"},
 		{t.Context(), false, "https://x/y", git.ErrUnreachable, "Repository cannot be reached", "unreachable"},
