@@ -57,7 +57,7 @@ func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error)
 	case f.isFile(clean):
 		return filesys.ConfirmedDir(path.Join("/", path.Dir(clean))), path.Base(clean), nil
 	}
-	return "", "", missingError(clean)
+	return "", "", f.tree.missing(clean)
 }
 
 // ReadFile implements filesys.FileSystem.

@@ -116,6 +116,9 @@ func (s *scanner) entry(folder, file, name string) error {
 		}
 		return s.kustomization(full, below, content)
 	}
+	if err := s.tree.exclusion(full); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	if isRemote(name) || strings.ContainsAny(name, ":?@") || strings.HasPrefix(name, "github.com/") {
 		return remoteError(file, name)
 	}

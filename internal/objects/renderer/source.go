@@ -26,7 +26,7 @@ func (t *tree) archived(by *objects.FluxSource) (*tree, error) {
 	if len(patterns) > 0 { // which replace all defaults but those about Git
 		matcher = sourceignore.NewMatcher(append(sourceignore.VCSPatterns(nil), patterns...))
 	}
-	kept := &tree{files: make(map[string][]byte, len(t.files))}
+	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
 	for name, content := range t.files {
 		if !t.isLinked(name) && !matcher.Match(strings.Split(name, "/"), false) {
 			kept.files[name], kept.size = content, kept.size+int64(len(content))
@@ -34,6 +34,24 @@ func (t *tree) archived(by *objects.FluxSource) (*tree, error) {
 	}
 	kept.names = slices.Sorted(maps.Keys(kept.files))
 	return kept, nil
+}
+
+// exclusion returns the error about a file of the artifact that Flux leaves out; nil for other names.
+func (t *tree) exclusion(name string) error {
+	if t.whole == nil {
+		return nil
+	}
+	_, isFile := t.whole.files[name]
+	target, leads := t.whole.outside[name]
+	switch {
+	case leads:
+		return outsideError(name, target)
+	case !isFile:
+		return nil
+	case t.whole.isLinked(name):
+		return fmt.Errorf("%q is a symbolic link, or below one, and Flux leaves links out: put the file itself there", name)
+	}
+	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
 }
 
 // ignorePatterns reads the .sourceignore files, those of outer folders first. Flux reads such a file through a link, but looks

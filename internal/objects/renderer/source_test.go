@@ -36,6 +36,18 @@ func TestASourceOfFluxLeavesOutWhatItsIgnoreFilesName(t *testing.T) {
 		"its own list in place of the default": {
 			map[string]string{".sourceignore": "kustomization.yaml\n", "live/.github/c.yaml": named("c"), "live/.gitmodules": "e"}, "", "a b c",
 		},
+		"a resource that is ignored": {
+			map[string]string{".sourceignore": "a.yaml\n"}, "",
+			`error: folder "live" of https://git.example.com/shop at 5ca1ab1e: live/kustomization.yaml: Flux leaves out "live/a.yaml" because of a .sourceignore file or its defaults`,
+		},
+		"a resource that is a link": {
+			map[string]string{"live/a.yaml": "-> ../other.yaml", "other.yaml": named("a")}, "",
+			`error: folder "live" of https://git.example.com/shop at 5ca1ab1e: live/kustomization.yaml: "live/a.yaml" is a symbolic link, or below one, and Flux leaves links out`,
+		},
+		"a file of a generator that leads out": {
+			map[string]string{"live/kustomization.yaml": "configMapGenerator: [{name: a, files: [b]}]\n", "live/b": "-> /etc/passwd"}, "",
+			`error: folder "live" of https://git.example.com/shop at 5ca1ab1e: loading KV pairs: file sources: [b]: symbolic link "live/b" leads out of the artifact`,
+		},
 		"a list that leads out": {map[string]string{".sourceignore": "-> /etc/passwd"}, "", `error: folder "live" of https://git.example.com/shop at 5ca1ab1e: symbolic link ".sourceignore" leads out`},
 	} {
 		files := map[string]string{"live/kustomization.yaml": "resources: [a.yaml]\n", "live/a.yaml": named("a"), "live/b.yaml": named("b")}

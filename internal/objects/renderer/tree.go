@@ -29,6 +29,7 @@ type tree struct {
 	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
 	outside map[string]string // links that lead out of the artifact, with their targets
 	size    int64
+	whole   *tree // the artifact, if this is the part of it that Flux archives
 }
 
 // errNoArchive is the error of an archive that is gone, or damaged: it has to be fetched again.
@@ -137,7 +138,15 @@ func (t *tree) read(name string) ([]byte, error) {
 	if target, leads := t.outside[name]; leads {
 		return nil, outsideError(name, target)
 	}
-	return nil, missingError(name)
+	return nil, t.missing(name)
+}
+
+// missing returns the error about a file that is not there.
+func (t *tree) missing(name string) error {
+	if err := t.exclusion(name); err != nil {
+		return err
+	}
+	return missingError(name)
 }
 
 func missingError(name string) error {
