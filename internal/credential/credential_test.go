@@ -3,9 +3,12 @@ package credential_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/credential"
 )
@@ -61,6 +64,60 @@ func TestFindNamesWhatLooksLikeACredential(t *testing.T) {
 		if got := show(credential.Find(test.value)); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+		text, err := yaml.Marshal(test.value)
+		if err != nil || !credential.MayHave(string(text)) {
+			t.Errorf("%s: it is passed over, %v", name, err)
+		}
+	}
+}
+
+func TestFindJudgesPairsOfNameAndValue(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	named := func(name, value string) any { return []any{object{"name": name, "value": value}} }
+	for name, test := range map[string]struct {
+		value any
+		want  string
+	}{
+		"environment":          {object{"env": named("DB_PASSWORD", "hunter2")}, "env[DB_PASSWORD].value 0 password"},
+		"reference":            {object{"env": named("DB_PASSWORD", "$(OTHER)")}, ""},
+		"another name":         {object{"env": named("DB_HOST", "hunter2")}, ""},
+		"argument":             {object{"args": []any{"--password", "hunter2"}}, "args[1] 0 password"},
+		"argument in one":      {object{"args": []any{"--password=hunter2"}}, "args[0] 0 password"},
+		"two flags":            {object{"args": []any{"--password", "--verbose"}}, ""},
+		"argument of another":  {object{"args": []any{"--user", "hunter2"}}, ""},
+		"name is a credential": {named(github, "x"), "[0].name 0 github-pat"},
+		"name of many lines":   {named("a\nb", github), "[0].value 0 github-pat"},
+		"key is a credential":  {object{"a": object{github: object{"b": aws}}}, "a.(hidden) 0 github-pat, a.(hidden).b 0 aws-access-token"},
+		"checksum":             {object{"checksum/secret": "9f86d081884c7d659a2feaa0c55ad015"}, ""},
+	} {
+		if got := show(credential.Find(test.value)); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestFindIgnoresKnownTexts(t *testing.T) {
+	t.Parallel()
+	value := map[string]any{"url": "postgres://shop:hunter2@db/shop", "password": "hunter2", "text": "a: b\npassword: hunter2\ntoken: other1\n"}
+	if got := show(credential.Find(value, "hunter2")); got != "text 3 password" {
+		t.Errorf("got %q", got)
+	}
+	if got := show(credential.Find(value, "hunter2", "other1")); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMaskedReplacesWhatFindFinds(t *testing.T) {
+	t.Parallel()
+	value := map[string]any{"a": []any{map[string]any{"name": "TOKEN", "value": "x1y2"}, "plain", 5}, github: nil}
+	got := credential.Masked(value, func(path, _ string) string { return "mask of " + path })
+	want := map[string]any{"a": []any{map[string]any{"name": "TOKEN", "value": "mask of a[TOKEN].value"}, "plain", 5}, "mask of (hidden)": nil}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if texts := credential.Texts(value); !slices.Equal(texts, []string{"x1y2", github}) && !slices.Equal(texts, []string{github, "x1y2"}) {
+		t.Errorf("texts are %q", texts)
 	}
 }
 
@@ -110,10 +167,12 @@ func FuzzFind(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, text string) {
 		found := credential.Find(map[string]any{key: []any{text}})
+		found = slices.DeleteFunc(found, func(f credential.Finding) bool { return f.Path == "(hidden)" }) // the key
 		if len(found) > 1 {
 			t.Fatalf("%q: %v", text, found)
 		}
 		for _, finding := range found {
+			finding.Path = strings.Replace(finding.Path, "(hidden)", key, 1)
 			if finding.Path != key+"[0]" || finding.Line < 0 || finding.Line > 1+strings.Count(text, "\n") || finding.Rule == "" {
 				t.Errorf("%q: %+v", text, finding)
 			}

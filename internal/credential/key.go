@@ -39,12 +39,12 @@ var endings = []struct {
 }
 
 // referring are words of keys with the name of something, not the thing: existingSecret, imagePullSecret.
-var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf"}
+var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf", "checksum"}
 
 // kindOf judges a key by its last words. A number may follow, as in password_2.
 func kindOf(key string) kind {
 	key = strings.TrimRight(key, "0123456789_-.")
-	if len(key) < len("pwd") || !strings.ContainsRune("dnteyls", rune(lower(key[len(key)-1]))) {
+	if !hasEnding(key) {
 		return plain // as most are
 	}
 	words := wordsOf(key)
@@ -58,6 +58,20 @@ func kindOf(key string) kind {
 		}
 	}
 	return plain
+}
+
+// hasEnding reports whether a key ends with the last three letters of any of the endings.
+func hasEnding(key string) bool {
+	const length = 3
+	if len(key) < length {
+		return false
+	}
+	last := key[len(key)-length:]
+	switch string([]byte{lower(last[0]), lower(last[1]), lower(last[2])}) {
+	case "ord", "swd", "ase", "pwd", "key", "ret", "ken", "ial", "als":
+		return true
+	}
+	return false
 }
 
 // wordsOf are the words of DB_PASSWORD, dbPassword, db-password and DBPassword, in lower case.
@@ -143,8 +157,10 @@ func findPassword(text string) (rule string, at int) {
 		if text[i] != ':' && text[i] != '=' {
 			continue
 		}
-		if match := userinfo.FindStringSubmatch(text[i:]); match != nil && !isPlaceholder(match[1]) {
-			return "password-in-url", i
+		if strings.HasPrefix(text[i:], "://") {
+			if match := userinfo.FindStringSubmatch(text[i:]); match != nil && !isPlaceholder(match[1]) {
+				return "password-in-url", i
+			}
 		}
 		if i < end || isComment {
 			continue

@@ -19,7 +19,7 @@ func (d *decoder) configContainer(o *Object) belonging {
 	d.configData(path, container.Name, data)
 	d.configSecrets(o, &container, secrets, secretsKnown)
 	if allowedKnown {
-		d.checkPlain(path, data, allowed, `add allow_plain = [%q]`)
+		d.checkPlain(path, data, allowed, valueAdvice+toAllowPlain)
 	}
 	return belongs
 }

@@ -224,7 +224,7 @@ func (p *controlPlane) configMap(o *Object) {
 			}
 			data[key] = text
 		}
-		p.checkPlain(values.path, data, o.annotatedAllowPlain(), "add %q to its annotation "+allowPlainAnnotation)
+		p.checkPlain(values.path, data, o.annotatedAllowPlain(), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
 	}
 	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
 	if platform == "true" {

@@ -132,10 +132,11 @@ type Manifests struct {
 	folder.Manifests
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs and Render are attributes of the deployment target. They are here since they decide only what is in a
-	// folder, as the manifests do.
-	ConfigAs ConfigAs `json:"config_as,omitempty"` // empty: the default
-	Render   string   `json:"render,omitempty"`    // one of [Renderings]; empty: that of the cluster type
+	// ConfigAs, Render and AllowPlain are attributes of the deployment target. They are here since they decide only what is
+	// in a folder, as the manifests do.
+	ConfigAs   ConfigAs `json:"config_as,omitempty"`   // empty: the default
+	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: that of the cluster type
+	AllowPlain []string `json:"allow_plain,omitempty"` // sorted names of values that may look like a credential
 }
 
 // TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.

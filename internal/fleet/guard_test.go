@@ -26,7 +26,7 @@ func TestWhatLooksLikeACredentialIsRefusedByNameAndNotByValue(t *testing.T) {
 		at+`URL: looks like a credential (rule password-in-url`+guardAdvice+`["URL"]`,
 		at+`app.yaml: looks like a credential in line 3 (rule password`+guardAdvice+`["app.yaml"]`,
 		at+`database.password: looks like a credential (rule password`+guardAdvice+`["database.password"]`,
-		at+`database.users[0].token: looks like a credential (rule password`+guardAdvice+`["database.users[0].token"]`,
+		at+`database.users[a].token: looks like a credential (rule password`+guardAdvice+`["database.users[a].token"]`,
 	)
 	if strings.Contains(findings.Error(), "canary") {
 		t.Errorf("a value is shown: %s", findings.Error())

@@ -64,7 +64,13 @@ func (d *decoder) clusterType(o *Object) belonging {
 	if of := reconciler.Named(clusterType.Reconciler); clusterType.Decryption != nil && of != nil && of.NoSOPS != "" {
 		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
 	}
+	allowed, allowedKnown := o.allowPlain("allow_plain")
 	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
+	if belongs != notInEnvironment && allowedKnown {
+		d.checkCommitted(o, allowed, "parameters")
+		d.checkCommitted(o, allowed, "secret_stores")
+		d.checkCommitted(o, allowed, "description")
+	}
 	if isCertain {
 		d.noteFormerNames(o, &clusterType)
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
@@ -174,6 +180,15 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 	o.targetManifests(target, (*Object).manifests)
 	o.targetForms(target)
 	o.targetRendering(target)
+	allowed, allowedKnown := o.allowPlain("allow_plain")
+	o.besideManifests(target, func() {
+		if target.Manifests.AllowPlain = allowed; !allowedKnown {
+			o.noteUnknown()
+		}
+	})
+	if belongs != notInEnvironment && allowedKnown {
+		d.checkCommitted(o, allowed, "manifests", "parameters")
+	}
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}

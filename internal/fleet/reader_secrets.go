@@ -154,20 +154,20 @@ func (o *Object) decryption(attribute string) *Decryption {
 	})
 }
 
-// allowPlainAnnotation is the attribute allow_plain of a ConfigMap: keys with commas between them.
-const allowPlainAnnotation = "flotilla.dev/allow-plain"
+// AllowPlainAnnotation is the annotation that has allow_plain of a ConfigMap or of a final object: names with commas between them.
+const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 
-// annotatedAllowPlain reads that annotation.
+// annotatedAllowPlain reads [AllowPlainAnnotation].
 func (o *Object) annotatedAllowPlain() (keys []string) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	value, has := annotations[allowPlainAnnotation]
+	value, has := annotations[AllowPlainAnnotation]
 	if !has {
 		return nil
 	}
 	text, problem := o.scalar(value)
 	if problem != "" {
-		o.reader.Report(o.path.Attribute("metadata").Attribute("annotations").Key(allowPlainAnnotation), "%s", problem)
+		o.reader.Report(o.path.Attribute("metadata").Attribute("annotations").Key(AllowPlainAnnotation), "%s", problem)
 	}
 	for key := range strings.SplitSeq(text, ",") {
 		if key = strings.TrimSpace(key); key != "" {

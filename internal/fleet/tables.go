@@ -112,6 +112,8 @@ var clusterTypeTable = Table{
 		{Name: "config_type", Default: DefaultConfigType, Meaning: "Name of the template of type `config`: built in are " + inMarkdown(BuiltinTemplates["config"]) + "."},
 		{Name: "parameters", Type: AnyObjectType, Meaning: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
 			"which are merged over these: see the guide \"What is rendered\"."},
+		{Name: "allow_plain", Type: TextsType, Meaning: "Names of values in `parameters`, `secret_stores` and `description` that may look like a credential, as the error about them gives " +
+			"them: `parameters.helm_release.values.password`. Without it such a value is an error."},
 		{Name: "secret_service", Meaning: "Name of the template of type `secret`, which brings the secrets that config containers refer to: built in are " +
 			inMarkdown(BuiltinTemplates["secret"]) + ". Unset: such references are an error."},
 		{Name: "secret_stores", Type: ObjectMapType, Keys: labelForm, Of: &secretStoreTable, Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`."},

@@ -103,6 +103,9 @@ var deploymentTargetTable = Table{
 			"which is there with `configmap`, too; `secret:<name>` gives it another name)."},
 		{Name: "render", Allowed: Renderings, Meaning: "How far its manifests are rendered. It may be stronger than `render` of a cluster type that it goes to; " +
 			"a weaker one is an error unless `least_render` of the workspace allows it. Unset: as the cluster type says."},
+		{Name: "allow_plain", Type: TextsType, Meaning: "Names of values that may look like a credential, as the errors and warnings about them give them: in its parameters, " +
+			"`parameters.helm_release.values.password`; in files of custom templates and in final objects, `<kind>.<path>`, such as `ConfigMap.data.password`. Without it such a value is an error, " +
+			"and in the final objects of a preview a warning."},
 		{Name: "config_schema", Type: SchemaType, Meaning: "JSON Schema that its values must satisfy: its text, or the object."},
 	},
 }

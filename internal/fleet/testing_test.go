@@ -103,6 +103,7 @@ cluster_types:
   config_type: configmap
   description: flies
   parameters: {kustomization: {interval: 5m}}
+  allow_plain: [parameters.helm_release.values.password]
   secret_service: external-secrets
   secret_stores:
     vault: {name: vault-east, kind: SecretStore}
@@ -140,6 +141,7 @@ workloads:
         parameters: {anything: {goes: 1.50}}
       config_as: [configmap, 'values:platform']
       render: preview
+      allow_plain: [parameters.helm_release.values.password, ConfigMap.data.password]
       config_schema: '{"type": "object"}'
     later:
       environment: prod

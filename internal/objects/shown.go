@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/credential"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pods"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
@@ -18,7 +19,7 @@ const (
 
 // Shown returns the object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. A Secret,
 // also one within another object, has its type, what identifies it, and its keys without values. Text that is the manifest of a
-// Secret is hidden.
+// Secret is hidden, and so are texts that look like a credential.
 func (o *Object) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
@@ -57,7 +58,7 @@ func (o *Object) shown(value, former map[string]any) (string, error) {
 	if secret.IsSecret(value) {
 		shown = v.overSecret(value, former)
 	} else {
-		shown = v.over(value, former)
+		shown = v.overCredentials(v.over(value, former), former)
 	}
 	if !v.hides {
 		return string(o.YAML), nil
@@ -65,6 +66,9 @@ func (o *Object) shown(value, former map[string]any) (string, error) {
 	text, err := yaml.Marshal(shown)
 	return string(text), err
 }
+
+// SealedSecret is the kind of objects whose values are encrypted.
+const SealedSecret = "SealedSecret"
 
 // veil hides what may be secret in values.
 type veil struct{ hides bool }
@@ -99,6 +103,29 @@ func (v *veil) over(value, former any) any {
 		return shown
 	}
 	return value
+}
+
+// overCredentials hides the texts that look like a credential, but for those of a SealedSecret, which are encrypted.
+func (v *veil) overCredentials(value any, former map[string]any) any {
+	if object, _ := value.(map[string]any); object["kind"] == SealedSecret {
+		return value
+	}
+	old := map[string]string{}
+	credential.Masked(former, func(path, text string) string {
+		old[path] = text
+		return text
+	})
+	return credential.Masked(value, func(path, text string) string {
+		before, had := old[path]
+		if text == hidden || text == hiddenChange { // in a Secret within the object
+			return text
+		}
+		v.hides = true
+		if had && before != text {
+			return hiddenChange
+		}
+		return hidden
+	})
 }
 
 func (v *veil) overSecret(value, former map[string]any) map[string]any {

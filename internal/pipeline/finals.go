@@ -64,6 +64,9 @@ func (r *Result) files(ctx context.Context, subject render.Subject) (all, pointe
 	result, err := r.final(ctx, subject, pointers)
 	if err == nil {
 		all, err = r.Templates.Follow(subject, pointers, result)
+		if !errors.Is(err, render.ErrUnknown) {
+			err = errors.Join(err, r.errExposed(subject, result.Objects))
+		}
 	}
 	switch {
 	case errors.Is(err, render.ErrUnknown):
@@ -98,19 +101,21 @@ func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 		assignments := r.Result.Schedule.Assignments
 		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
 	})
-	r.unrendered = make([]string, len(r.Trees))
+	r.unrendered, r.exposed = make([]string, len(r.Trees)), make([][]exposure, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
 		i := rendered[k]
 		if render.HasObjects(r.Result.Schedule.Assignments[i]) {
 			r.Result.tree(ctx, r, i, deployed)
 			return
 		}
-		if _, _, err := r.Result.Final(ctx, i, r.Destination); err != nil {
+		final, _, err := r.Result.Final(ctx, i, r.Destination)
+		if err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
 			r.unrendered[i] = err.Error()
 		}
+		r.exposed[i] = r.Result.exposedIn(r.Result.subject(i, r.Destination), final)
 	})
 }
 
@@ -125,6 +130,21 @@ func (f *findings) addUnrendered(r *Rendering) {
 	for _, message := range all.Messages() {
 		f.add("Manifests cannot be rendered", message)
 	}
+}
+
+// Warnings returns a warning about each credential in final objects that are not committed.
+func (r *Rendering) Warnings() []Finding {
+	var all Unrendered
+	for i, exposures := range r.exposed {
+		for _, e := range exposures {
+			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Result.Schedule.Assignments[i].Target.Name)
+		}
+	}
+	var warnings findings
+	for _, message := range all.Messages() {
+		warnings.add("Credentials in final objects", message)
+	}
+	return warnings.list()
 }
 
 // Unrendered are errors of rendering into final objects, each once with the deployment targets that it concerns. The zero

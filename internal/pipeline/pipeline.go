@@ -44,6 +44,8 @@ type Result struct {
 	mu       sync.Mutex
 	rendered []*Rendering // for each destination, the latest first
 
+	exposed sync.Map // []exposure of exposedBy, by the hash of an object
+
 	constraintsMutex sync.Mutex
 	evaluated        []evaluation // the latest first
 }

@@ -49,7 +49,8 @@ type Rendering struct {
 	// failed are errors by assignment; problems are what checks have found, of those that are checked.
 	failed, problems [][]string
 	checked          []bool
-	unrendered       []string // errors of final objects, by assignment
+	unrendered       []string     // errors of final objects, by assignment
+	exposed          [][]exposure // credentials in final objects that are not committed, by assignment
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
 	Findings []Finding

@@ -89,6 +89,8 @@ resource "flotilla_cluster_type" "edge" {
   reconciler        = "zarf"
   config_type       = "files"
   namespace_service = "default"
+  description       = "password: example-1"
+  allow_plain       = ["description"]
 }
 
 resource "flotilla_workload" "app" {
@@ -96,7 +98,7 @@ resource "flotilla_workload" "app" {
   workspace = "team"
   requires  = ["db"]
   deployment_targets = {
-    live = { environment = "dev", labels = { tier = "web" }, manifests = { repo = "https://git.example.com/app" } }
+    live = { environment = "dev", labels = { tier = "web" }, manifests = { repo = "https://git.example.com/app" }, allow_plain = ["ConfigMap.data.password"] }
   }
 }
 

@@ -57,7 +57,11 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 		check.findings = nil
 	}
 	for _, u := range open {
-		if (isRight || check.content(u.template, *u.file)) && u.shape != nil {
+		isContentRight := isRight || check.content(u.template, *u.file)
+		if u.shape != nil && u.shape.checked.Load() {
+			continue
+		}
+		if check.isUnexposed(t, u.template, *u.file) && isContentRight && u.shape != nil {
 			u.shape.checked.Store(true)
 		}
 	}

@@ -166,7 +166,7 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
 		hold := Hold{
-			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
+			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.OpenText("reason"), Until: o.Time("until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

@@ -54,7 +54,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 		how = delivery.Settings{
 			PullRequest: o.OneOf("mode") == pullRequest,
 			Forge:       forge.Forge(o.OneOf("forge")),
-			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: o.Text("title"),
+			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: o.OpenText("title"),
 			Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
 		}
 		if merge := o.OneOf("merge"); merge != noMerge {
@@ -79,6 +79,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
 	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.Object) {
 		url, commit := o.Required("url"), o.Required("commit")
+		o.OpenText("url")
 		if !fleet.IsKnown(tfvalue.Plain(value)) {
 			return
 		}

@@ -137,6 +137,7 @@ func (o *operation) want(ctx context.Context) bool {
 		o.rendering = o.result.Render(ctx, to, o.current)
 	}
 	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
+	fleetvalue.AddWarnings(o.diagnostics, o.rendering.Warnings())
 	return !o.diagnostics.HasError() && o.decideRollout(ctx)
 }
 

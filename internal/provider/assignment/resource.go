@@ -129,6 +129,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	checkRollback(m.RollbackTo, diagnostics)
 	checkCommitMessage(m.CommitMessage, diagnostics)
+	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
 	decodeSource(m.Source, diagnostics)
 	m.decodeRollout(diagnostics)
 }

@@ -86,6 +86,7 @@ type model struct {
 // validate checks what needs no other object and no server.
 func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	(&operation{model: m, diagnostics: diagnostics}).decode()
+	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
 }
 
 func operationOf(c *frame.Call[model]) *operation {

@@ -168,6 +168,13 @@ func Inner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
+// CheckOpenText reports a credential in a text that others can read.
+func CheckOpenText(attribute string, value types.String, diagnostics *diag.Diagnostics) {
+	if problem := fleet.CheckOpenText(value.ValueString()); problem != "" {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence("the text "+problem))
+	}
+}
+
 // CheckOneOf reports a text that is none of those allowed.
 func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnostics, allowed ...string) {
 	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(allowed, text) {

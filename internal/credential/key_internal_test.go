@@ -1,0 +1,13 @@
+package credential
+
+import "testing"
+
+// hasEnding is a table of its own, for speed.
+func TestEveryEndingIsSeenAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, known := range endings {
+		if !hasEnding(known.ending) || kindOf("my_"+known.ending) != known.kind {
+			t.Errorf("%s is no ending", known.ending)
+		}
+	}
+}
