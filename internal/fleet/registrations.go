@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 )
 
 // Registration is an object of Kalypso's kind WorkloadRegistration: it says where the workloads of a team are.
@@ -14,6 +16,9 @@ type Registration struct {
 	Labels    Labels
 	Workspace string // "" where it has none
 	Source    Source
+	// Sources are those of the workspace, which Source is within; nil: any. SourcesKnown is false while they are not known.
+	Sources      []string
+	SourcesKnown bool
 }
 
 // Source is a folder of a repository at a ref.
@@ -23,19 +28,32 @@ type Source struct {
 	Path string
 }
 
+// RegistrationOptionsTable is that of the options of provider::flotilla::registrations.
+var RegistrationOptionsTable = &Table{
+	Name:    "options of registrations",
+	Meaning: "The options of `provider::flotilla::registrations`.",
+	Attributes: []Attribute{
+		{Name: "workspaces", Type: CollectionType, Of: &workspaceTable, Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. " +
+			"A registration that leads outside of the `sources` of its workspace is an error, and so is one of another workspace. " +
+			"Unset: registrations may lead anywhere."},
+		{Name: "followed", Type: AnyType, Meaning: "Registrations that were followed before: results of this function, " +
+			"objects with `url`, `ref` and `path`, or lists and maps of them."},
+	},
+}
+
 // DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts of YAML
-// documents, of which only WorkloadRegistrations are read, and what was followed before: registrations, or maps of
-// them. The result has, by name, the registrations whose source was not followed before, so that following them ends
-// also where they refer to each other. known is false while a registration, or a source that was followed, may not be
-// known yet.
-func DecodeRegistrations(documents any, followed []any) (registrations map[string]Registration, known bool, findings Findings) {
+// documents, of which only WorkloadRegistrations are read, and options, which may be nil. The result has, by name, the
+// registrations whose source was not followed before, so that following them ends also where they refer to each other.
+// known is false while a registration, or a source that was followed, may not be known yet.
+//
+// A registration that leads outside of the sources of its workspace is an error, and so is one whose workspace is not among
+// workspaces. Without workspaces, a registration may lead anywhere.
+func DecodeRegistrations(documents, options any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder()},
 		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{},
 	}
-	for i, value := range followed {
-		p.follow((*Path)(nil).Attribute("followed").Index(i), value, 0)
-	}
+	p.readOptions(options)
 	for _, text := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
 		for _, document := range p.text(text.Path, text.Value) {
 			p.read(text.Path, document)
@@ -58,9 +76,26 @@ func (s Source) location() Source {
 // registrationReader reads only the registrations among documents.
 type registrationReader struct {
 	*controlPlane
+	bounds    sourceBounds
 	found     map[string]Registration
 	locations map[Source]*Path
 	before    map[Source]bool // the sources that were followed
+}
+
+func (p *registrationReader) readOptions(options any) {
+	at := (*Path)(nil).Attribute("options")
+	if options == nil {
+		return
+	}
+	o, isUnknown := p.object(RegistrationOptionsTable, at, options)
+	if o == nil {
+		p.pendingTexts = p.pendingTexts || isUnknown
+		return
+	}
+	p.bounds = p.sourceBounds(o)
+	followed, _ := o.Value("followed")
+	o.Finish()
+	p.follow(at.Attribute("followed"), followed, 0)
 }
 
 func (p *registrationReader) read(at *Path, document Document) {
@@ -93,6 +128,7 @@ func (p *registrationReader) register(o *Object) {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
 	}
 	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
+	p.bound(&registration, o.path.Attribute("spec"))
 	location := registration.Source.location()
 	if p.before[location] {
 		return
@@ -105,8 +141,34 @@ func (p *registrationReader) register(o *Object) {
 	p.found[registration.Name] = registration
 }
 
-// maxFollowedDepth is how deep registrations may be nested in what was followed: a map of them in a list.
-const maxFollowedDepth = 3
+// bound sets the sources of a registration, and reports a URL that is outside of them. at is its spec.
+func (p *registrationReader) bound(registration *Registration, at *Path) {
+	sources, ok := p.bounds.sources[registration.Workspace]
+	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]
+	switch {
+	case !p.bounds.isSet:
+	case !ok && !p.bounds.complete:
+		return // it may be one whose name is not known yet
+	case registration.Workspace == "":
+		p.Report(at.Attribute("workspace"), "is required: the sources of the workspace say where the registration may lead")
+		return
+	case !ok:
+		p.Report(at.Attribute("workspace"), "%s", p.bounds.missing(registration.Workspace))
+		return
+	}
+	repo := at.Attribute("workload").Attribute("repo")
+	if registration.Source.URL == "" || !registration.SourcesKnown {
+		return
+	}
+	if _, err := access.Parse(registration.Source.URL); err != nil {
+		p.Report(repo, "%s", err) // which does not repeat a URL with credentials in it
+	} else if _, err := access.Decide(access.Request{URL: registration.Source.URL, Sources: sources}, nil); err != nil {
+		p.Report(repo, "leads to %q for workspace %q, and is %s", registration.Source.URL, registration.Workspace, err)
+	}
+}
+
+// maxFollowedDepth is how deep registrations may be nested in what was followed: maps of them in lists.
+const maxFollowedDepth = 4
 
 // follow reads what registrations returned before, or any object with url, ref and path.
 func (p *registrationReader) follow(at *Path, value any, depth int) {

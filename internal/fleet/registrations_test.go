@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -28,8 +29,8 @@ func TestRegistrationsLeadToTheirPlaces(t *testing.T) {
 	}, nil)
 	wantFindings(t, findings)
 	want := map[string]fleet.Registration{
-		"a": {Name: "a", Labels: fleet.Labels{"type": "application"}, Workspace: "team-a", Source: fleet.Source{URL: "https://git.example.com/a", Ref: "refs/heads/main", Path: "workload/"}},
-		"b": {Name: "b", Source: fleet.Source{URL: "https://git.example.com/b", Ref: "refs/heads/main", Path: "."}},
+		"a": {Name: "a", Labels: fleet.Labels{"type": "application"}, Workspace: "team-a", Source: fleet.Source{URL: "https://git.example.com/a", Ref: "refs/heads/main", Path: "workload/"}, SourcesKnown: true},
+		"b": {Name: "b", Source: fleet.Source{URL: "https://git.example.com/b", Ref: "refs/heads/main", Path: "."}, SourcesKnown: true},
 	}
 	if !known || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, known %v, want %v", got, known, want)
@@ -51,7 +52,7 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 	}
 	controlPlane := map[string]any{"url": "https://git.example.com/control-plane", "ref": "main", "path": nil}
 	for _, before := range [][]any{{followed, controlPlane}, {[]any{followed, controlPlane}}, {map[string]any{"x": followed, "y": controlPlane}}} {
-		got, known, findings := fleet.DecodeRegistrations(documents, before)
+		got, known, findings := fleet.DecodeRegistrations(documents, map[string]any{"followed": before})
 		wantFindings(t, findings)
 		if _, ok := got["b"]; !known || !ok || len(got) != 1 {
 			t.Errorf("got %v, known %v, want b alone", got, known)
@@ -59,7 +60,7 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 	}
 	_, _, findings = fleet.DecodeRegistrations(documents, nil)
 	wantFindings(t, findings, `documents[0] document 3 (line 11, WorkloadRegistration "again").spec.workload: has the same repository, ref and path as documents[0] document 1 (line 1, WorkloadRegistration "a")`)
-	got, _, _ := fleet.DecodeRegistrations([]any{registrationA}, []any{followed})
+	got, _, _ := fleet.DecodeRegistrations([]any{registrationA}, map[string]any{"followed": followed})
 	if len(got) != 0 {
 		t.Errorf("got %v of what was followed", got)
 	}
@@ -94,7 +95,9 @@ func TestRegistrationsAreCheckedStrictly(t *testing.T) {
 			}
 		}
 	}
-	_, _, findings := fleet.DecodeRegistrations([]any{}, []any{"text", nil, map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{}}}}}}})
+	_, _, findings := fleet.DecodeRegistrations([]any{}, map[string]any{
+		"followed": []any{"text", nil, map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{}}}}}}},
+	})
 	if len(findings) != 2 {
 		t.Errorf("of what was followed is wrong %v", findings)
 	}
@@ -115,7 +118,7 @@ func TestRegistrationsAreUnknownWhileOneMoreMayCome(t *testing.T) {
 		"its repository":         {[]any{registrationA}, []any{map[string]any{"url": fleet.Unknown{}}}, false},
 		"nothing is not unknown": {[]any{registrationA}, []any{nil}, true},
 	} {
-		_, known, findings := fleet.DecodeRegistrations(test.documents, test.followed)
+		_, known, findings := fleet.DecodeRegistrations(test.documents, map[string]any{"followed": test.followed})
 		wantFindings(t, findings)
 		if known != test.known {
 			t.Errorf("%s: known is %v", name, known)
@@ -172,6 +175,13 @@ func FuzzRegistrations(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		const source = "https://git.example.com/a"
+		bounded, _, findings := fleet.DecodeRegistrations([]any{text}, map[string]any{"workspaces": []any{map[string]any{"name": "team-a", "sources": []any{source}}}})
+		for name, r := range bounded {
+			if len(findings) == 0 && (r.Workspace != "team-a" || !access.IsWithin(r.Sources, r.Source.URL)) {
+				t.Errorf("%q leads to %+v, outside of %s", name, r, source)
+			}
+		}
 		got, known, findings := fleet.DecodeRegistrations([]any{text}, nil)
 		if !known {
 			t.Error("nothing is unknown")
@@ -186,7 +196,7 @@ func FuzzRegistrations(f *testing.F) {
 			}
 			followed = append(followed, map[string]any{"url": r.Source.URL, "ref": r.Source.Ref, "path": r.Source.Path})
 		}
-		if again, _, _ := fleet.DecodeRegistrations([]any{text}, followed); len(again) > 0 {
+		if again, _, _ := fleet.DecodeRegistrations([]any{text}, map[string]any{"followed": followed}); len(again) > 0 {
 			t.Errorf("%v were followed and come again", again)
 		}
 	})

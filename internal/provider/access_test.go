@@ -31,10 +31,17 @@ type witness struct {
 func newWitness(t *testing.T, answer http.HandlerFunc) *witness {
 	t.Helper()
 	w := &witness{}
-	w.Server = httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
+	w.Server = httptest.NewServer(w.noting(answer))
+	t.Cleanup(w.Close)
+	return w
+}
+
+// noting answers a request after it has noted it.
+func (w *witness) noting(answer http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
 		w.mutex.Lock()
 		w.asked = append(w.asked, r.Method+" "+r.URL.Path)
-		if shown := r.Header.Get("Authorization"); shown != "" {
+		if shown := r.Header.Get("Authorization") + r.Header.Get("Cookie"); shown != "" {
 			w.shown = append(w.shown, r.URL.Path+": "+shown)
 		}
 		w.mutex.Unlock()
@@ -43,9 +50,7 @@ func newWitness(t *testing.T, answer http.HandlerFunc) *witness {
 			return
 		}
 		answer(response, r)
-	}))
-	t.Cleanup(w.Close)
-	return w
+	})
 }
 
 func (w *witness) seen() (asked, shown []string) {
@@ -175,14 +180,14 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 	}
 }
 
-// Ssh authenticates with keys, so that a server which nobody gave a key for is not even connected to.
-func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
-	t.Parallel()
+// newListener is a server that counts connections, and closes them.
+func newListener(t *testing.T) (address string, connected *atomic.Int32) {
+	t.Helper()
+	connected = &atomic.Int32{}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var connected atomic.Int32
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -196,8 +201,15 @@ func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close(); <-done })
+	return listener.Addr().String(), connected
+}
+
+// Ssh authenticates with keys, so that a server which nobody gave a key for is not even connected to.
+func TestSSHToAServerOfATeamIsNotConnected(t *testing.T) {
+	t.Parallel()
+	server, connected := newListener(t)
 	configuration := providertest.Configuration{Provider: map[string]any{"git": plainCredentials(t)["an ssh key"]}}
-	address := "ssh://git@" + listener.Addr().String() + "/evil/x.git"
+	address := "ssh://git@" + server + "/evil/x.git"
 	for name, attributes := range map[string]map[string]any{
 		"flotilla_artifacts":        {"workloads": stolenWorkloads(map[string]any{"storage": "git", "repo": address, "branch": "main"})},
 		"flotilla_repository_files": {"url": address},

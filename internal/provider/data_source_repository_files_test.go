@@ -79,21 +79,27 @@ func TestRegistrationsAreUnknownOrRight(t *testing.T) {
 	got, err := call([]any{text})
 	want := map[string]any{"a": map[string]any{
 		"name": "a", "workspace": nil, "labels": map[string]any{"x": "z"}, "url": "https://x/y", "ref": "refs/heads/main", "path": ".",
+		"sources": nil,
 	}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	if again, err := call([]any{text}, got); err != nil || fmt.Sprint(again) != "map[]" {
+	if again, err := call([]any{text}, map[string]any{"followed": got}); err != nil || fmt.Sprint(again) != "map[]" {
 		t.Errorf("what was followed comes again: %v, %v", again, err)
 	}
-	for _, arguments := range [][]any{{providertest.Unknown{}}, {[]any{text, providertest.Unknown{}}}, {[]any{text}, providertest.Unknown{}}} {
+	for _, arguments := range [][]any{
+		{providertest.Unknown{}}, {[]any{text, providertest.Unknown{}}}, {[]any{text}, providertest.Unknown{}}, {[]any{text}, map[string]any{"followed": providertest.Unknown{}}},
+	} {
 		if got, err := call(arguments...); err != nil || got != any(providertest.Unknown{}) {
 			t.Errorf("%v gives %v, %v", arguments, got, err)
 		}
 	}
 	for says, arguments := range map[string][]any{
-		"documents[0]: must be the text":            {[]any{true}},
-		"followed[0]: must be what provider::floti": {[]any{text}, "text"},
+		"documents[0]: must be the text":                {[]any{true}},
+		"options.followed: must be what provider::flot": {[]any{text}, map[string]any{"followed": "text"}},
+		`did you mean "followed"?`:                      {[]any{text}, map[string]any{"folowed": []any{}}},
+		"options: must be an object":                    {[]any{text}, []any{}},
+		"there may be only one object of options":       {[]any{text}, map[string]any{}, map[string]any{}},
 	} {
 		if _, err := call(arguments...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v gives %v, want %q", arguments, err, says)

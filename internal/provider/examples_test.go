@@ -63,7 +63,7 @@ func TestExamplesApply(t *testing.T) {
 					inImport = strings.NewReplacer("https://git.example.com", host)
 				}
 				if strings.Contains(text, `data "flotilla_repository_files"`) {
-					text = newSources(t).config(text)
+					text = newServedSources(t).config(text)
 				}
 				if strings.Contains(text, `data "flotilla_artifacts"`) {
 					charts, chart := newPublished(t), tillFiles

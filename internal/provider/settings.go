@@ -31,6 +31,7 @@ func Settings() []*fleet.Table {
 		comparison.SideTable, comparison.PairsTable,
 		repositoryfiles.LimitsTable,
 		timeouts.Table, timeouts.ReadTable,
+		fleet.RegistrationOptionsTable,
 		adopt.OptionsTable,
 	}
 }

@@ -1,8 +1,12 @@
 package provider_test
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"maps"
+	"net/http/cgi"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,6 +26,7 @@ const sourceHost = "https://git.example.com/"
 type sources struct {
 	t      *testing.T
 	folder string
+	web    string // the server of the repositories; "" where they are read as paths
 }
 
 // newSources makes the repositories of testdata/sources: a control plane with the branches main and dev, those of two
@@ -29,6 +34,14 @@ type sources struct {
 func newSources(t *testing.T) *sources {
 	t.Helper()
 	s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
+	s.fill()
+	return s
+}
+
+// fill commits testdata/sources, whose registrations have the URLs of config.
+func (s *sources) fill() {
+	s.t.Helper()
+	t := s.t
 	data := func(path ...string) map[string]string {
 		return files(t, filepath.Join(append([]string{"testdata", "sources"}, path...)...))
 	}
@@ -41,6 +54,13 @@ func newSources(t *testing.T) *sources {
 	s.commit("payments/source.git", "main", data("payments", "main"))
 	s.commit("platform/services.git", "main", data("services", "main"))
 	s.commit("platform/apps.git", "main", data("apps", "main"))
+}
+
+// newServedSources is newSources on a web server, since the sources of workspaces are URLs with a host.
+func newServedSources(t *testing.T) *sources {
+	t.Helper()
+	s := (&sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}).serve()
+	s.fill()
 	return s
 }
 
@@ -50,9 +70,26 @@ func (s *sources) url(name string) string { return s.folder + name }
 // config is a configuration with the repositories' URLs on this machine.
 func (s *sources) config(text string) string {
 	for _, name := range []string{"platform/control-plane.git", "payments/source.git", "platform/services.git", "platform/apps.git"} {
-		text = strings.ReplaceAll(text, sourceHost+name, s.url(name))
+		text = strings.ReplaceAll(text, sourceHost+name, cmp.Or(s.web, s.folder)+name)
+	}
+	if s.web != "" { // and the sources of workspaces
+		for _, group := range []string{"platform", "payments"} {
+			text = strings.ReplaceAll(text, strconv.Quote(sourceHost+group), strconv.Quote(s.web+group))
+		}
 	}
 	return text
+}
+
+// serve has the repositories on a web server.
+func (s *sources) serve() *sources {
+	s.t.Helper()
+	server := httptest.NewServer(&cgi.Handler{
+		Path: filepath.Join(git(s.t, s.folder, "--exec-path"), "git-http-backend"), Stderr: io.Discard,
+		Env: []string{"GIT_PROJECT_ROOT=" + s.folder, "GIT_HTTP_EXPORT_ALL=1"},
+	})
+	s.t.Cleanup(server.Close)
+	s.web = server.URL + "/"
+	return s
 }
 
 // commit adds files to a branch of a repository, both made when they are not there, and returns the commit.
@@ -85,7 +122,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSources(t)
+			s := newServedSources(t)
 			w := newWorkdir(t, tool, map[string]string{"main.tf": s.config(kalypsoExample(t))})
 			plan := w.plan()
 			for _, resource := range plan.ResourceChanges {
@@ -201,7 +238,8 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 
 				config := strings.ReplaceAll(kalypsoExample(t), sourceHost+"platform/control-plane.git", s.url("kalypso-control-plane"))
 				w := newWorkdir(t, tool, map[string]string{
-					"main.tf": strings.NewReplacer(`"dev"`, strconv.Quote(environment), "_files.dev", "_files."+environment).Replace(config),
+					"main.tf": strings.NewReplacer(`"dev"`, strconv.Quote(environment), "_files.dev", "_files."+environment,
+						"files, { workspaces = local.workspaces })", "files)").Replace(config), // its repositories are paths
 				})
 				w.run("apply", "-input=false", "-auto-approve")
 				w.plan("-detailed-exitcode")

@@ -13,7 +13,11 @@ data "flotilla_repository_files" "main" {
 }
 
 locals {
-  registrations = provider::flotilla::registrations(data.flotilla_repository_files.main.files)
+  workspaces = [
+    { name = "platform-team", sources = ["https://git.example.com/platform"] },
+    { name = "payments-team", sources = ["https://git.example.com/payments"] },
+  ]
+  registrations = provider::flotilla::registrations(data.flotilla_repository_files.main.files, { workspaces = local.workspaces })
 }
 
 data "flotilla_repository_files" "workloads" {
@@ -22,12 +26,16 @@ data "flotilla_repository_files" "workloads" {
   url     = each.value.url
   ref     = each.value.ref
   path    = each.value.path
+  sources = each.value.sources
   include = ["**/*.yaml"]
 }
 
-# Registrations in what they lead to, but none that leads back.
+# Registrations in what they lead to, each for the same workspace, but none that leads back.
 output "further" {
-  value = provider::flotilla::registrations(merge([
-    for name, read in data.flotilla_repository_files.workloads : { for file, text in read.files : "${name}/${file}" => text }
-  ]...), local.registrations)
+  value = merge([
+    for name, read in data.flotilla_repository_files.workloads : provider::flotilla::registrations(read.files, {
+      workspaces = [for workspace in local.workspaces : workspace if workspace.name == local.registrations[name].workspace]
+      followed   = local.registrations
+    })
+  ]...)
 }

@@ -18,13 +18,22 @@ data "flotilla_repository_files" "main" {
   include = ["**/*.yaml"]
 }
 
+# Where each team's registrations may lead.
+locals {
+  workspaces = [
+    { name = "platform-team", sources = ["https://git.example.com/platform"] },
+    { name = "payments-team", sources = ["https://git.example.com/payments"] },
+  ]
+}
+
 # The workloads, in the repositories of the teams.
 data "flotilla_repository_files" "workloads" {
-  for_each = provider::flotilla::registrations(data.flotilla_repository_files.main.files)
+  for_each = provider::flotilla::registrations(data.flotilla_repository_files.main.files, { workspaces = local.workspaces })
 
   url     = each.value.url
   ref     = each.value.ref
   path    = each.value.path
+  sources = each.value.sources
   include = ["**/*.yaml"]
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -22,26 +23,32 @@ func NewRegistrations() function.Function {
 var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"name": types.StringType, "workspace": types.StringType, "labels": types.MapType{ElemType: types.StringType},
 	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
+	"sources": types.ListType{ElemType: types.StringType},
 }}
 
 var registrationsDefinition = function.Definition{
 	Summary: "Lists the repositories of Kalypso's workload registrations",
 	MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the `for_each` of " +
-		"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are ignored: `control_plane` checks " +
+		"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path, sources}`. Documents of other kinds are ignored: `control_plane` checks " +
 		"whether they are allowed. Two registrations with the same name, or with the same repository, ref and path, are an error.\n\n" +
+		"With `workspaces`, a registration that leads outside of the `sources` of its workspace is an error, before any request. A workspace " +
+		"without `sources` may lead anywhere, also to paths on this machine. The result has the `sources` of the workspace, or null: " +
+		"`flotilla_repository_files` takes them, and follows no redirect that leaves them. A registration without a workspace, and one whose " +
+		"workspace is not among `workspaces`, are errors. Without `workspaces`, registrations may lead anywhere: that is for documents that the " +
+		"platform team alone writes.\n\n" +
 		"The files of a registration may have further registrations. A second call over these files, with `followed`, the results of the calls " +
-		"before, returns only new ones, so that registrations in a circle come to an end.\n\n" +
-		"```terraform\nlocals {\n  first  = provider::flotilla::registrations(data.flotilla_repository_files.main.files)\n" +
-		"  second = provider::flotilla::registrations(local.files_of_first, local.first)\n}\n```",
+		"before, returns only new ones, so that registrations in a circle come to an end. Give that call only the workspace of the registration " +
+		"that leads to the files: then a team registers nothing for another workspace.",
 	Parameters: []function.Parameter{
 		function.DynamicParameter{
 			Name: "documents", AllowUnknownValues: true,
 			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
 		},
 	},
+	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
 	VariadicParameter: function.DynamicParameter{
-		Name: "followed", AllowUnknownValues: true, AllowNullValue: true,
-		MarkdownDescription: "Registrations that were followed before: results of this function, or objects with `url`, `ref` and `path`.",
+		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
+		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, fleet.RegistrationOptionsTable),
 	},
 	Return: function.MapReturn{ElementType: registrationType},
 }
@@ -49,17 +56,17 @@ var registrationsDefinition = function.Definition{
 // runRegistrations lists the registrations. The result is unknown while there may be one more.
 func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var documents types.Dynamic
-	var followed []types.Dynamic
-	if err := req.Arguments.Get(ctx, &documents, &followed); err != nil {
+	var further []types.Dynamic
+	if err := req.Arguments.Get(ctx, &documents, &further); err != nil {
 		return nil, err
 	}
-	before := make([]any, len(followed))
-	for i, argument := range followed {
-		before[i] = tfvalue.Plain(argument)
+	options, twice := optional(further, 1)
+	if twice != nil {
+		return nil, twice
 	}
-	registrations, known, findings := fleet.DecodeRegistrations(tfvalue.Plain(documents), before)
+	registrations, known, findings := fleet.DecodeRegistrations(tfvalue.Plain(documents), options)
 	if len(findings) > 0 {
-		return nil, wrong(findings, "documents", "followed")
+		return nil, wrong(findings, "documents", "options")
 	}
 	if !known {
 		return types.MapUnknown(registrationType), nil
@@ -74,8 +81,23 @@ func runRegistrations(ctx context.Context, req function.RunRequest) (any, *funct
 			"name": types.StringValue(name), "workspace": types.StringPointerValue(wording.OrNil(registration.Workspace)),
 			"labels": types.MapValueMust(types.StringType, labels),
 			"url":    types.StringValue(registration.Source.URL), "ref": types.StringValue(registration.Source.Ref),
-			"path": types.StringValue(registration.Source.Path),
+			"path": types.StringValue(registration.Source.Path), "sources": sourcesOf(&registration),
 		})
 	}
 	return types.MapValueMust(registrationType, elements), nil
+}
+
+// sourcesOf is the list of a registration's sources: null where it may lead anywhere.
+func sourcesOf(registration *fleet.Registration) types.List {
+	switch {
+	case !registration.SourcesKnown:
+		return types.ListUnknown(types.StringType)
+	case registration.Sources == nil:
+		return types.ListNull(types.StringType)
+	}
+	elements := make([]attr.Value, len(registration.Sources))
+	for i, source := range registration.Sources {
+		elements[i] = types.StringValue(source)
+	}
+	return types.ListValueMust(types.StringType, elements)
 }

@@ -1,0 +1,162 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// registrationOf is the document of a registration. workspace is more of its spec, such as ", workspace: team".
+func registrationOf(name, repo, workspace string) string {
+	return fmt.Sprintf("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: %s}\n"+
+		"spec: {workload: {repo: %q, branch: main}%s}\n", name, repo, workspace)
+}
+
+// A team's registration names a server: it is not even connected to, unless it is within the sources of the workspace.
+func TestARegistrationLeadsNowhereOutsideOfTheSourcesOfItsWorkspace(t *testing.T) {
+	t.Parallel()
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSources(t)
+			evil, connected := newListener(t)
+			address := "http://" + evil + "/evil/x.git"
+			s.commit("platform/control-plane.git", "main", map[string]string{"evil/evil.yaml": registrationOf("evil", address, ", workspace: team")})
+			plan := func(options string) string {
+				t.Helper()
+				w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(`
+data "flotilla_repository_files" "main" {
+  url  = %q
+  path = "evil"
+}
+
+data "flotilla_repository_files" "workloads" {
+  for_each = provider::flotilla::registrations(data.flotilla_repository_files.main.files%s)
+
+  url     = each.value.url
+  ref     = each.value.ref
+  sources = each.value.sources
+}
+`, s.url("platform/control-plane.git"), options)})
+				w.run("validate")
+				stdout, stderr, err := w.try("plan", "-input=false", "-no-color")
+				if err == nil {
+					t.Errorf("%s: there is no error: %s", options, stdout)
+				}
+				return strings.Join(strings.Fields(strings.ReplaceAll(stderr, "│", " ")), " ")
+			}
+			said := plan(`, { workspaces = [{ name = "team", sources = ["https://git.example.com/team"] }] }`)
+			for _, part := range []string{
+				address, `workspace "team"`, `WorkloadRegistration "evil"`, "spec.workload.repo", "which are https://git.example.com/team",
+				"add the beginning of the URL to them",
+			} {
+				if !strings.Contains(said, part) {
+					t.Errorf("the error does not have %s: %s", part, said)
+				}
+			}
+			if n := connected.Load(); n > 0 {
+				t.Fatalf("outside of the sources, it was connected to %d times", n)
+			}
+			plan("") // the attack itself, which the listener sees
+			if connected.Load() == 0 {
+				t.Error("without workspaces it was not connected to")
+			}
+		})
+	}
+}
+
+func TestRegistrationsAreBoundByTheSourcesOfTheirWorkspace(t *testing.T) {
+	t.Parallel()
+	workspace := func(sources any) map[string]any { return map[string]any{"name": "team", "sources": sources} }
+	at := func(repo string) string { return registrationOf("a", repo, ", workspace: team") }
+	unknown := providertest.Unknown{}
+	sources := []any{"https://git.example.com/team"}
+	within, bounded, add := at("https://git.example.com/team/x.git"), []any{workspace(sources)}, "add the beginning of the URL"
+	another := map[string]any{"name": "another", "sources": unknown}
+	for name, c := range map[string]struct {
+		document   string
+		workspaces any
+		sources    any    // of the registration
+		says       string // "" where there is no error
+	}{
+		"no workspaces":              {within, nil, nil, ""},
+		"within":                     {within, bounded, sources, ""},
+		"an object by name":          {within, map[string]any{"team": workspace(sources)}, sources, ""},
+		"any":                        {within, []any{workspace(nil)}, nil, ""},
+		"a path, where any may be":   {at("/srv/x.git"), []any{workspace(nil)}, nil, ""},
+		"sources to be known":        {within, []any{workspace(unknown)}, unknown, ""},
+		"one source to be known":     {within, []any{workspace([]any{"https://git.example.com/other", unknown})}, unknown, ""},
+		"the name to be known":       {within, []any{map[string]any{"name": unknown, "sources": sources}}, unknown, ""},
+		"a workspace to be known":    {within, []any{unknown}, unknown, ""},
+		"all workspaces to be known": {within, unknown, unknown, ""},
+		"other things to be known":   {within, []any{with(workspace(sources), "contributor_groups", unknown)}, sources, ""},
+		"another to be known":        {at("https://evil.example/x"), []any{workspace(sources), another}, nil, add},
+		"none at all":                {within, []any{workspace([]any{})}, nil, "which has none"},
+		"another server":             {at("https://git.example.com.evil.example/team/x"), bounded, nil, add},
+		"another scheme":             {at("http://git.example.com/team/x"), bounded, nil, add},
+		"a longer segment":           {at("https://git.example.com/team-evil/x"), bounded, nil, add},
+		"out again":                  {at("https://git.example.com/team/../other/x"), bounded, nil, "spec.workload.repo: the URL"},
+		"a path":                     {at("/srv/x.git"), bounded, nil, "a path on this machine"},
+		"credentials":                {at("https://u:canary@git.example.com/team/x"), bounded, nil, "spec.workload.repo: the URL"},
+		"another workspace": {
+			registrationOf("a", "https://git.example.com/team/x", ", workspace: tame"), bounded, nil,
+			`spec.workspace: is "tame", which is not among workspaces; did you mean "team"?`,
+		},
+		"no workspace":          {registrationOf("a", "https://git.example.com/team/x", ""), bounded, nil, "spec.workspace: is required"},
+		"no workspaces at all":  {within, []any{}, nil, `spec.workspace: is "team", which is not among workspaces`},
+		"a misspelt key":        {within, []any{map[string]any{"name": "team", "source": sources}}, nil, `did you mean "sources"?`},
+		"a result before":       {within, map[string]any{"a": map[string]any{"name": "a", "url": "https://x"}}, nil, "options.workspaces"},
+		"a source that is none": {within, []any{workspace([]any{"*"})}, nil, "is not the beginning of a URL"},
+		"the second of two":     {within + "---\n" + registrationOf("b", "https://evil.example/x", ", workspace: team"), bounded, nil, `"https://evil.example/x"`},
+	} {
+		call := providertest.Call{Function: "registrations", Arguments: []any{[]any{c.document}, map[string]any{"workspaces": c.workspaces}}}
+		got, err := providertest.New(startProvider).Evaluate(t.Context(), call)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("%s: the error is %v, want %q", name, err, c.says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		one, _ := got.(map[string]any)["a"].(map[string]any)
+		if fmt.Sprint(one["sources"]) != fmt.Sprint(c.sources) {
+			t.Errorf("%s: sources are %v, want %v", name, one["sources"], c.sources)
+		}
+	}
+}
+
+// What a registration's server redirects to is within the sources, too.
+func TestASourceOfARegistrationRedirectsNowhereElse(t *testing.T) {
+	t.Parallel()
+	victim, connected := newListener(t)
+	team := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+victim+"/evil/x.git/info/refs?service=git-upload-pack", http.StatusFound)
+	})
+	provider := providertest.New(startProvider)
+	found, err := provider.Evaluate(t.Context(), providertest.Call{Function: "registrations", Arguments: []any{
+		[]any{registrationOf("a", team.URL+"/team/x.git", ", workspace: team")},
+		map[string]any{"workspaces": []any{map[string]any{"name": "team", "sources": []any{team.URL + "/team"}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := found.(map[string]any)["a"].(map[string]any)
+	configuration := providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": "canary", "credentials": []any{
+		map[string]any{"url": "http://" + victim, "token": "canary"}, map[string]any{"url": team.URL + "/team", "token": "of-the-team"},
+	}}}}
+	attributes := map[string]any{"url": one["url"], "ref": one["ref"], "sources": one["sources"]}
+	_, said := provider.ReadData(t.Context(), configuration, "flotilla_repository_files", attributes)
+	if !strings.Contains(said.String(), "not among the sources") {
+		t.Errorf("said is %s", said)
+	}
+	asked, shown := team.seen()
+	if n := connected.Load(); n > 0 || len(asked) == 0 || strings.Contains(fmt.Sprint(shown), "canary") {
+		t.Errorf("the server of the team was asked %q and shown %q, and the other was connected to %d times", asked, shown, n)
+	}
+}
