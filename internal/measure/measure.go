@@ -67,8 +67,8 @@ type Login struct {
 // Client asks servers.
 type Client struct {
 	Over http.RoundTripper
-	// Login returns what is sent to the server of a URL. web says that it is for a check of a web server.
-	Login func(url string, web bool) (Login, error)
+	// Login returns what is sent to the server of a URL.
+	Login func(url string) (Login, error)
 	// Scrub takes all credentials out of what servers say, those for other servers, too.
 	Scrub     secret.Scrubber
 	UserAgent string

@@ -63,7 +63,7 @@ func (c *Client) query(ctx context.Context, check *Check, names []string, result
 // series are those of the answer to a query, at the time that the server has; or the reason why there is none.
 func (c *Client) series(ctx context.Context, check *Check, query string, result *Result) (model.Vector, string) {
 	from := check.Prometheus
-	s := c.session(from.URL, false, from.Headers, cmp.Or(from.Timeout, DefaultTimeout), maxAnswer)
+	s := c.session(from.URL, from.Headers, cmp.Or(from.Timeout, DefaultTimeout), maxAnswer)
 	s.isQuery = true
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -41,10 +41,10 @@ type session struct {
 }
 
 // session is for the server of a URL, which can be parsed.
-func (c *Client) session(address string, web bool, headers map[string]string, timeout time.Duration, most int64) *session {
+func (c *Client) session(address string, headers map[string]string, timeout time.Duration, most int64) *session {
 	s := &session{client: c, headers: headers, most: most, timeout: timeout}
 	if c.Login != nil {
-		s.login, s.denied = c.Login(address, web)
+		s.login, s.denied = c.Login(address)
 	}
 	if parsed, err := url.Parse(address); err == nil {
 		s.server = parsed.Scheme + "://" + parsed.Host

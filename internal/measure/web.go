@@ -172,7 +172,7 @@ func (c *Client) get(ctx context.Context, web *Web, address string) (status int,
 	if CheckURL(address) != "" {
 		return 0, nil, "its name cannot be a part of the url"
 	}
-	s := c.session(address, true, web.Headers, cmp.Or(web.Timeout, DefaultTimeout), maxPage)
+	s := c.session(address, web.Headers, cmp.Or(web.Timeout, DefaultTimeout), maxPage)
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(within, http.MethodGet, address, http.NoBody)

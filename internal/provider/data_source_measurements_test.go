@@ -226,6 +226,7 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 	answer := func(string) string { return vector(`"cluster":"drone-1"`, "1") }
 	plain, other := newStandIn(t, answer), newStandIn(t, answer)
 	block := map[string]any{
+		"url":         plain.URL,
 		"token":       "plain-token-1",
 		"credentials": []any{map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}}},
 	}
@@ -247,7 +248,7 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if got, want := sent(plain), []string{"Bearer plain-token-1", "team"}; !slices.Equal(got, want) {
+	if got, want := sent(plain), []string{"Bearer plain-token-1", "Bearer plain-token-1  team"}; !slices.Equal(got, want) {
 		t.Errorf("the server of the plain token heard %q", got)
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:hunter2-two"))
@@ -261,16 +262,17 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 
 func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "1") })
-	for name, value := range map[string]string{"TOKEN": "from-environment", "USERNAME": "env-user", "PASSWORD": "env-password"} {
+	for name, value := range map[string]string{"URL": server.URL, "TOKEN": "from-environment", "USERNAME": "env-user", "PASSWORD": "env-password"} {
 		t.Setenv("FLOTILLA_MEASUREMENTS_"+name, value)
 	}
 	readMeasurements(t, nil, checkOf(server.URL, nil))
 	readMeasurements(t, map[string]any{"password": "mine"}, checkOf(server.URL, nil))
+	readMeasurements(t, map[string]any{"url": "https://other.example"}, checkOf(server.URL, nil))
 	var got []string
 	for _, header := range server.heard {
 		got = append(got, header.Get("Authorization"))
 	}
-	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine"))}; !slices.Equal(got, want) {
+	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine")), ""}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -338,7 +340,13 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 		"nothing":               {},
 		"an empty object":       {given: map[string]any{}},
 		"everything unknown":    {given: providertest.Unknown{}},
-		"an unknown token":      {given: map[string]any{"token": providertest.Unknown{Then: "x"}}},
+		"an unknown token":      {given: map[string]any{"url": "https://x", "token": providertest.Unknown{Then: "x"}}},
+		"the url to be known":   {given: map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"}},
+		"a token for nobody":    {given: map[string]any{"token": "hunter2"}, want: "url: is required with token, username and password"},
+		"a name for nobody":     {given: map[string]any{"username": "hunter2"}, want: "url: is required with token, username and password"},
+		"a url that is none":    {given: map[string]any{"url": "ssh://x", "token": "hunter2"}, want: "url: must be a URL that begins with https:// or http://"},
+		"a password in its url": {given: map[string]any{"url": "https://me:hunter2@x"}, want: "url: has credentials in it, and would be in the state: set them beside it"},
+		"two of one server":     {given: map[string]any{"url": "https://x.example", "token": "hunter2", "credentials": []any{map[string]any{"url": "https://x.example", "token": "b"}}}, want: `credentials: there are two for "https://x.example"`},
 		"an unknown entry":      {given: map[string]any{"credentials": []any{providertest.Unknown{}}}},
 		"an unknown url":        {given: entry(map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"})},
 		"no object":             {given: "hunter2", want: "Must be an object, not a string"},

@@ -17,16 +17,24 @@ import (
 
 // measurementsSettings is the provider's attribute measurements: how the servers of checks are reached.
 type measurementsSettings struct {
-	credentials  git.Credentials     // without headers
+	credentials  git.Credentials     // without headers; none are plain
 	headers      []map[string]string // of credentials.ByURL
 	certificates string
 	complete     bool // false while some of it is not known yet, so that no request can be sent
 }
 
 // decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
+// There are no plain credentials: those without an entry of their own belong to url.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
 	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
-	settings.credentials = git.Credentials{Login: o.login("FLOTILLA_MEASUREMENTS_")}
+	login := o.login("FLOTILLA_MEASUREMENTS_")
+	address := o.textOr("url", "FLOTILLA_MEASUREMENTS_URL")
+	switch {
+	case address != "":
+		settings.add(o.Object, address, login, nil)
+	case login.Token+login.Username+login.Password != "" && !o.Has("url"):
+		o.Report("url", "is required with token, username and password, which are sent to no other server; or set FLOTILLA_MEASUREMENTS_URL beside the other variables")
+	}
 	settings.certificates = o.Text("ca_certificates")
 	for _, origin := range o.List("credentials") {
 		settings.decodeOrigin(origin)
@@ -38,7 +46,7 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 	return settings
 }
 
-// decodeOrigin reads one entry of credentials. Its errors never repeat the URL: there may be a password in it.
+// decodeOrigin reads one entry of credentials.
 func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
 	address := origin.Required("url")
 	login := git.Login{Token: origin.Text("token"), Username: origin.Text("username"), Password: origin.Text("password")}
@@ -47,11 +55,15 @@ func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
 		origin.Report("headers", "%s", problem)
 	}
 	origin.Finish()
-	if address == "" {
-		return
+	if address != "" {
+		s.add(origin, address, login, headers)
 	}
+}
+
+// add adds credentials for URLs that begin with an address. Its errors never repeat the address: there may be a password in it.
+func (s *measurementsSettings) add(o *fleet.Object, address string, login git.Login, headers map[string]string) {
 	if problem := measure.CheckURL(address); problem != "" {
-		origin.Report("url", "%s", strings.Replace(problem, "set them in measurements.credentials of the provider", "set them beside it", 1))
+		o.Report("url", "%s", strings.Replace(problem, "set them in measurements.credentials of the provider", "set them beside it", 1))
 		return
 	}
 	s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: address, Login: login})
@@ -68,7 +80,7 @@ func (s *measurementsSettings) client(userAgent string) (*measure.Client, error)
 }
 
 func (s *measurementsSettings) scrubber() secret.Scrubber {
-	all, usernames := []string{s.credentials.Token, s.credentials.Password}, []string{s.credentials.Username}
+	var all, usernames []string
 	for i, by := range s.credentials.ByURL {
 		all, usernames = append(all, by.Token, by.Password), append(usernames, by.Username)
 		all = slices.AppendSeq(all, maps.Values(s.headers[i]))
@@ -76,14 +88,9 @@ func (s *measurementsSettings) scrubber() secret.Scrubber {
 	return secret.NewScrubber(all, usernames...)
 }
 
-// login is what is sent to the server of a URL. Only credentials for that URL go to a web server, of which there may be one on
-// each cluster.
-func (s *measurementsSettings) login(address string, web bool) (measure.Login, error) {
-	request := access.Request{URL: withoutQuery(address)}
-	if !web {
-		request.PlainFor = request.URL
-	}
-	permit, err := s.credentials.Decide(request)
+// login is what is sent to the server of a URL.
+func (s *measurementsSettings) login(address string) (measure.Login, error) {
+	permit, err := s.credentials.Decide(access.Request{URL: withoutQuery(address)})
 	if err != nil {
 		return measure.Login{}, err
 	}

@@ -11,7 +11,10 @@ import (
 func TestWhileCredentialsAreNotKnownNothingIsMeasured(t *testing.T) {
 	t.Parallel()
 	token := func(value attr.Value) types.Dynamic {
-		return types.DynamicValue(types.ObjectValueMust(map[string]attr.Type{"token": types.StringType}, map[string]attr.Value{"token": value}))
+		return types.DynamicValue(types.ObjectValueMust(
+			map[string]attr.Type{"url": types.StringType, "token": types.StringType},
+			map[string]attr.Value{"url": types.StringValue("https://prometheus.example.com"), "token": value},
+		))
 	}
 	for name, c := range map[string]struct {
 		value types.Dynamic
@@ -29,19 +32,20 @@ func TestWhileCredentialsAreNotKnownNothingIsMeasured(t *testing.T) {
 	}
 }
 
-func TestAPlainTokenGoesToPrometheusByHTTPSAndOnThisMachineOnly(t *testing.T) {
+func TestATokenOfMeasurementsBelongsToItsURL(t *testing.T) {
 	t.Parallel()
 	var diagnostics diag.Diagnostics
-	settings := decodeMeasurements(types.DynamicValue(types.ObjectValueMust(map[string]attr.Type{"token": types.StringType},
-		map[string]attr.Value{"token": types.StringValue("x")})), &diagnostics)
+	settings := decodeMeasurements(types.DynamicValue(types.ObjectValueMust(
+		map[string]attr.Type{"url": types.StringType, "token": types.StringType},
+		map[string]attr.Value{"url": types.StringValue("https://prometheus.example.com/a"), "token": types.StringValue("x")},
+	)), &diagnostics)
 	for address, want := range map[string]string{
-		"https://prometheus.example.com/x": "x", "http://127.0.0.1:9090": "x", "http://localhost": "x", "http://prometheus.example.com": "",
+		"https://prometheus.example.com/a": "x", "https://prometheus.example.com/a/b?c=d": "x", "https://prometheus.example.com/ab": "",
+		"http://prometheus.example.com/a": "", "https://prometheus.example.com:8443/a": "", "https://prometheus.example.com.evil.example/a": "",
+		"https://evil.example/https://prometheus.example.com/a": "",
 	} {
-		if got, err := settings.login(address, false); got.Token != want || err != nil {
+		if got, err := settings.login(address); got.Token != want || err != nil && want != "" {
 			t.Errorf("%s gets %q: %v", address, got.Token, err)
-		}
-		if got, err := settings.login(address, true); got.Token != "" || err != nil {
-			t.Errorf("a web server at %s gets %q: %v", address, got.Token, err)
 		}
 	}
 }

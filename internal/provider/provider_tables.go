@@ -88,11 +88,12 @@ var measurementsTable = &fleet.Table{
 	Name:    "measurements",
 	Meaning: "The attribute `measurements` of the provider: credentials for the servers that `flotilla_measurements` asks.",
 	Attributes: []fleet.Attribute{
-		{Name: "token", Meaning: "Bearer token for every `prometheus` of a check, by https or on this machine; it wins over a password. A `web` of a check never gets it. Unset: " +
-			"`FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here."},
+		{Name: "url", Meaning: "The beginning of the URLs that get `token`, or `username` and `password`: no other server does. It is required with them. " +
+			"Unset: `FLOTILLA_MEASUREMENTS_URL`."},
+		{Name: "token", Meaning: "Bearer token for servers at `url`; it wins over a password. Unset: `FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here."},
 		{Name: "username", Meaning: "User name, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_USERNAME`."},
 		{Name: "password", Meaning: "Password, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_PASSWORD`."},
-		{Name: "credentials", Type: fleet.ObjectsType, Of: serverTable, Meaning: "Credentials for servers whose URL begins with a certain one. The attributes above are not used for them."},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: serverTable, Meaning: "Credentials for further servers. The entry with the longest `url` wins, also over the attributes above."},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
 	},
 }

@@ -1,0 +1,131 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Attacks on the credentials for the servers of measurements, and for clusters.
+
+// redirects are the answers that lead a client elsewhere, with the method and body of its request or without.
+var redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+
+// The servers of others are shown no credentials of measurements: neither by a redirect, nor where the URL of a check only
+// resembles the one that the credentials are for.
+func TestAMeasurementTakesNoCredentialsToAnotherServer(t *testing.T) {
+	t.Parallel()
+	evil := newWitness(t, nil)
+	for _, status := range redirects {
+		own := newWitness(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL+r.URL.Path, status) })
+		login := map[string]any{"url": own.URL + "/own", "token": "canary"}
+		for form, block := range map[string]map[string]any{
+			"of its own url": login, "of an entry": {"credentials": []any{with(login, "headers", map[string]any{"Cookie": "canary"})}},
+		} {
+			resembling := []string{
+				own.URL + "/own-evil", own.URL + "/other", strings.Replace(own.URL, "127.0.0.1", "localhost", 1) + "/own", evil.URL + "/own",
+				evil.URL + "/" + own.URL + "/own",
+			}
+			var checks []any
+			for i, url := range append(resembling, own.URL+"/own") {
+				checks = append(checks, checkOf(url, map[string]any{"name": fmt.Sprint("query ", i)}),
+					map[string]any{"name": fmt.Sprint("web ", i), "of": "fleet", "pass": "value == 1.0", "web": map[string]any{"url": url}})
+			}
+			if values, said := readMeasurements(t, block, checks...); values == nil || strings.Contains(fmt.Sprint(values, said), "canary") {
+				t.Errorf("%s, %d: %v, %s", form, status, values, said)
+			}
+		}
+		asked, shown := own.seen()
+		for _, one := range shown {
+			if !strings.HasPrefix(one, "/own/") && !strings.HasPrefix(one, "/own: ") {
+				t.Errorf("%d: outside of the prefix it was shown %s", status, one)
+			}
+		}
+		if len(shown) == 0 {
+			t.Errorf("%d: the server of the credentials was asked %q, without them", status, asked)
+		}
+	}
+	asked, shown := evil.seen()
+	if len(shown) > 0 || len(asked) == 0 {
+		t.Errorf("another server was asked %q and shown %q", asked, shown)
+	}
+	for _, one := range asked {
+		if !strings.Contains(one, "/own") || strings.Contains(one, "/other") {
+			t.Errorf("a redirect was followed: %s", one)
+		}
+	}
+}
+
+// newWitnessTLS is a witness for API servers of clusters, which are asked by https; the certificate is PEM.
+func newWitnessTLS(t *testing.T, answer http.HandlerFunc) (w *witness, certificate string) {
+	t.Helper()
+	w = &witness{}
+	w.Server = httptest.NewUnstartedServer(w.noting(answer))
+	w.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.StartTLS()
+	t.Cleanup(w.Close)
+	return w, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw}))
+}
+
+// A cluster's server that redirects, or a context that names the server of another one, gets nobody else's token shown.
+func TestAKubeconfigTakesNoCredentialsToAnotherServer(t *testing.T) {
+	t.Parallel()
+	evil, authority := newWitnessTLS(t, nil)
+	for _, status := range redirects {
+		own, _ := newWitnessTLS(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL+r.URL.Path, status) })
+		kubeconfig := func(current string) string {
+			cluster := func(name, server string) map[string]any {
+				return map[string]any{"name": name, "cluster": map[string]any{
+					"server": server, "certificate-authority-data": base64.StdEncoding.EncodeToString([]byte(authority)),
+				}}
+			}
+			text, err := json.Marshal(map[string]any{
+				"apiVersion": "v1", "kind": "Config", "current-context": current,
+				"clusters": []any{cluster("own", own.URL), cluster("evil", evil.URL)},
+				"users": []any{
+					map[string]any{"name": "own", "user": map[string]any{"token": "canary"}},
+					map[string]any{"name": "nobody", "user": map[string]any{}},
+				},
+				"contexts": []any{
+					map[string]any{"name": "own", "context": map[string]any{"cluster": "own", "user": "own"}},
+					map[string]any{"name": "evil", "context": map[string]any{"cluster": "evil", "user": "nobody"}},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		clusters := map[string]any{
+			"redirected": map[string]any{"kubeconfig": kubeconfig("own")},
+			"elsewhere":  map[string]any{"kubeconfig": kubeconfig("evil")},
+			"named":      map[string]any{"kubeconfig": kubeconfig("own"), "context": "evil"},
+			"by host":    map[string]any{"host": own.URL, "cluster_ca_certificate": authority, "token": "canary"},
+		}
+		for name, cluster := range clusters {
+			configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
+				name: cluster, "other": map[string]any{"host": own.URL + "/other", "cluster_ca_certificate": authority, "token": "canary"},
+			}}}
+			values, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
+			if strings.Contains(fmt.Sprint(values, said), "canary") {
+				t.Errorf("%s: the token is shown: %v, %s", name, values, said)
+			}
+		}
+		if _, shown := own.seen(); len(shown) == 0 {
+			t.Errorf("%d: the cluster's own server was shown nothing", status)
+		}
+	}
+	asked, shown := evil.seen()
+	if len(shown) > 0 || len(asked) == 0 {
+		t.Errorf("another server was asked %q and shown %q", asked, shown)
+	}
+}
