@@ -43,7 +43,9 @@ var referring = []string{"existing", "pull", "ref", "name", "public", "path", "f
 
 // kindOf judges a key by its last words. A number may follow, as in password_2.
 func kindOf(key string) kind {
-	key = strings.TrimRight(key, "0123456789_-.")
+	for key != "" && strings.IndexByte("0123456789_-.", key[len(key)-1]) >= 0 { // strings.TrimRight took a third of the time of MayHave
+		key = key[:len(key)-1]
+	}
 	if !hasEnding(key) {
 		return plain // as most are
 	}
@@ -165,7 +167,10 @@ func findPassword(text string) (rule string, at int) {
 		if i < end || isComment {
 			continue
 		}
-		key := strings.TrimRight(text[:i], " \t")
+		key := text[:i]
+		for key != "" && (key[len(key)-1] == ' ' || key[len(key)-1] == '\t') {
+			key = key[:len(key)-1]
+		}
 		if quote := len(key) - 1; quote >= 0 && (key[quote] == '"' || key[quote] == '\'') {
 			key = key[:quote]
 		}
