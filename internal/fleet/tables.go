@@ -122,7 +122,7 @@ var clusterTypeTable = Table{
 			"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
 			"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`."},
 		{Name: "kubernetes_version", Form: kubernetesVersionForm, Meaning: "Version of Kubernetes of its clusters, `\"1.34\"`, `\"v1.34.2\"` or `\"v1.34.2+k3s1\"`, which charts are rendered for."},
-		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those of Kubernetes, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
+		{Name: "api_versions", Form: apiVersionForm, Type: TextsType, Meaning: "API versions that its clusters have beside those that Kubernetes serves by default, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`."},
 		descriptionAttribute,
 	},
 }

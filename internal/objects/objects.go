@@ -28,8 +28,8 @@ type Request struct {
 	Substitute map[string]string
 	// Namespace is that which objects of namespaces get when they are applied without one.
 	Namespace         string
-	KubernetesVersion string   // "1.34" or "v1.34.2"; "" is that of Helm's library
-	APIVersions       []string // beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted
+	KubernetesVersion string   // of the clusters, "1.34" or "v1.34.2"; "" is that of Helm's library
+	APIVersions       []string // of the clusters beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted
 }
 
 // FluxSource is how a source of Flux archives an artifact: without links, and without files that patterns exclude. These are
@@ -41,8 +41,12 @@ type FluxSource struct {
 // Helm is how a chart is rendered: as `helm template` does.
 type Helm struct {
 	// OnCluster says that the agent installs and upgrades a release, in place of applying what `helm template` renders. The chart
-	// is then rendered as installed and as upgraded.
+	// is then rendered as installed and as upgraded, and sees the APIs of the clusters alone. Others see those of Helm's library, too.
 	OnCluster bool
+	// KubernetesVersion replaces the version that the chart sees; "" leaves that of the clusters.
+	KubernetesVersion string
+	// APIVersions replace the APIs of the clusters, sorted; nil leaves them.
+	APIVersions []string
 	// VersionMetadata is the build metadata that the agent gives the version of the chart; "" leaves the version.
 	VersionMetadata string
 	ReleaseName     string
@@ -116,6 +120,9 @@ type Result struct {
 	Objects []Object
 	// Chart is the chart that they are of; nil where they are of none.
 	Chart *Chart
+	// MissingAPIs are the APIs that the chart asked for and that neither Kubernetes nor the request has, sorted. If the clusters have
+	// one of them, the chart may render something else there.
+	MissingAPIs []string
 }
 
 // Chart is what a chart says of itself.

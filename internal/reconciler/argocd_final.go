@@ -20,8 +20,6 @@ var applicationFinal = &Final{
 		f.none("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
 		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
-		// Argo CD passes the numbers of the version alone.
-		into.KubernetesVersion, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
 		// Argo CD takes what the source names, and else what it finds in the folder.
 		isFound := helm == nil && kustomize == nil && directory == nil
@@ -29,7 +27,7 @@ var applicationFinal = &Final{
 			into.Helm = f.helm(into, name)
 		}
 		if kustomize != nil || isFound {
-			into.Kustomize = f.kustomize(into)
+			into.Kustomize = f.kustomize()
 		}
 		if directory != nil || isFound {
 			f.none("source.directory.jsonnet", "Jsonnet is not rendered")
@@ -56,8 +54,12 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 		"skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials", "version")
 	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
 	f.none("source.helm.skipSchemaValidation", "values are always checked against the chart's schema")
-	f.versions("source.helm", into)
+	version, apis := f.versions("source.helm")
+	if version == "" { // Argo CD passes the numbers of the clusters' version alone
+		version, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
+	}
 	helm := &objects.Helm{
+		KubernetesVersion: version, APIVersions: apis,
 		ReleaseName: f.text("source.helm.releaseName"), Namespace: into.Namespace, Values: f.object("source.helm.valuesObject"),
 		ValueFiles: f.texts("source.helm.valueFiles"), IgnoreMissingValueFiles: f.flag("source.helm.ignoreMissingValueFiles"),
 		SkipCRDs: f.flag("source.helm.skipCrds"), SkipTests: f.flag("source.helm.skipTests"),
@@ -82,14 +84,14 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	return helm
 }
 
-func (f *fields) kustomize(into *objects.Request) *objects.Kustomize {
+func (f *fields) kustomize() *objects.Kustomize {
 	f.only("source.kustomize", "namePrefix", "nameSuffix", "images", "replicas", "patches", "components", "commonLabels", "commonAnnotations",
 		"labelWithoutSelector", "labelIncludeTemplates", "kubeVersion", "apiVersions",
 		"commonAnnotationsEnvsubst", "forceCommonLabels", "forceCommonAnnotations", "ignoreMissingComponents", "version")
 	f.none("source.kustomize.version", "Flotilla has its own version of kustomize")
 	f.none("source.kustomize.commonAnnotationsEnvsubst", "its variables are known to the agent alone")
 	f.none("source.kustomize.ignoreMissingComponents", "which components are missing is not known")
-	f.versions("source.kustomize", into)
+	_, _ = f.versions("source.kustomize") // for charts in kustomizations, which are not rendered
 	kustomize := &objects.Kustomize{
 		NamePrefix: f.text("source.kustomize.namePrefix"), NameSuffix: f.text("source.kustomize.nameSuffix"),
 		Patches: f.patches("source.kustomize.patches"), Components: f.texts("source.kustomize.components"),
@@ -105,15 +107,11 @@ func (f *fields) kustomize(into *objects.Request) *objects.Kustomize {
 	return kustomize
 }
 
-// versions are those of Kubernetes that a source names in place of the cluster's.
-func (f *fields) versions(path string, into *objects.Request) {
-	if version := f.text(path + ".kubeVersion"); version != "" {
-		into.KubernetesVersion = version
-	}
-	if versions := f.texts(path + ".apiVersions"); versions != nil {
-		slices.Sort(versions)
-		into.APIVersions = slices.Compact(versions)
-	}
+// versions returns the version of Kubernetes and the APIs that a source names in place of the clusters'; "" and nil if it names none.
+func (f *fields) versions(path string) (kubernetes string, apis []string) {
+	apis = f.texts(path + ".apiVersions")
+	slices.Sort(apis)
+	return f.text(path + ".kubeVersion"), slices.Compact(apis)
 }
 
 // imageOf reads an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", of which all but one of the

@@ -97,7 +97,8 @@ destination: {namespace: hello}
 source:
   helm: {releaseName: hello-dev, values: "a: 1", parameters: [{name: b, value: c, forceString: true}], skipTests: true, kubeVersion: "1.30", apiVersions: [b/v1, a/v1]}
 `, objects.Request{
-			Overrides: overrides("dev-hello"), Namespace: "hello", KubernetesVersion: "1.30", APIVersions: []string{"a/v1", "b/v1"}, Helm: &objects.Helm{
+			Overrides: overrides("dev-hello"), Namespace: "hello", Helm: &objects.Helm{
+				KubernetesVersion: "1.30", APIVersions: []string{"a/v1", "b/v1"},
 				ReleaseName: "hello-dev", Namespace: "hello", Values: map[string]any{"a": json.Number("1")}, SkipTests: true,
 				Parameters: []objects.Parameter{{Name: "b", Value: "c", IsText: true}},
 			},

@@ -23,7 +23,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 5
+const cacheFormat = 6
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {
@@ -65,7 +65,8 @@ var libraries = sync.OnceValue(func() string {
 	}
 	for _, module := range info.Deps {
 		switch module.Path {
-		case "helm.sh/helm/v4", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml", "github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml":
+		case "helm.sh/helm/v4", "k8s.io/api", "k8s.io/client-go", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml",
+			"github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml":
 			versions = append(versions, module.Path+"@"+module.Version)
 		}
 	}

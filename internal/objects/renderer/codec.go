@@ -25,8 +25,9 @@ type described struct {
 
 // heading describes a result.
 type heading struct {
-	Chart   *objects.Chart `json:",omitempty"`
-	Objects []described
+	Chart       *objects.Chart `json:",omitempty"`
+	MissingAPIs []string       `json:",omitempty"`
+	Objects     []described
 }
 
 // encode writes a result: a line of JSON that describes it, then the YAML of each object.
@@ -40,7 +41,7 @@ func encode(result *objects.Result) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(heading{result.Chart, all})
+	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, all})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func decode(text []byte) (*objects.Result, error) {
 	if err := json.Unmarshal(line, &of); err != nil {
 		return nil, err
 	}
-	result := &objects.Result{Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart}
+	result := &objects.Result{Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs}
 	for i, d := range of.Objects {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")

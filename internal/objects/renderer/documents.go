@@ -34,7 +34,8 @@ type head struct {
 type collector struct {
 	objects []objects.Object
 	files   []string
-	size    int // of the objects in JSON
+	size    int      // of the objects in JSON
+	missing []string // APIs that a chart asked for: see [objects.Result]
 }
 
 // add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
@@ -139,7 +140,7 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
-	return &objects.Result{Objects: sorted}, errors.Join(mistakes...)
+	return &objects.Result{Objects: sorted, MissingAPIs: c.missing}, errors.Join(mistakes...)
 }
 
 func title(o *objects.Object) string {

@@ -36,7 +36,7 @@ func (c *collector) finish(request *objects.Request) error {
 	if len(variables) == 0 && len(labels) == 0 && len(annotations) == 0 {
 		return nil
 	}
-	var finished collector
+	finished := collector{missing: c.missing}
 	for i, o := range c.objects {
 		text := o.YAML
 		if len(variables) > 0 {

@@ -42,7 +42,8 @@ type manifest struct {
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
 // depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
 func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats, folder string, request *objects.Request, into *collector) error {
-	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm}
+	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
+	defer func() { into.missing = release.missing.list() }()
 	if err := release.readValues(t, folder); err != nil {
 		return err
 	}
@@ -104,6 +105,7 @@ type helmRelease struct {
 	helm     *objects.Helm
 	values   map[string]any
 	rendered *chart.Chart // with the dependencies that the values choose
+	missing  missingAPIs
 
 	isUpgrade bool
 }
@@ -191,24 +193,23 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
-	kubernetes, err := common.ParseKubeVersion(cmp.Or(r.request.KubernetesVersion, defaultKubernetes))
+	capabilities, err := r.capabilities()
 	if err != nil {
-		return nil, fmt.Errorf("Kubernetes version %q: %w", r.request.KubernetesVersion, err)
+		return nil, err
 	}
+	kubernetes := capabilities.KubeVersion
 	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, kubernetes.String()) {
 		return nil, fmt.Errorf("the chart requires Kubernetes %s, and the cluster type has %s", c.Metadata.KubeVersion, kubernetes.Version)
 	}
-	capabilities := common.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = *kubernetes
-	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, r.request.APIVersions)
 	options := common.ReleaseOptions{Name: r.helm.ReleaseName, Namespace: r.helm.Namespace, Revision: 1, IsInstall: true}
 	if r.isUpgrade {
 		options.Revision, options.IsInstall, options.IsUpgrade = 2, false, true
 	}
-	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, options, capabilities, true)
+	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, options, capabilities.Capabilities, true)
 	if err != nil {
 		return nil, err
 	}
+	all["Capabilities"] = capabilities
 	if err := r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
 		return nil, err
 	}

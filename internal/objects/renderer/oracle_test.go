@@ -21,6 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/served"
 	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
@@ -165,7 +166,9 @@ func renderAll(t *testing.T, folder, helm string) {
 			for _, values := range valueFiles(t, chart) {
 				request := objects.Request{Artifact: shipped, Namespace: "tills", KubernetesVersion: "1.34", APIVersions: []string{"monitoring.coreos.com/v1"},
 					Helm: &objects.Helm{ReleaseName: "eu", Namespace: "tills"}}
-				arguments := []string{"template", "eu", chart, "--namespace", "tills", "--include-crds", "--kube-version", "1.34", "--api-versions", "monitoring.coreos.com/v1"}
+				arguments := []string{
+					"template", "eu", chart, "--namespace", "tills", "--include-crds", "--kube-version", "1.34", "--api-versions", clusterAPIs(t),
+				}
 				if values != "" {
 					request.Helm.ValueFiles = []string{values}
 					arguments = append(arguments, "--values", filepath.Join(chart, values))
@@ -189,6 +192,16 @@ func renderAll(t *testing.T, folder, helm string) {
 			}
 		})
 	}
+}
+
+// clusterAPIs are the APIs of clusters with Kubernetes 1.34 and monitoring, which Argo CD passes to Helm.
+func clusterAPIs(t *testing.T) string {
+	t.Helper()
+	apis, err := served.APIs("1.34")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(append(slices.Clone(apis), "monitoring.coreos.com/v1"), ",")
 }
 
 // TestParametersAreSetAsByHelm sets parameters, over values of a chart and of a file, and compares their types and texts with
