@@ -47,6 +47,9 @@ func (f *Form) check(text string) string {
 	return ""
 }
 
+// IsAPIVersion reports whether a text can be one of a cluster type's api_versions.
+func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
+
 // form returns the check of the form that the table has for an attribute, or for the elements of a list.
 func (o *Object) form(name string) func(string) string {
 	form := o.table.find(name).Form

@@ -109,14 +109,18 @@ func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (f
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
 		return nil, r.waitsFor(i, to), nil
 	}
-	files, _, err = r.files(ctx, r.subject(i, to))
+	of, err := r.files(ctx, r.subject(i, to))
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i, to), nil
 	}
+	if err != nil {
+		return nil, "", err
+	}
+	files = of.all
 	if render.HasObjects(r.Schedule.Assignments[i]) {
 		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsForObjects(file.Name) })
 	}
-	return files, "", err
+	return files, "", nil
 }
 
 func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {

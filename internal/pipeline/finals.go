@@ -21,6 +21,15 @@ const maxFinals = 8
 // Final renders the manifests of an assignment into final objects, where its `render` asks for that: else there are none.
 // waitsFor says what is not known yet where they are not. An error names the artifact, or the field that cannot be rendered.
 func (r *Result) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
+	result, waitsFor, err := r.finalResult(ctx, i, to)
+	if result == nil {
+		return nil, waitsFor, err
+	}
+	return result.Objects, "", nil
+}
+
+// finalResult is Final with the whole result; nil where there are no objects.
+func (r *Result) finalResult(ctx context.Context, i int, to Destination) (result *objects.Result, waitsFor string, err error) {
 	if !render.IsRendered(r.Schedule.Assignments[i]) {
 		return nil, "", nil
 	}
@@ -29,7 +38,6 @@ func (r *Result) Final(ctx context.Context, i int, to Destination) (final []obje
 	}
 	subject := r.subject(i, to)
 	files, err := r.Templates.Render(subject)
-	var result *objects.Result
 	if err == nil {
 		result, err = r.final(ctx, subject, files)
 	}
@@ -39,7 +47,7 @@ func (r *Result) Final(ctx context.Context, i int, to Destination) (final []obje
 	if err != nil {
 		return nil, "", err
 	}
-	return result.Objects, "", nil
+	return result, "", nil
 }
 
 // final renders the manifests of an assignment whose files point to them.
@@ -54,13 +62,20 @@ func (r *Result) final(ctx context.Context, subject render.Subject, files []rend
 	return r.Renderer.Render(ctx, request)
 }
 
-// files are those of an assignment's folder, of which pointers are those that its templates render. Where it has final
-// objects and they cannot be rendered, the error is [ErrUnrendered], too.
-func (r *Result) files(ctx context.Context, subject render.Subject) (all, pointers []render.File, err error) {
-	pointers, err = r.Templates.Render(subject)
+// folderFiles are the files of an assignment's folder.
+type folderFiles struct {
+	all      []render.File
+	pointers []render.File // those that templates render
+	missing  missingAPIs   // of final objects among all
+}
+
+// files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
+func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
+	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
-		return pointers, pointers, err
+		return &folderFiles{all: pointers, pointers: pointers}, err
 	}
+	var all []render.File
 	result, err := r.final(ctx, subject, pointers)
 	if err == nil {
 		all, err = r.Templates.Follow(subject, pointers, result)
@@ -70,13 +85,13 @@ func (r *Result) files(ctx context.Context, subject render.Subject) (all, pointe
 	}
 	switch {
 	case errors.Is(err, render.ErrUnknown):
-		return nil, nil, render.ErrUnknown
+		return nil, render.ErrUnknown
 	case ctx.Err() != nil:
-		return nil, nil, unrendered{context.Cause(ctx)}
+		return nil, unrendered{context.Cause(ctx)}
 	case err != nil:
-		return nil, nil, unrendered{err}
+		return nil, unrendered{err}
 	}
-	return all, pointers, nil
+	return &folderFiles{all, pointers, missingOf(result)}, nil
 }
 
 // ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
@@ -108,14 +123,16 @@ func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 			r.Result.tree(ctx, r, i, deployed)
 			return
 		}
-		final, _, err := r.Result.Final(ctx, i, r.Destination)
-		if err != nil {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
+		result, _, err := r.Result.finalResult(ctx, i, r.Destination)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			r.unrendered[i] = context.Cause(ctx).Error()
+		case err != nil:
 			r.unrendered[i] = err.Error()
+		case result != nil:
+			r.missing[i] = missingOf(result)
+			r.exposed[i] = r.Result.exposedIn(r.Result.subject(i, r.Destination), result.Objects)
 		}
-		r.exposed[i] = r.Result.exposedIn(r.Result.subject(i, r.Destination), final)
 	})
 }
 
@@ -132,7 +149,7 @@ func (f *findings) addUnrendered(r *Rendering) {
 	}
 }
 
-// Warnings returns a warning about each credential in final objects that are not committed.
+// Warnings returns a warning about each credential in final objects that are not committed, and one about APIs that charts miss.
 func (r *Rendering) Warnings() []Finding {
 	var all Unrendered
 	for i, exposures := range r.exposed {
@@ -144,6 +161,7 @@ func (r *Rendering) Warnings() []Finding {
 	for _, message := range all.Messages() {
 		warnings.add("Credentials in final objects", message)
 	}
+	warnings.addMissing(r)
 	return warnings.list()
 }
 

@@ -49,8 +49,9 @@ type Rendering struct {
 	// failed are errors by assignment; problems are what checks have found, of those that are checked.
 	failed, problems [][]string
 	checked          []bool
-	unrendered       []string     // errors of final objects, by assignment
-	exposed          [][]exposure // credentials in final objects that are not committed, by assignment
+	unrendered       []string      // errors of final objects, by assignment
+	exposed          [][]exposure  // credentials in final objects that are not committed, by assignment
+	missing          []missingAPIs // by assignment
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
 	Findings []Finding
@@ -92,7 +93,7 @@ func (r *Result) render(ctx context.Context, to Destination, deployed rollout.Tr
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	rendering.objects = make([][]folder.Object, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
-	rendering.checked = make([]bool, len(rendering.Trees))
+	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missingAPIs, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
 		if r.Snapshots.Snapshots[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
 			r.tree(ctx, rendering, i, deployed)
@@ -157,7 +158,7 @@ func (r *Result) FromTrees(to Destination, trees rollout.Trees) *Rendering {
 // tree renders one assignment, and checks it unless it is deployed.
 func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed rollout.Trees) {
 	subject := r.subject(i, rendering.Destination)
-	rendered, pointers, err := r.files(ctx, subject)
+	files, err := r.files(ctx, subject)
 	switch {
 	case errors.Is(err, render.ErrUnknown):
 		return
@@ -168,34 +169,35 @@ func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed
 		rendering.failed[i] = []string{err.Error()}
 		return
 	}
-	tree, err := git.TreeID(filesOf(rendered))
+	tree, err := git.TreeID(filesOf(files.all))
 	if err != nil {
 		rendering.failed[i] = []string{err.Error()}
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
-		rendering.problems[i], rendering.checked[i] = r.problems(subject, pointers), true
+		rendering.problems[i], rendering.checked[i] = r.problems(subject, files.pointers), true
 	}
-	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, pointers)
+	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
+	rendering.missing[i] = files.missing
 }
 
 // Files renders one assignment.
 func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
-	rendered, _, err := r.Result.files(ctx, r.Result.subject(i, r.Destination))
+	files, err := r.Result.files(ctx, r.Result.subject(i, r.Destination))
 	if err != nil {
 		return nil, err
 	}
-	return filesOf(rendered), nil
+	return filesOf(files.all), nil
 }
 
 // CheckedFiles renders one assignment, and returns the files and what is wrong with them.
 func (r *Result) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
 	subject := r.subject(i, to)
-	rendered, pointers, err := r.files(ctx, subject)
+	files, err := r.files(ctx, subject)
 	if err != nil {
 		return nil, nil, err
 	}
-	return filesOf(rendered), r.problems(subject, pointers), nil
+	return filesOf(files.all), r.problems(subject, files.pointers), nil
 }
 
 // problems are what is wrong with the files that templates have rendered.

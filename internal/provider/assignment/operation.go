@@ -136,8 +136,8 @@ func (o *operation) want(ctx context.Context) bool {
 	if o.rendering = o.private.rendering(o.result, to, o.connection); o.rendering == nil {
 		o.rendering = o.result.Render(ctx, to, o.current)
 	}
-	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
 	fleetvalue.AddWarnings(o.diagnostics, o.rendering.Warnings())
+	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
 	return !o.diagnostics.HasError() && o.decideRollout(ctx)
 }
 
