@@ -79,13 +79,14 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
 	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.Object) {
 		url, commit := o.Required("url"), o.Required("commit")
-		o.OpenText("url")
 		if !fleet.IsKnown(tfvalue.Plain(value)) {
 			return
 		}
 		source = folder.Source(url + "@" + commit)
 		if err := cmp.Or(git.CheckURL(url), folder.CheckText(string(source))); err != nil && url != "" {
 			o.Report("url", "%s", err)
+		} else {
+			o.OpenText("url")
 		}
 		if !folder.IsCommit(commit) && commit != "" {
 			o.Report("commit", "must be the full id of a commit, 40 or 64 digits in lower-case hex")
