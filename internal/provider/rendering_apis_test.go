@@ -153,7 +153,8 @@ func TestAPlanWarnsOfAPIsThatAreNotListed(t *testing.T) {
 		var lines []string
 		for _, one := range said {
 			if one.Summary == summary {
-				_, list, _ := strings.Cut(strings.TrimSuffix(one.Detail, "."), "\n")
+				detail, _, _ := strings.Cut(one.Detail, ".\n\nMore:")
+				_, list, _ := strings.Cut(detail, "\n")
 				lines = append(lines, strings.Split(list, "\n")...)
 			}
 		}
