@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
@@ -56,19 +57,20 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 func decodeCredentials(o *fleet.Object) Credentials {
 	return Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
-		SSHPrivateKey: o.Text("ssh_private_key"), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
-		CACertificates: o.Text("ca_certificates"), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
+		SSHPrivateKey: armor.Normalize(o.Text("ssh_private_key")), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
+		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
 	}
 }
 
 func decodeApp(o *fleet.Object) *GitHubApp {
-	return &GitHubApp{ID: o.Text("id"), InstallationID: o.Text("installation_id"), PrivateKey: o.Text("private_key"), URL: o.Text("url")}
+	return &GitHubApp{ID: o.Text("id"), InstallationID: o.Text("installation_id"), PrivateKey: armor.Normalize(o.Text("private_key")), URL: o.Text("url")}
 }
 
 func decodeRegistration(o *fleet.Object) *Registration {
 	return &Registration{
-		Server: o.Text("server"), CACertificate: o.Text("cluster_ca_certificate"), Token: o.Text("token"),
-		ClientCert: o.Text("client_certificate"), ClientKey: o.Text("client_key"), TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
+		Server: o.Text("server"), CACertificate: armor.Normalize(o.Text("cluster_ca_certificate")), Token: o.Text("token"),
+		ClientCert: armor.Normalize(o.Text("client_certificate")), ClientKey: armor.Normalize(o.Text("client_key")),
+		TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
 		Exec: fleet.ObjectOf(o, "exec", func(of *fleet.Object) *Exec {
 			return &Exec{Command: of.Required("command"), Args: of.Texts("args"), Env: of.TextMap("env"), APIVersion: of.TextOrDefault("api_version")}
 		}),

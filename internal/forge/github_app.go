@@ -16,6 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-github/v89/github"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
@@ -57,7 +58,7 @@ func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[
 	}
 	app.app, app.installation = number("id", id), number("installation_id", installation)
 	var err error
-	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(pem)); err != nil { // its text may repeat some of the key
+	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // its text may repeat some of the key
 		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, from \"-----BEGIN RSA PRIVATE KEY-----\""
 	}
 	root, err := parseURL("url", cmp.Or(api, "https://api.github.com"))
@@ -104,12 +105,12 @@ func (a *GitHubApp) String() string { return "(GitHub App)" }
 // GoString does the same for %#v.
 func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
 
-// Secrets are the lines of the private key.
+// Secrets are the forms of the private key.
 func (a *GitHubApp) Secrets() []string {
 	if a == nil {
 		return nil
 	}
-	return secret.KeyLines(a.pem)
+	return secret.KeyForms(a.pem)
 }
 
 // Token is what the App's server takes as its token: as the password of Git, and by the API. It is asked for through

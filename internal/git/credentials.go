@@ -185,7 +185,7 @@ func (c Credentials) Scrub(text string) string {
 		logins = append(logins, by.Login)
 	}
 	for _, login := range logins {
-		secrets := slices.Concat(login.App.Secrets(), secret.KeyLines(login.SSH.Key), []string{login.Password, login.Token, login.SSH.Key, login.SSH.Passphrase})
+		secrets := slices.Concat(login.App.Secrets(), secret.KeyForms(login.SSH.Key), []string{login.Password, login.Token, login.SSH.Passphrase})
 		text = secret.NewScrubber(secrets, append(forge.TokenUsers(), login.Username)...).Scrub(text)
 	}
 	return text

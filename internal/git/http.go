@@ -19,6 +19,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
@@ -47,7 +48,7 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	if err != nil {
 		pool = x509.NewCertPool() // a machine without any
 	}
-	if !pool.AppendCertsFromPEM([]byte(ca)) {
+	if !pool.AppendCertsFromPEM([]byte(armor.Normalize(ca))) {
 		return nil, errors.New("the CA has no certificate in it; it is PEM text, from \"-----BEGIN CERTIFICATE-----\"")
 	}
 	next.Each(func(t *http.Transport) { t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12} })

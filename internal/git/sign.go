@@ -13,6 +13,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 )
 
 // Signer signs commits, so that `git verify-commit` verifies them.
@@ -43,7 +45,7 @@ func (s *Signer) GoString() string { return "&git.Signer{}" }
 
 func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
 	unreadable := errors.New("the signing key cannot be read; it is what gpg --armor --export-secret-keys prints for one key")
-	entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(key))
+	entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))
 	if err != nil || len(entities) != 1 || entities[0].PrivateKey == nil {
 		return nil, unreadable
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -299,13 +300,14 @@ func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done
 }
 
 // parseSSHKey reads a private key. Its errors contain nothing of the key.
-func parseSSHKey(pem, passphrase string) (ssh.Signer, error) {
-	signer, err := ssh.ParsePrivateKey([]byte(pem))
+func parseSSHKey(text, passphrase string) (ssh.Signer, error) {
+	pem := []byte(armor.Normalize(text))
+	signer, err := ssh.ParsePrivateKey(pem)
 	if errors.As(err, new(*ssh.PassphraseMissingError)) {
 		if passphrase == "" {
 			return nil, errors.New("the ssh key has a passphrase; give it, too")
 		}
-		if signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(pem), []byte(passphrase)); err != nil {
+		if signer, err = ssh.ParsePrivateKeyWithPassphrase(pem, []byte(passphrase)); err != nil {
 			return nil, errors.New("the ssh key's passphrase is wrong, or the key cannot be read")
 		}
 	}

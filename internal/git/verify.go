@@ -11,6 +11,8 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 )
 
 // Verifier tells commits that certain keys have signed from all others.
@@ -23,7 +25,7 @@ type Verifier struct {
 // file. The error does not repeat it: it may be a private key by mistake.
 func (v *Verifier) Add(key string) error {
 	if strings.Contains(key, "-----BEGIN PGP ") {
-		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(key))
+		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))
 		if err != nil || len(entities) == 0 {
 			return errors.New("the key cannot be read; it is what gpg --armor --export prints")
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -183,7 +184,7 @@ func checkPair(found *problems, at [2]string, certificate, key string, hasCertif
 	case hasKey && !hasCertificate:
 		found.add(at[0], "is missing: the certificate of the client key")
 	case certificate != "" && key != "" && pemProblem(certificate, "CERTIFICATE") == "" && pemProblem(key, "PRIVATE KEY") == "":
-		if _, err := tls.X509KeyPair([]byte(certificate), []byte(key)); err != nil {
+		if _, err := tls.X509KeyPair([]byte(armor.Normalize(certificate)), []byte(armor.Normalize(key))); err != nil {
 			found.add(at[1], "is not the private key of the client certificate")
 		}
 	}
@@ -191,7 +192,7 @@ func checkPair(found *problems, at [2]string, certificate, key string, hasCertif
 
 // pemProblem says what is wrong with a text that should be PEM of a kind, or "".
 func pemProblem(text, kind string) string {
-	block, _ := pem.Decode([]byte(text))
+	block, _ := pem.Decode([]byte(armor.Normalize(text)))
 	switch {
 	case block != nil && strings.HasSuffix(block.Type, kind):
 		return ""
@@ -211,7 +212,7 @@ func checkCA(found *problems, at, text string) {
 	}
 	if problem := pemProblem(text, "CERTIFICATE"); problem != "" {
 		found.add(at, "%s", problem)
-	} else if !x509.NewCertPool().AppendCertsFromPEM([]byte(text)) {
+	} else if !x509.NewCertPool().AppendCertsFromPEM([]byte(armor.Normalize(text))) {
 		found.add(at, "has no certificate in it that can be read")
 	}
 }

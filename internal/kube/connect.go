@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
@@ -35,8 +36,8 @@ func configOf(cluster Cluster) (*config, error) {
 		made := &config{exec: cluster.Exec, rest: &rest.Config{
 			Host: cluster.Host, BearerToken: cluster.Token,
 			TLSClientConfig: rest.TLSClientConfig{
-				ServerName: cluster.TLSServerName, CAData: []byte(cluster.ClusterCACertificate),
-				CertData: []byte(cluster.ClientCertificate), KeyData: []byte(cluster.ClientKey),
+				ServerName: cluster.TLSServerName, CAData: normalPEM(cluster.ClusterCACertificate),
+				CertData: normalPEM(cluster.ClientCertificate), KeyData: normalPEM(cluster.ClientKey),
 			},
 		}}
 		if cluster.ProxyURL != "" {
@@ -56,12 +57,18 @@ func configOf(cluster Cluster) (*config, error) {
 	if err != nil {
 		return nil, withAnswer(failf(ReasonConfiguration, "its kubeconfig cannot be used"), err.Error())
 	}
+	for _, data := range []*[]byte{&restConfig.CAData, &restConfig.CertData, &restConfig.KeyData} {
+		*data = normalPEM(string(*data))
+	}
 	made := &config{rest: restConfig}
 	if given := restConfig.ExecProvider; given != nil {
 		made.exec, made.provideClusterInfo, made.installHint = execOf(given), given.ProvideClusterInfo, given.InstallHint
 	}
 	return made, nil
 }
+
+// normalPEM returns PEM text as client-go reads it.
+func normalPEM(text string) []byte { return []byte(armor.Normalize(text)) }
 
 // readKubeconfig returns the context of a cluster's kubeconfig; nil where there is none or it cannot be read.
 func readKubeconfig(cluster Cluster) *kubeconfig {
@@ -120,7 +127,8 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 
 // scrubber removes all secrets of a cluster, and further ones.
 func (c Cluster) scrubber(further ...string) secret.Scrubber {
-	found := append(slices.Clone(further), c.Token, c.ClientKey, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
+	found := append(slices.Clone(further), c.Token, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
+	found = append(found, secret.KeyForms(c.ClientKey)...)
 	if c.Exec != nil {
 		found = append(found, c.Exec.secrets()...)
 	}

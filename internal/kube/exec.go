@@ -19,6 +19,7 @@ import (
 	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
@@ -72,10 +73,10 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 		connection.rest.BearerToken = credential.Token
 	}
 	if credential.ClientCertificateData != "" {
-		connection.rest.CertData, connection.rest.KeyData = []byte(credential.ClientCertificateData), []byte(credential.ClientKeyData)
+		connection.rest.CertData, connection.rest.KeyData = normalPEM(credential.ClientCertificateData), normalPEM(credential.ClientKeyData)
 		connection.rest.CertFile, connection.rest.KeyFile = "", ""
 	}
-	return []string{credential.Token, credential.ClientKeyData, credential.ClientCertificateData}, nil
+	return append(secret.KeyForms(credential.ClientKeyData), credential.Token, credential.ClientCertificateData), nil
 }
 
 // execInfo is what the command reads about itself and its cluster in KUBERNETES_EXEC_INFO.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -198,7 +199,8 @@ func (k *kubeconfig) secrets() []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(k.config.AuthInfos)) {
 		user := k.config.AuthInfos[name]
-		found = append(found, user.Token, user.Password, string(user.ClientKeyData), string(user.ClientCertificateData))
+		found = append(found, user.Token, user.Password, string(user.ClientCertificateData))
+		found = append(found, secret.KeyForms(string(user.ClientKeyData))...)
 		if exec := user.Exec; exec != nil {
 			found = append(found, execOf(exec).secrets()...)
 		}

@@ -1,13 +1,20 @@
 package secret
 
-import "strings"
+import (
+	"strings"
 
-// KeyLines are the lines of a private key in PEM text that are secret: an error may repeat one of them alone.
-func KeyLines(pem string) (lines []string) {
-	for line := range strings.Lines(pem) {
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
+)
+
+// KeyForms returns the texts of a private key in PEM that are secret: the key as it is given and as it is read, and each of
+// its lines, since an error may repeat one line alone. It finds the key with \n in place of line breaks, too.
+func KeyForms(pem string) []string {
+	normal := armor.Normalize(pem)
+	forms := []string{pem, normal, strings.TrimSpace(normal)}
+	for line := range strings.Lines(normal) {
 		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
-			lines = append(lines, line)
+			forms = append(forms, line)
 		}
 	}
-	return lines
+	return forms
 }

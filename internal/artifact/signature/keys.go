@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
 )
 
 // Keys are trusted public keys. A signature by one of them is enough. The zero value has none.
@@ -23,7 +25,7 @@ const minRSA = 2048 // bits
 // Add adds a public key in PEM: ECDSA on a curve of NIST, RSA or Ed25519. The error does not repeat it: it may be a
 // private key by mistake.
 func (k *Keys) Add(text string) error {
-	block, rest := pem.Decode([]byte(text))
+	block, rest := pem.Decode([]byte(armor.Normalize(text)))
 	if block == nil || len(strings.TrimSpace(string(rest))) > 0 {
 		return errors.New("the key cannot be read; it is one public key in PEM, such as the file cosign.pub")
 	}

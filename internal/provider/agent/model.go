@@ -23,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
@@ -326,7 +327,7 @@ func credentialsIn(secrets map[string]any) []string {
 	var hidden []string
 	walk(nil, secrets, func(at []string, value any) {
 		if text, isText := value.(string); isText && !slices.Contains(notSecret, at[len(at)-1]) {
-			hidden = append(hidden, text, strings.TrimSpace(text))
+			hidden = append(append(hidden, strings.TrimSpace(text)), secret.KeyForms(text)...)
 		}
 	})
 	slices.Sort(hidden)

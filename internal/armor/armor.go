@@ -1,0 +1,34 @@
+// Package armor repairs keys and certificates in text: PEM, and armored OpenPGP.
+package armor
+
+import (
+	"regexp"
+	"strings"
+)
+
+const begin = "-----BEGIN "
+
+var (
+	lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+	escapes    = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n")
+	// escaped matches the first line of a block whose line breaks are written as \n.
+	escaped = regexp.MustCompile(begin + `[A-Z0-9 ]+-----[ \t]*\\[rn]`)
+)
+
+// Normalize returns text with the line breaks and without the indentation that PEM needs. Variables of a CI often have \n in
+// place of line breaks; a heredoc of Terraform keeps its indentation. Text without a block, such as the line of an ssh public
+// key, stays as it is.
+func Normalize(text string) string {
+	if !strings.Contains(text, begin) {
+		return text
+	}
+	text = lineBreaks.Replace(text)
+	if escaped.MatchString(text) {
+		text = escapes.Replace(text)
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.Trim(lines[i], " \t")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
+}

@@ -1,0 +1,171 @@
+package provider_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// keyForms are the ways in which users paste keys and certificates.
+var keyForms = map[string]func(text string) string{
+	"as made":                 func(text string) string { return text },
+	"literal \\n":             func(text string) string { return strings.ReplaceAll(text, "\n", `\n`) },
+	"indented":                func(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") },
+	"CRLF":                    func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") },
+	"without a final newline": strings.TrimSpace,
+}
+
+// keyTexts are a key or certificate of each kind.
+type keyTexts struct{ certificate, key, ssh, pgp, pgpPublic, cosign, rsa string }
+
+func newKeyTexts(t *testing.T) (made keyTexts) {
+	t.Helper()
+	made.certificate, made.key = kubetest.SelfSigned(t)
+	made.ssh, _ = sshKey(t, "")
+	made.pgp, made.pgpPublic = openPGPKey(t)
+	_, made.cosign = cosignKey(t)
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.rsa = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
+	return made
+}
+
+// The plan must read every key and certificate of the provider's block in each form.
+func TestTheProviderReadsKeysInEachForm(t *testing.T) {
+	t.Parallel()
+	made := newKeyTexts(t)
+	git := func(key string, value any) map[string]any { return map[string]any{"git": map[string]any{key: value}} }
+	app := func(key string) map[string]any {
+		return map[string]any{"id": "1", "installation_id": "2", "private_key": key}
+	}
+	cluster := func(attributes ...any) map[string]any {
+		return map[string]any{"clusters": map[string]any{"eu-1": with(map[string]any{"host": "https://127.0.0.1:1"}, attributes...)}}
+	}
+	trusted := func(url, key string) map[string]any {
+		return map[string]any{"verification": map[string]any{"sources": []any{map[string]any{"url": url, "keys": []any{key}}}}}
+	}
+	for attribute, block := range map[string]func(form func(string) string) map[string]any{
+		"git.ca_certificates": func(form func(string) string) map[string]any { return git("ca_certificates", form(made.certificate)) },
+		"git.ca_certificates, a bundle": func(form func(string) string) map[string]any {
+			return git("ca_certificates", form(made.certificate+made.certificate))
+		},
+		"git.signing_key, ssh":     func(form func(string) string) map[string]any { return git("signing_key", form(made.ssh)) },
+		"git.signing_key, OpenPGP": func(form func(string) string) map[string]any { return git("signing_key", form(made.pgp)) },
+		"git.allowed_signers": func(form func(string) string) map[string]any {
+			return map[string]any{"git": map[string]any{"signing_key": form(made.pgp), "allowed_signers": []any{form(made.pgpPublic)}}}
+		},
+		"git.github_app": func(form func(string) string) map[string]any { return git("github_app", app(form(made.rsa))) },
+		"git.credentials.github_app": func(form func(string) string) map[string]any {
+			return git("credentials", []any{map[string]any{"url": "https://github.com/owner", "github_app": app(form(made.rsa))}})
+		},
+		"clusters.cluster_ca_certificate": func(form func(string) string) map[string]any {
+			return cluster("cluster_ca_certificate", form(made.certificate))
+		},
+		"clusters.client_certificate": func(form func(string) string) map[string]any {
+			return cluster("client_certificate", form(made.certificate), "client_key", form(made.key))
+		},
+		"verification, Git": func(form func(string) string) map[string]any {
+			return trusted("https://git.example.com", form(made.pgpPublic))
+		},
+		"verification, a registry": func(form func(string) string) map[string]any {
+			return trusted("oci://registry.example.com", form(made.cosign))
+		},
+		"measurements, certificates": func(form func(string) string) map[string]any {
+			return map[string]any{"measurements": map[string]any{"ca_certificates": form(made.certificate)}}
+		},
+	} {
+		for name, form := range keyForms {
+			t.Run(attribute+", "+name, func(t *testing.T) {
+				t.Parallel()
+				_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: block(form)})
+				if len(said) > 0 {
+					t.Errorf("said is %s", said)
+				}
+			})
+		}
+	}
+}
+
+// A key for ssh is read once a repository is: nothing listens there, but the key must not be the reason.
+func TestASSHKeyIsReadInEachForm(t *testing.T) {
+	t.Parallel()
+	private, public := sshKey(t, "")
+	for name, form := range keyForms {
+		login := map[string]any{"ssh_private_key": form(private), "ssh_known_hosts": "* " + public}
+		for at, settings := range map[string]map[string]any{
+			"git":             login,
+			"git.credentials": {"credentials": []any{with(login, "url", "ssh://git@127.0.0.1:1")}},
+		} {
+			configuration := assigned("ssh://git@127.0.0.1:1/o/r.git", fleetOf(nil), nil)
+			configuration.Provider = map[string]any{"git": settings}
+			_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
+			if text := said.String(); !strings.Contains(text, "refused") || strings.Contains(text, "ssh key") {
+				t.Errorf("%s, %s: said is %s", at, name, text)
+			}
+		}
+	}
+}
+
+// A cluster must be asked with each form of its certificates: TLS uses the text that the plan has checked.
+func TestAClusterIsReachedWithItsCertificateInEachForm(t *testing.T) {
+	t.Parallel()
+	client, key := kubetest.SelfSigned(t)
+	for name, form := range keyForms {
+		var asked atomic.Bool
+		url, authority := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Store(true)
+			http.Error(w, "no", http.StatusForbidden)
+		}))
+		configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{"eu-1": map[string]any{
+			"host": url, "cluster_ca_certificate": form(authority), "client_certificate": form(client), "client_key": form(key),
+		}}}}
+		_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_cluster_facts", map[string]any{})
+		if !asked.Load() {
+			t.Errorf("%s: the cluster was not asked: %s", name, said)
+		}
+	}
+}
+
+// agent_manifests must write the same Secrets for every form: agents read the keys as they are written.
+func TestAgentManifestsHaveKeysAsMade(t *testing.T) {
+	t.Parallel()
+	made := newKeyTexts(t)
+	w := providertest.New(startProvider)
+	for attributes, texts := range map[string][]string{
+		`reconciler = "flux", gitops_repo = { url = "ssh://git@git.example.com/a/b", branch = "dev" }, credentials = { ssh_private_key = %q, ssh_known_hosts = "x" }`:                                                                            {made.ssh},
+		`reconciler = "flux", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, credentials = { token = "t", ca_certificates = %q }`:                                                                                        {made.certificate},
+		`reconciler = "flux", gitops_repo = { url = "https://github.com/a/b", branch = "dev" }, credentials = { github_app = { id = "1", installation_id = "2", private_key = %q } }`:                                                            {made.rsa},
+		`environment = "prod", reconciler = "argocd-hub", gitops_repo = { url = "https://git.example.com/a/b", branch = "dev" }, registration = { server = "https://a", cluster_ca_certificate = %q, client_certificate = %q, client_key = %q }`: {made.certificate, made.certificate, made.key},
+	} {
+		written := map[string]string{}
+		for name, form := range keyForms {
+			values := make([]any, len(texts))
+			for i, text := range texts {
+				values[i] = form(text)
+			}
+			result, err := w.Evaluate(t.Context(), moduleOf(t, fmt.Sprintf(`output "objects" {
+  value = provider::flotilla::agent_manifests({ cluster = "store-17", cluster_type = "store", `+attributes+` })
+}`, values...)).Outputs["objects"])
+			if err != nil {
+				t.Errorf("%s, %s: %s", attributes, name, err)
+			}
+			written[name] = fmt.Sprint(result)
+		}
+		for name, text := range written {
+			if text != written["as made"] {
+				t.Errorf("%s, %s: the objects are\n%s\nwant\n%s", attributes, name, text, written["as made"])
+			}
+		}
+	}
+}
