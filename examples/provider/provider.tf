@@ -43,7 +43,7 @@ provider "flotilla" {
     sources = [
       { url = "https://git.example.com/shop", keys = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPa8pkHtx9+vKUODi0Lk7O1A8+4kCBjlt4FpZbqF/mTO release@shop.example.com"] },
       {
-        url  = "oci://registry.example.com/shop"
+        url = "oci://registry.example.com/shop"
         keys = [<<-EOT
           -----BEGIN PUBLIC KEY-----
           MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEahtW0rkKIjh7poHY0mJflb9xeMDU

@@ -19,8 +19,8 @@ locals {
 
       # For all that goes to this cluster type.
       parameters = {
-        kustomization   = { interval = "30m", retryInterval = "1m", timeout = "3m" }
-        helm_release    = { interval = "30m", install = { remediation = { retries = 3 } }, upgrade = { remediation = { retries = 3 } } }
+        kustomization = { interval = "30m", retryInterval = "1m", timeout = "3m" }
+        helm_release  = { interval = "30m", install = { remediation = { retries = 3 } }, upgrade = { remediation = { retries = 3 } } }
         # Which keys and certificates are trusted is for the platform to say: deployment targets cannot.
         git_repository  = { interval = "5m", verify = { mode = "HEAD", secretRef = { name = "signers" } } }
         helm_repository = { interval = "1h", certSecretRef = { name = "charts-ca" } }
