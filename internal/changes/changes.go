@@ -86,6 +86,12 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 	return append(lines, LimitLines(notes.Constraints)...)
 }
 
+// Removals returns only the lines about what is removed, at most twelve of them.
+func Removals(before, after *Version, removed []Folder, notes Notes) []string {
+	s := newSummary(before, after, removed, notes)
+	return s.moves("- ", s.removed, maxFew)
+}
+
 // MaxLines bounds what [Summarize] returns.
 const MaxLines = 140
 

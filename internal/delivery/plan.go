@@ -35,6 +35,10 @@ type Desired struct {
 	Leave bool
 	// Clusters names the clusters of hosts; nil where they are not known.
 	Clusters func(hosts []string) []string
+	// IsAddition reports whether a rollout that is not complete added a folder; nil where there is none.
+	IsAddition func(rollout.Key) bool
+	// Causes returns lines that say why these folders would be removed; nil where that is not known.
+	Causes func(removed []rollout.Key) []string
 }
 
 // Problem is a diagnostic: an error, or a warning.
@@ -330,19 +334,57 @@ func (o *Plan) protect(desired Desired) {
 	if desired.Unprotected {
 		return
 	}
-	o.refuse(desired.Protection, rollout.RemovalOf(before, after), desired.Clusters)
-	if o.Cleared != nil { // each location counts for itself
-		o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters)
+	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.IsAddition), desired.Clusters, func(removed []rollout.Key) []string {
+		return o.causes(desired, removed)
+	})
+	if o.Cleared == nil {
+		return
 	}
+	// Each location counts for itself.
+	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]rollout.Key) []string {
+		was, is := desired.State.Owner.Location, desired.Owner.Location
+		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
+			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
+	})
 }
 
-func (o *Plan) refuse(protection rollout.Protection, removal rollout.Removal, clusters func([]string) []string) {
+// causes says why folders would be removed: those that only the repository knows, and all others.
+func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
+	var known []rollout.Key
+	for _, key := range removed {
+		if o.Before.Has(key.Host, key.DeploymentTarget) {
+			known = append(known, key)
+		}
+	}
+	var lines []string
+	if found := len(removed) - len(known); found > 0 {
+		lines = append(lines, fmt.Sprintf("%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
+			wording.Count(found, "folder", "folders"), desired.Owner.Name))
+	}
+	if len(known) > 0 && desired.Causes != nil {
+		lines = append(desired.Causes(known), lines...)
+	}
+	return lines
+}
+
+// refuse adds the removals that protection holds, each with its causes.
+func (o *Plan) refuse(
+	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []rollout.Key) []string,
+) {
 	var names []string
 	if clusters != nil {
 		names = clusters(removal.Hosts())
 	}
-	for _, refusal := range protection.Check(removal, names) {
-		o.add("protection", refusal.Summary, "%s", refusal.Detail)
+	refusals := protection.Check(removal, names)
+	if len(refusals) == 0 {
+		return
+	}
+	lines := causes(removal.Keys)
+	if len(lines) == 0 {
+		lines = []string{"not known: the state has no fleet to compare with"}
+	}
+	for _, refusal := range refusals {
+		o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
 	}
 }
 
@@ -421,7 +463,7 @@ func (c *Client) dropTaken(ctx context.Context, known *State) *State {
 // PlanDestroy holds a destroy to what protection allows.
 func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
 	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
-	removal := rollout.RemovalOf(o.Before, nil)
+	removal := rollout.RemovalOf(o.Before, nil, nil)
 	if leave {
 		if removal.Total > 0 {
 			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
@@ -431,7 +473,9 @@ func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollo
 	}
 	c.warnOfNoBranch(ctx, known, o)
 	o.Remove = o.Before
-	o.refuse(protection, removal, clusters)
+	o.refuse(protection, removal, clusters, func([]rollout.Key) []string {
+		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
+	})
 	return o
 }
 

@@ -54,7 +54,7 @@ func ByHost[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r
 
 // ByKey is a map by folder under the present names of the hosts.
 func ByKey[T any](r Renames, of map[Key]T) map[Key]T {
-	return by(r, of, func(key Key) Key { return Key{r.host(key.Host), key.DeploymentTarget} })
+	return by(r, of, r.Key)
 }
 
 func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
@@ -66,6 +66,11 @@ func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
 		renamed[present(key)] = value
 	}
 	return renamed
+}
+
+// Key returns the key of a folder under the present name of its host.
+func (r Renames) Key(of Key) Key {
+	return Key{Host: r.host(of.Host), DeploymentTarget: of.DeploymentTarget}
 }
 
 // FormerNames are the names that a host had before, in order.

@@ -41,9 +41,11 @@ type Removal struct {
 	Everything bool
 }
 
-// RemovalOf compares what is deployed at a location with what will be.
-func RemovalOf(deployed, after Trees) Removal {
+// RemovalOf compares what is deployed at a location with what will be. It leaves out folders that a rollout which is not
+// complete has added, as isAddition reports, so that the rollout can take them back; nil: there are none.
+func RemovalOf(deployed, after Trees, isAddition func(Key) bool) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
+	deployed = without(deployed, isAddition)
 	for _, key := range deployed.Keys() {
 		r.Total++
 		if !after.Has(key.Host, key.DeploymentTarget) {
@@ -59,10 +61,22 @@ func RemovalOf(deployed, after Trees) Removal {
 	return r
 }
 
+// without returns the folders that a function does not report.
+func without(folders Trees, drops func(Key) bool) Trees {
+	if drops == nil {
+		return folders
+	}
+	left := folders.Clone()
+	for host, targets := range left {
+		maps.DeleteFunc(targets, func(target, _ string) bool { return drops(Key{Host: host, DeploymentTarget: target}) })
+	}
+	return left
+}
+
 // ClearanceOf is the removal of all that is deployed at a location which the owner leaves for another one, where it
 // will have after. Each location counts for itself: what is at the new one makes no removal at the old one smaller.
 func ClearanceOf(deployed, after Trees) Removal {
-	r := RemovalOf(deployed, Trees{})
+	r := RemovalOf(deployed, Trees{}, nil)
 	r.Left = after.Count()
 	return r
 }
@@ -79,7 +93,8 @@ func (r Removal) Hosts() []string {
 // Refusal is a removal that protection holds.
 type Refusal struct {
 	Summary string // a short sentence without a full stop
-	Detail  string // what would go, and the setting that allows it
+	Detail  string // the folders that would go, and the limit that holds them
+	Remedy  string // the setting that allows it
 }
 
 // Check returns why protection holds a removal; nothing where the removal is allowed. clusters names the
@@ -90,21 +105,18 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 		where += " with " + wording.Count(len(clusters), "cluster", "clusters")
 	}
 	if removal.Left == 0 && removal.Total > 0 && len(removal.Keys) == removal.Total && !removal.Everything && !p.AllowEmpty {
-		return []Refusal{{"Nothing would be left", fmt.Sprintf(
-			"%s deployed on %s, and this plan would remove all of them: %s.\n\nIf that is meant, set protection = { %s }.",
-			wording.Count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys),
-			strings.Join(append([]string{"allow_empty = true"}, p.raised(removal)...), ", "))}}
+		return []Refusal{{"Nothing would be left", fmt.Sprintf("%s deployed on %s, and this plan would remove all of them: %s.",
+			wording.Count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys)),
+			remedy(append([]string{"allow_empty = true"}, p.raised(removal)...)...)}}
 	}
 	var refusals []Refusal
 	if reason := p.exceeded(len(removal.Keys), removal.Total); reason != "" {
-		then := ""
+		allowed := remedy(p.raised(removal)...)
 		if removal.Everything {
-			then = ", apply that, and then destroy"
+			allowed = strings.TrimSuffix(allowed, ".") + ", apply that, and then destroy."
 		}
-		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf(
-			"This plan would remove %d of %s on %s, %s: %s.\n\nIf that is meant, set protection = { %s }%s.",
-			len(removal.Keys), wording.Count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys),
-			strings.Join(p.raised(removal), ", "), then)})
+		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf("This plan would remove %d of %s on %s, %s: %s.",
+			len(removal.Keys), wording.Count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys)), allowed})
 	}
 	if removal.Everything || removal.Left == 0 {
 		return refusals
@@ -117,11 +129,16 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 		}
 	}
 	if len(emptied) > 0 {
-		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf(
-			"This plan would leave nothing on %s that the fleet still has: %s.\n\nIf that is meant, set protection = { emptied_hosts = [%s] }.",
-			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named), strings.Join(wording.Quoted(allowed), ", "))})
+		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf("This plan would leave nothing on %s that the fleet still has: %s.",
+			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named)),
+			remedy(fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(allowed), ", ")))})
 	}
 	return refusals
+}
+
+// remedy says which settings allow a removal.
+func remedy(settings ...string) string {
+	return fmt.Sprintf("If that is meant, set protection = { %s }.", strings.Join(settings, ", "))
 }
 
 // raised are the limits with which the removal is allowed; none when it is.

@@ -57,7 +57,7 @@ func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 		"a limit does not name the host": {deployed: trees("a=5", "b=50"), after: trees("a=0", "b=50"), protection: rollout.Protection{MaxRemoved: number(100)}, want: []string{"A host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			removal := rollout.RemovalOf(test.deployed, test.after)
+			removal := rollout.RemovalOf(test.deployed, test.after, nil)
 			got := test.protection.Check(removal, nil)
 			if test.elsewhere != nil {
 				got = append(got, test.protection.Check(rollout.ClearanceOf(test.elsewhere, test.after), nil)...)
@@ -66,7 +66,7 @@ func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 				t.Fatalf("%d refusals, want %d: %v", len(got), len(test.want), got)
 			}
 			for i, refusal := range got {
-				if text := refusal.Summary + "\n" + refusal.Detail; !strings.Contains(text, test.want[i]) {
+				if text := refusal.Summary + "\n" + refusal.Detail + "\n" + refusal.Remedy; !strings.Contains(text, test.want[i]) {
 					t.Errorf("refusal does not say %q:\n%s", test.want[i], text)
 				}
 			}
@@ -79,7 +79,7 @@ func TestWhatARefusalSaysLetsTheRemovalPass(t *testing.T) {
 	for name, after := range map[string]rollout.Trees{
 		"most": trees("a=2", "b=8"), "a host": trees("a=30", "b=0"), "both": trees("a=2", "b=0"),
 	} {
-		removal := rollout.RemovalOf(deployed, after)
+		removal := rollout.RemovalOf(deployed, after, nil)
 		if len((rollout.Protection{}).Check(removal, nil)) == 0 {
 			t.Errorf("%s: is not held", name)
 		}
@@ -91,7 +91,7 @@ func TestWhatARefusalSaysLetsTheRemovalPass(t *testing.T) {
 }
 
 func TestProtectionCountsClusters(t *testing.T) {
-	refusals := (rollout.Protection{}).Check(rollout.RemovalOf(trees("a=24"), nil), []string{"c1", "c2"})
+	refusals := (rollout.Protection{}).Check(rollout.RemovalOf(trees("a=24"), nil, nil), []string{"c1", "c2"})
 	if len(refusals) != 1 || !strings.Contains(refusals[0].Detail, "1 host with 2 clusters") {
 		t.Error(refusals)
 	}

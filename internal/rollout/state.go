@@ -33,6 +33,7 @@ type HostState struct {
 	Proven  bool      `json:"proven,omitempty"`  // it counts as proven, whatever is reported later
 	Carried bool      `json:"carried,omitempty"` // it was written before this change, and not proven
 	From    string    `json:"from,omitempty"`    // the commit to roll back to; "" where that is not known
+	Added   bool      `json:"added,omitempty"`   // the host had no such folder before the change
 	Gone    time.Time `json:"gone,omitzero"`     // when the folder was removed
 }
 
@@ -53,6 +54,15 @@ func (s *State) UnmarshalJSON(text []byte) error {
 		}
 	}
 	return nil
+}
+
+// HasAdded reports whether a rollout that is not complete added the folder. s may be nil.
+func (s *State) HasAdded(key Key) bool {
+	if s == nil || s.Targets[key.DeploymentTarget] == nil {
+		return false
+	}
+	host := s.Targets[key.DeploymentTarget].Hosts[key.Host]
+	return host != nil && host.Added
 }
 
 func (s *State) clone() *State {

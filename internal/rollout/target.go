@@ -168,7 +168,7 @@ func (r *run) newer(t *target, before *Target) *Target {
 		if !pending && (was == nil || !m.wanted && was.Gone.IsZero()) {
 			continue
 		}
-		touched := &HostState{Want: m.mark(), From: r.Tip}
+		touched := r.touch(m)
 		if was != nil {
 			same := was.Want == touched.Want
 			if was.Proven && same && !pending {
@@ -176,7 +176,7 @@ func (r *run) newer(t *target, before *Target) *Target {
 			}
 			touched.Carried = !pending
 			if !was.Proven && was.From != "" {
-				touched.From = was.From
+				touched.From, touched.Added = was.From, was.Added
 			}
 			if same {
 				touched.Gone = was.Gone
@@ -185,6 +185,11 @@ func (r *run) newer(t *target, before *Target) *Target {
 		made.Hosts[m.host] = touched
 	}
 	return made
+}
+
+// touch returns the state of a host that a change reaches.
+func (r *run) touch(m *member) *HostState {
+	return &HostState{Want: m.mark(), From: r.Tip, Added: m.wanted && !m.deployed}
 }
 
 // content names what is wanted.
@@ -202,7 +207,7 @@ func (t *target) content() string {
 func (r *run) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
-			t.state.Hosts[m.host] = &HostState{Want: m.mark(), From: r.Tip}
+			t.state.Hosts[m.host] = r.touch(m)
 		}
 	}
 }

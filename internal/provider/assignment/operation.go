@@ -71,7 +71,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 		// What is not known yet stops no plan; the apply knows it.
 		Unprotected: !fleet.IsKnown(tfvalue.Plain(wanted.Protection)) || wanted.OnDestroy.IsUnknown(),
 		Adopt:       wanted.Adopt.ValueBool() || wanted.Adopt.IsUnknown(), Leave: wanted.keeps(),
-		Clusters: o.clusters,
+		Clusters: o.clusters, IsAddition: o.isAddition, Causes: o.removalCauses,
 	}
 	if c.Prior != nil {
 		o.known, _ = knownOf(c, c.Prior, m)
@@ -205,6 +205,7 @@ func (o *operation) plan(ctx context.Context) {
 		return
 	}
 	o.intent.After = o.decisions.Trees(o.current)
+	o.warnOfFailure()
 	o.checkEmptied()
 	o.checkConstraints(ctx, false)
 	if o.lookAhead(ctx); o.connection != nil && o.locationKnown && !o.replaces {
@@ -215,7 +216,6 @@ func (o *operation) plan(ctx context.Context) {
 	}
 	o.model.Content = contentValue(o.intent.After)
 	o.setProgress()
-	o.warnOfFailure()
 	done := o.isDone()
 	o.setProven(ctx, done)
 	if done {

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -35,6 +36,28 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 		}
 	})
 	return limits
+}
+
+// isAddition reports whether a rollout that is not complete added a folder.
+func (o *operation) isAddition(key rollout.Key) bool {
+	return o.private != nil && o.private.Rollout.HasAdded(o.intent.Renames.Key(key))
+}
+
+// removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.
+func (o *operation) removalCauses(removed []rollout.Key) []string {
+	notes := changes.Notes{}
+	if o.backTo != nil {
+		notes.RolledBack = o.model.RollbackTo.ValueString()
+	} else if o.private.fleet() == nil {
+		return nil
+	}
+	folders := make([]changes.Folder, len(removed))
+	for i, key := range removed {
+		key = o.intent.Renames.Key(key)
+		folders[i] = changes.Folder{Key: key, Removed: true, Back: o.goesBack(key)}
+	}
+	after := o.version()
+	return changes.Removals(o.private.version(after.Fleet), after, folders, notes)
 }
 
 // limit reads a whole number; nil where there is none.

@@ -1,0 +1,201 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
+
+// additions is an assignment with two workloads on twelve cluster types, of which type-0 is the canary, and a third
+// workload that a rollout adds.
+type additions struct {
+	t       *testing.T
+	url     string
+	w       *providertest.Workspace
+	now     time.Time
+	failed  map[string]bool // clusters on which the agent has failed
+	rollout map[string]any
+	further map[string]any
+}
+
+func newAdditions(t *testing.T) *additions {
+	t.Helper()
+	a := &additions{t: t, url: bare(t), w: providertest.New(startProvider), now: time.Now().UTC().Truncate(time.Second), failed: map[string]bool{}}
+	apply(t, a.w, a.configuration("a", "b"))
+	a.rollout = ringRollout(map[string]any{"on_failure": "roll_back", "failed_for": "1s"})
+	return a
+}
+
+func (a *additions) fleet(workloads ...string) providertest.Call {
+	argument := map[string]any{
+		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{},
+		"target_policies": []any{policy("everywhere", map[string]any{}, map[string]any{})},
+	}
+	add := func(key string, value map[string]any) { argument[key] = append(argument[key].([]any), value) }
+	for i := range 12 {
+		name := fmt.Sprint("type-", i)
+		ring := "rest"
+		if i == 0 {
+			ring = "canary"
+		}
+		add("cluster_types", map[string]any{"name": name, "labels": map[string]any{"ring": ring}})
+		add("clusters", map[string]any{"name": "c-" + name, "cluster_type": name})
+	}
+	for _, name := range workloads {
+		add("workloads", map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
+			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": "v1"}},
+		}})
+	}
+	return providertest.Call{Function: "fleet", Arguments: []any{argument}}
+}
+
+// evidence says that all clusters are ready with the tip, but for the agent where it has failed.
+func (a *additions) evidence() string {
+	a.now = a.now.Add(time.Hour)
+	e := &observe.Evidence{
+		About: ringsAbout, Time: a.now, Tip: git(a.t, a.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
+	}
+	for i := range 12 {
+		cluster := observe.Cluster{Type: fmt.Sprint("type-", i), Commit: e.Tip, Status: verdict.Status{Verdict: verdict.Ready, Since: a.now.Add(-time.Minute)}}
+		if name := "c-" + cluster.Type; a.failed[name] && a.has(cluster.Type+"/agent-live") {
+			cluster.Assignments = map[string]observe.AssignmentStatus{cluster.Type + "/agent-live": {
+				Commit: e.Tip, Status: verdict.Status{Verdict: verdict.Failed, Since: a.now.Add(-time.Minute), Message: "ImagePullBackOff"},
+			}}
+		}
+		e.Clusters["c-"+cluster.Type] = cluster
+	}
+	return string(e.Marshal())
+}
+
+func (a *additions) configuration(workloads ...string) providertest.Configuration {
+	further := map[string]any{"protection": map[string]any{"max_removed_percent": 10}}
+	if a.rollout != nil {
+		further["rollout"], further["evidence"] = a.rollout, a.evidence()
+	}
+	maps.Copy(further, a.further)
+	return assigned(a.url, a.fleet(workloads...), further)
+}
+
+// has reports whether the branch has a folder.
+func (a *additions) has(folder string) bool {
+	return git(a.t, a.url, "ls-tree", "dev", "clusters/all/"+folder) != ""
+}
+
+// agents counts the folders of the agent on the branch.
+func (a *additions) agents() int {
+	a.t.Helper()
+	return strings.Count(git(a.t, a.url, "ls-tree", "-d", "-r", "--name-only", "dev"), "/agent-live")
+}
+
+// spread adds the agent, stage by stage, until it is everywhere.
+func (a *additions) spread() {
+	a.t.Helper()
+	for _, want := range []int{1, 12} {
+		apply(a.t, a.w, a.configuration("a", "b", "agent"))
+		if got := a.agents(); got != want {
+			a.t.Fatalf("the agent is on %d hosts, want %d", got, want)
+		}
+	}
+}
+
+func TestProtectionLetsARolloutRemoveWhatItHasAdded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rollout   map[string]any
+		workloads []string
+		further   func(*additions) map[string]any
+	}{
+		"it rolls back":                  {workloads: []string{"a", "b", "agent"}},
+		"it halts, and is reverted":      {rollout: ringRollout(nil), workloads: []string{"a", "b"}},
+		"it is reverted without rollout": {workloads: []string{"a", "b"}},
+		"it halts, and rollback_to": {rollout: ringRollout(nil), workloads: []string{"a", "b", "agent"}, further: func(a *additions) map[string]any {
+			return map[string]any{"rollback_to": git(a.t, a.url, "rev-list", "--max-parents=0", "dev")}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAdditions(t)
+			if test.rollout != nil {
+				a.rollout = test.rollout
+			}
+			a.spread()
+			a.failed["c-type-0"] = true
+			if name == "it is reverted without rollout" {
+				a.rollout = nil
+			}
+			if test.further != nil {
+				a.further = test.further(a)
+			}
+			for range 6 {
+				apply(t, a.w, a.configuration(test.workloads...))
+			}
+			if got := a.agents(); got != 0 {
+				t.Errorf("the agent stays on %d hosts", got)
+			}
+		})
+	}
+}
+
+func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
+	t.Parallel()
+	relabelled := func(argument map[string]any) {
+		argument["cluster_types"].([]any)[3].(map[string]any)["taints"] = []any{map[string]any{"key": "edge"}}
+	}
+	for name, test := range map[string]struct {
+		change  func(argument map[string]any) // of the fleet
+		further func(*additions) map[string]any
+		want    string
+	}{
+		"a host":     {change: relabelled, want: `- type-3/a-live, type-3/b-live, by cluster type "type-3"`},
+		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: `by workload "b" (removed)`},
+		"a policy": {change: func(argument map[string]any) {
+			argument["target_policies"] = []any{policy("everywhere", map[string]any{}, map[string]any{"match_labels": map[string]any{"ring": "canary"}})}
+		}, want: `22 assignments, by target policy "everywhere"`},
+		"a roll back": {further: func(a *additions) map[string]any {
+			first := git(a.t, a.url, "rev-list", "--max-parents=0", "dev")
+			apply(a.t, a.w, a.configuration("a", "b", "agent"))
+			return map[string]any{"rollback_to": first}
+		}, want: "12 assignments, by rollback to commit "},
+		"a move": {further: func(*additions) map[string]any {
+			return map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev", "path": "clusters/all"}}
+		}, want: `gitops_repo is now branch "dev" at path "clusters/all" of `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAdditions(t)
+			a.rollout, a.further = nil, nil
+			if test.further != nil {
+				a.further = test.further(a)
+			}
+			configuration := a.configuration("a", "b")
+			attributes := configuration.Resources[assignment].Attributes
+			attributes["protection"] = map[string]any{"max_removed": 0}
+			fleet := a.fleet("a", "b")
+			if test.change != nil {
+				test.change(fleet.Arguments[0].(map[string]any))
+			}
+			attributes["fleet"] = fleet
+			if _, said := a.w.Plan(t.Context(), configuration); !strings.Contains(said.String(), "The cause:\n") || !strings.Contains(said.String(), test.want) {
+				t.Errorf("the plan does not say %q: %s", test.want, said)
+			}
+		})
+	}
+}
+
+func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	a := newAdditions(t)
+	a.rollout = ringRollout(nil)
+	a.spread()
+	a.failed["c-type-0"], a.further = true, map[string]any{"protection": map[string]any{"max_removed": 0}}
+	_, said := a.w.Plan(t.Context(), a.configuration("a", "agent"))
+	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n- type-0/b-live, by workload \"b\" (removed)") {
+		t.Errorf("the plan says %s", said)
+	}
+}
