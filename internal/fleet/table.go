@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,7 +35,6 @@ type Attribute struct {
 	// Least and Most bound a whole number.
 	Least, Most int
 	Meaning     string // Markdown
-	Since       string // the version that has it first; empty for the first version of all
 	Of          *Table // of the objects in it
 	// NullElements says that elements may be null, which is to leave them out, and EmptyElements that texts may be empty.
 	NullElements, EmptyElements bool
@@ -145,12 +143,6 @@ func (a *Attribute) DefaultText() string {
 	}
 	return string(text)
 }
-
-// SinceVersion is the version that has the attribute first.
-func (a *Attribute) SinceVersion() string { return cmp.Or(a.Since, firstVersion) }
-
-// firstVersion is the first version of all.
-const firstVersion = "1.0"
 
 // text is the default of a text.
 func (a *Attribute) text() string {

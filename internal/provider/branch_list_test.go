@@ -41,7 +41,7 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 		"Invalid GitOps repository":    {"url": url, "branch": "prod", "path": "../x"},
 		"Repository cannot be reached": {"url": "http://127.0.0.1:1/gitops", "branch": "prod"},
 	} {
-		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` || !strings.Contains(said.String(), "/troubleshooting#") {
+		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` || !strings.Contains(said.String(), "/troubleshooting.md#") {
 			t.Errorf("of %v it is said %s, want %s", repo, said, want)
 		}
 	}

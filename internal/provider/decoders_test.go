@@ -88,7 +88,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 			}
 			found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
 				return d.Error && strings.HasPrefix(d.At, `AttributeName("`+c.attribute+`")`) && strings.Contains(d.Detail, c.want) &&
-					strings.Contains(d.Detail, "/docs/guides/troubleshooting#")
+					strings.Contains(d.Detail, "/docs/guides/troubleshooting.md#")
 			})
 			if !found || said.Bugs() != nil {
 				t.Errorf("said is %s, want %q", said, c.want)

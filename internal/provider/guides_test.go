@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +120,33 @@ func TestGuidesWithAReferenceAreAPage(t *testing.T) {
 		}
 		if !strings.Contains(rest, "\n|---|") {
 			t.Errorf("%s has no tables", reference)
+		}
+	}
+}
+
+// TestEachGuideLeadsToTheNextOne follows the numbered list of the start page. References are to look up and are left out.
+func TestEachGuideLeadsToTheNextOne(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "templates")
+	_, list, _ := strings.Cut(readFile(t, filepath.Join(root, "index.md.tmpl")), "\n1. ")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var order []string
+	for _, link := range regexp.MustCompile(`\(guides/([a-z-]+\.md)\)`).FindAllStringSubmatch(list, -1) {
+		if page := link[1]; page != "troubleshooting.md" && !strings.Contains(page, "reference") {
+			order = append(order, page)
+		}
+	}
+	if len(order) < 20 {
+		t.Fatalf("the start page lists %d guides: %q", len(order), order)
+	}
+	for i, page := range order[:len(order)-1] {
+		name := filepath.Join(root, "guides", page)
+		if _, err := os.Stat(name); err != nil {
+			name += ".tmpl"
+		}
+		_, next, _ := strings.Cut(readFile(t, name), "\nNext: ")
+		if next, _, _ = strings.Cut(next, ")"); !strings.HasSuffix(next, "("+order[i+1]) {
+			t.Errorf("%s leads to %q, want %s", page, next, order[i+1])
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // bothWays are the provider as it is served, and by the framework alone.
 func bothWays() (past, framework tfprotov6.ProviderServer) {
-	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())())
+	return provider.Server(provider.ForTest()), troubleshooting.Explain(providerserver.NewProtocol6(provider.ForTest())(), "dev")
 }
 
 func TestTheFleetFunctionIsTheSameAsByTheFrameworkAlone(t *testing.T) {

@@ -39,7 +39,7 @@ func newMeasured(t *testing.T) *measured {
 	})
 	m.w = providertest.New(m.world.startAt(m.clock))
 	m.hcl, _, _ = strings.Cut(m.hcl, "\noutput ")
-	m.edit(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL), `branch = "main"`, `tag = "v1"`,
+	m.edit(`"gitops.git"`, strconv.Quote(m.world.spell("one", 0)), `"http://prometheus.example.com"`, strconv.Quote(server.URL),
 		"[data.flotilla_compliance.prod.evidence, data.flotilla_measurements.prod.evidence]", `"what is read"`)
 	m.measures("", "", "", "")
 	return m

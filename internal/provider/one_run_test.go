@@ -25,6 +25,7 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_gitops_token", token)
+			t.Setenv("TF_VAR_agent_token", token)
 			standIn := &standInCluster{}
 			url, certificate := standIn.start(t)
 			namespace := "one-run-" + name

@@ -122,7 +122,7 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
 	} {
 		_, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted(c.clusters, c.further))
-		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) || !strings.Contains(said.String(), "/troubleshooting#") {
+		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) || !strings.Contains(said.String(), "/troubleshooting.md#") {
 			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, said, c.summary, c.at, c.detail)
 		}
 	}

@@ -49,7 +49,7 @@ func stagedBy(t *testing.T, example string, edits ...string) *staged {
 	}
 	s.w = providertest.New(s.world.startAt(s.clock))
 	s.hcl, _, _ = strings.Cut(s.hcl, "\noutput ")
-	s.edit(`"gitops.git"`, strconv.Quote(s.world.spell("one", 0)), "data.flotilla_compliance.prod.evidence", `"what is read"`, `branch = "main"`, `tag = "v1"`)
+	s.edit(`"gitops.git"`, strconv.Quote(s.world.spell("one", 0)), "data.flotilla_compliance.prod.evidence", `"what is read"`)
 	s.atOnce()
 	s.edit(edits...)
 	for _, cluster := range []string{"canary-1", "europe-1", "america-1", "asia-1"} {

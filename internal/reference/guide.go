@@ -24,8 +24,9 @@ description: |-
 
 # Reference: the fleet
 
-These tables are those by which ` + "`provider::flotilla::fleet`" + ` reads; the resources of the same names have the same attributes. ` +
-	`An attribute that no table has is an error. ` + "`null`" + ` is the same as an attribute that is not set. *Since* is the version of the provider that has an attribute first.
+These tables are those by which ` + "`provider::flotilla::fleet`" + ` reads. The resources of the same names have these attributes, too, with two differences: ` +
+	"`environment`" + ` is required where a resource has it, and lists whose order has no meaning are sets. ` +
+	`An attribute that no table has is an error. ` + "`null`" + ` is the same as an attribute that is not set.
 
 Editors complete and check YAML files by [JSON Schemas](` + SchemasURL + `fleet.json) that are made of the same tables. A first line names the schema: of one object
 (` + "`cluster.json`" + `), of a list or map of them (` + "`clusters.json`" + `), or of the whole argument (` + "`fleet.json`" + `).
@@ -83,7 +84,7 @@ description: |-
 # Reference: settings
 
 Attributes such as ` + "`rollout`" + ` and ` + "`delivery`" + ` are objects, or lists or maps of them. These tables are those by which the provider reads such objects, so that a misspelt attribute, ` +
-	`which Terraform would drop, is an error. ` + "`null`" + ` is the same as an attribute that is not set. *Since* is the version of the provider that has an attribute first.
+	`which Terraform would drop, is an error. ` + "`null`" + ` is the same as an attribute that is not set.
 
 All other attributes are on the pages of the resources and data sources. Objects of a fleet, such as selectors and ` + "`gitops_repo`" + `, are in [Reference: the fleet](reference-fleet.md).
 
@@ -103,7 +104,7 @@ func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fle
 
 func section(b *strings.Builder, inFleet map[*fleet.Table]bool, table *fleet.Table) {
 	first, size := utf8.DecodeRuneInString(table.Name)
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Attribute | Type | Default | Meaning | Since |\n|---|---|---|---|---|\n", string(unicode.ToUpper(first))+table.Name[size:], table.Meaning)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Attribute | Type | Default | Meaning |\n|---|---|---|---|\n", string(unicode.ToUpper(first))+table.Name[size:], table.Meaning)
 	for i := range table.Attributes {
 		attribute := &table.Attributes[i]
 		if attribute.Computed {
@@ -121,6 +122,6 @@ func section(b *strings.Builder, inFleet map[*fleet.Table]bool, table *fleet.Tab
 			page := map[bool]string{true: "reference-fleet.md"}[inFleet[attribute.Of]]
 			typ += ": [" + attribute.Of.Name + "](" + page + "#" + attribute.Of.Anchor() + ")"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", attribute.Name, typ, byDefault, strings.ReplaceAll(attribute.Meaning, "|", `\|`), attribute.SinceVersion())
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", attribute.Name, typ, byDefault, strings.ReplaceAll(attribute.Meaning, "|", `\|`))
 	}
 }

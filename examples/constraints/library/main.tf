@@ -101,7 +101,7 @@ locals {
       expression = "has(object.metadata.labels) && object.metadata.labels.exists(key, object.metadata.labels[key] == target.workspace)"
     },
 
-    # What templates of one's own render
+    # Final objects: rendered charts and kustomizations, and what templates of one's own write
     {
       name               = "limits"
       expression         = "containers.all(c, c.?resources.?limits.?memory.hasValue())"

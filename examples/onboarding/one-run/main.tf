@@ -10,7 +10,13 @@ terraform {
 }
 
 variable "gitops_token" {
-  description = "Writes the GitOps repository. Give the clusters one that only reads it."
+  description = "Writes the GitOps repository."
+  type        = string
+  ephemeral   = true
+}
+
+variable "agent_token" {
+  description = "Only reads the GitOps repository. Each cluster gets it."
   type        = string
   ephemeral   = true
 }
@@ -80,7 +86,7 @@ resource "flotilla_agent" "store" {
 
   # install = file("flux.yaml"), which `flux install --export` writes, where nobody else brings Flux.
 
-  credentials_wo         = { token = var.gitops_token }
+  credentials_wo         = { token = var.agent_token }
   credentials_wo_version = 1
 
   depends_on = [flotilla_assignment.prod]

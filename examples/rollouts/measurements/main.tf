@@ -20,7 +20,7 @@ locals {
       deployment_targets = {
         live = {
           environment = "prod"
-          manifests   = { repo = "https://git.example.com/payments", branch = "main", path = "deploy" }
+          manifests   = { repo = "https://git.example.com/payments", tag = "v1", path = "deploy" }
         }
       }
     }]

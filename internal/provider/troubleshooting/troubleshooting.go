@@ -17,11 +17,19 @@ import (
 //go:embed titles.txt
 var titles string
 
-// troubleshooting is where the guide is published.
-const guide = "https://registry.terraform.io/providers/flotilla/flotilla/latest/docs/guides/troubleshooting"
+// guideURL returns the URL of the guide in the repository, at the tag of a release. Other builds have no tag and get the guide of main.
+func guideURL(version string) string {
+	ref := "main"
+	if released.MatchString(version) {
+		ref = "v" + version
+	}
+	return "https://github.com/flotilla/terraform-provider-flotilla/blob/" + ref + "/docs/guides/troubleshooting.md"
+}
 
-// explained adds the section of the guide to the details of diagnostics that have one.
-func explained(diagnostics []*tfprotov6.Diagnostic) {
+var released = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)[.0-9]*)?$`)
+
+// addSections adds the URL of the section of the guide to the details of diagnostics that have one.
+func addSections(guide string, diagnostics []*tfprotov6.Diagnostic) {
 	for _, diagnostic := range diagnostics {
 		section := diagnostic.Summary
 		if !strings.Contains("\n"+titles, "\n"+section+"\n") {
@@ -54,80 +62,83 @@ type Server interface {
 
 // Explain passes calls on to a server of the plugin framework, which is a [Server], and adds the sections of the guide to the
 // diagnostics that it returns.
-func Explain(server tfprotov6.ProviderServer) Server {
+func Explain(server tfprotov6.ProviderServer, version string) Server {
 	framework, _ := server.(Server)
-	return explaining{framework}
+	return explaining{Server: framework, guide: guideURL(version)}
 }
 
-type explaining struct{ Server }
+type explaining struct {
+	Server
+	guide string
+}
 
 // explain calls the framework, and adds the sections to the diagnostics of its response.
 func explain[Request, Response any](
-	ctx context.Context, call func(context.Context, *Request) (*Response, error), req *Request,
+	ctx context.Context, guide string, call func(context.Context, *Request) (*Response, error), req *Request,
 ) (*Response, error) {
 	resp, err := call(ctx, req)
 	if resp != nil {
-		explained(reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic))
+		addSections(guide, reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic))
 	}
 	return resp, err
 }
 
 func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateProviderConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateProviderConfig, req)
 }
 
 func (s explaining) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
-	return explain(ctx, s.Server.ConfigureProvider, req)
+	return explain(ctx, s.guide, s.Server.ConfigureProvider, req)
 }
 
 func (s explaining) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateResourceConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateResourceConfig, req)
 }
 
 func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	return explain(ctx, s.Server.ReadResource, req)
+	return explain(ctx, s.guide, s.Server.ReadResource, req)
 }
 
 func (s explaining) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	return explain(ctx, s.Server.PlanResourceChange, req)
+	return explain(ctx, s.guide, s.Server.PlanResourceChange, req)
 }
 
 func (s explaining) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	return explain(ctx, s.Server.ApplyResourceChange, req)
+	return explain(ctx, s.guide, s.Server.ApplyResourceChange, req)
 }
 
 func (s explaining) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	return explain(ctx, s.Server.ImportResourceState, req)
+	return explain(ctx, s.guide, s.Server.ImportResourceState, req)
 }
 
 func (s explaining) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateDataResourceConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateDataResourceConfig, req)
 }
 
 func (s explaining) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	return explain(ctx, s.Server.ReadDataSource, req)
+	return explain(ctx, s.guide, s.Server.ReadDataSource, req)
 }
 
 func (s explaining) ValidateEphemeralResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
 ) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateEphemeralResourceConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateEphemeralResourceConfig, req)
 }
 
 func (s explaining) OpenEphemeralResource(
 	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
 ) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	return explain(ctx, s.Server.OpenEphemeralResource, req)
+	return explain(ctx, s.guide, s.Server.OpenEphemeralResource, req)
 }
 
 func (s explaining) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateActionConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateActionConfig, req)
 }
 
 func (s explaining) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
-	return explain(ctx, s.Server.PlanAction, req)
+	return explain(ctx, s.guide, s.Server.PlanAction, req)
 }
 
 func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
@@ -138,7 +149,7 @@ func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActio
 	return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
 		for event := range resp.Events {
 			if completed, isCompleted := event.Type.(tfprotov6.CompletedInvokeActionEventType); isCompleted {
-				explained(completed.Diagnostics)
+				addSections(s.guide, completed.Diagnostics)
 			}
 			if !yield(event) {
 				return
@@ -150,7 +161,7 @@ func (s explaining) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActio
 func (s explaining) ValidateListResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest,
 ) (*tfprotov6.ValidateListResourceConfigResponse, error) {
-	return explain(ctx, s.Server.ValidateListResourceConfig, req)
+	return explain(ctx, s.guide, s.Server.ValidateListResourceConfig, req)
 }
 
 func (s explaining) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
@@ -160,7 +171,7 @@ func (s explaining) ListResource(ctx context.Context, req *tfprotov6.ListResourc
 	}
 	return &tfprotov6.ListResourceServerStream{Results: func(yield func(tfprotov6.ListResourceResult) bool) {
 		for result := range resp.Results {
-			explained(result.Diagnostics)
+			addSections(s.guide, result.Diagnostics)
 			if !yield(result) {
 				return
 			}

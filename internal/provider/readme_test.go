@@ -1,0 +1,41 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// TestTheReadmesConfigurationHasTheReadmesPlan applies the configuration of the README, first without the label that the
+// README adds, and compares the changes of the second plan with those that the README shows.
+func TestTheReadmesConfigurationHasTheReadmesPlan(t *testing.T) {
+	t.Parallel()
+	_, after, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "README.md")), "\n```terraform\n")
+	hcl, after, _ := strings.Cut(after, "\n```\n")
+	world := newMemoryWorld(t, true)
+	hcl = strings.Replace(hcl, `"gitops.git"`, strconv.Quote(world.spell("one", 0)), 1)
+	before := strings.Replace(hcl, `{ name = "large", labels = { edge = "true" } }`, `{ name = "large" }`, 1)
+	w := providertest.New(world.start)
+	var changes string
+	for _, configuration := range []string{before, hcl} {
+		plan, said := w.Apply(t.Context(), moduleOf(t, configuration).Configuration)
+		if said.Err() != nil {
+			t.Fatal(said.Err())
+		}
+		changes = fmt.Sprintf("%q", plan.Change("flotilla_assignment.dev").After["changes"])
+	}
+	_, shown, _ := strings.Cut(after, "changes     = [\n")
+	shown, _, _ = strings.Cut(shown, "        ]\n")
+	if strings.Count(shown, "\n") != 2 {
+		t.Fatalf("the README shows the changes %q, want two", shown)
+	}
+	for line := range strings.Lines(shown) {
+		if line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "+ "), ","); !strings.Contains(changes, line) {
+			t.Errorf("the README shows %s, the plan has %s", line, changes)
+		}
+	}
+}
