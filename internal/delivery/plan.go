@@ -35,8 +35,8 @@ type Desired struct {
 	Leave bool
 	// Clusters names the clusters of hosts; nil where they are not known.
 	Clusters func(hosts []string) []string
-	// IsAddition reports whether a rollout that is not complete added a folder; nil where there is none.
-	IsAddition func(rollout.Key) bool
+	// Fleet tells protection which folders the fleet has given up, and which a rollout has added.
+	Fleet rollout.Fleet
 	// Causes returns lines that say why these folders would be removed; nil where that is not known.
 	Causes func(removed []rollout.Key) []string
 }
@@ -334,7 +334,7 @@ func (o *Plan) protect(desired Desired) {
 	if desired.Unprotected {
 		return
 	}
-	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.IsAddition), desired.Clusters, func(removed []rollout.Key) []string {
+	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []rollout.Key) []string {
 		return o.causes(desired, removed)
 	})
 	if o.Cleared == nil {
@@ -367,7 +367,7 @@ func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
 	return lines
 }
 
-// refuse adds the removals that protection holds, each with its causes.
+// refuse adds the error of a removal that protection holds, with its causes.
 func (o *Plan) refuse(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []rollout.Key) []string,
 ) {
@@ -375,17 +375,15 @@ func (o *Plan) refuse(
 	if clusters != nil {
 		names = clusters(removal.Hosts())
 	}
-	refusals := protection.Check(removal, names)
-	if len(refusals) == 0 {
+	refusal := protection.Check(removal, names)
+	if refusal == nil {
 		return
 	}
 	lines := causes(removal.Keys)
 	if len(lines) == 0 {
 		lines = []string{"not known: the state has no fleet to compare with"}
 	}
-	for _, refusal := range refusals {
-		o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
-	}
+	o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
 }
 
 // conflicts finds folders that the owner may not write.
@@ -463,7 +461,7 @@ func (c *Client) dropTaken(ctx context.Context, known *State) *State {
 // PlanDestroy holds a destroy to what protection allows.
 func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
 	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
-	removal := rollout.RemovalOf(o.Before, nil, nil)
+	removal := rollout.RemovalOf(o.Before, nil, rollout.Fleet{})
 	if leave {
 		if removal.Total > 0 {
 			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",

@@ -91,6 +91,9 @@ func (t Trees) Clone() Trees {
 // Key names a folder: one deployment target on one host.
 type Key struct{ Host, DeploymentTarget string }
 
+// IsCluster reports whether a host is a single cluster: its folder is below that of all single clusters.
+func IsCluster(host string) bool { return strings.HasPrefix(host, "clusters/") }
+
 func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
 
 // MarshalText writes the key as String does, so that it can be a key in JSON.

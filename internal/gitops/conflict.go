@@ -240,7 +240,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 			}
 			if id, ok := records[host]; ok {
 				open = append(open, listing{key: k, other: other, record: id, target: target})
-			} else if host == clustersHost && target == "" && slices.ContainsFunc(slices.Collect(maps.Keys(records)), isCluster) {
+			} else if host == clustersHost && target == "" && slices.ContainsFunc(slices.Collect(maps.Keys(records)), folder.IsCluster) {
 				listed[k] = other
 			}
 		}
@@ -299,5 +299,3 @@ func (o Owner) hostOf(folder string) (host, target string, inside bool) {
 	target, _, _ = strings.Cut(rest, "/")
 	return host, target, true
 }
-
-func isCluster(host string) bool { return strings.HasPrefix(host, clustersHost+"/") }

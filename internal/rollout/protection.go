@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,41 +12,61 @@ import (
 )
 
 const (
-	// DefaultMaxRemovedPercent is the limit where protection sets none.
+	// DefaultMaxRemovedPercent is the limit if protection sets none.
 	DefaultMaxRemovedPercent = 50
-	// AlwaysRemovable is how many assignments may be removed whatever the percentage is, unless it is 0: half of
-	// a small fleet is no mass deletion.
+	// AlwaysRemovable is the number of assignments that the default limit always allows: half of a small fleet is no mass
+	// deletion.
 	AlwaysRemovable = 10
-	// EmptiedHost is how many assignments a host must have for their removal, all at once, to be held by
-	// itself.
-	EmptiedHost = 5
+	// FewestOfShare is the number of assignments of a host, and of hosts of a workload, from which on the default limit
+	// holds their share, too, and from which on an emptied host is held whatever the limits are.
+	FewestOfShare = 5
 )
 
-// Protection is what may be removed at once.
+// Protection limits the removals of one plan.
 type Protection struct {
 	MaxRemoved        *int64   // number of assignments; nil: no limit of its own
-	MaxRemovedPercent *int64   // from 0 to 100, of all that are deployed; nil: the default
+	MaxRemovedPercent *int64   // from 0 to 100: of all assignments, of each host and of each workload; nil: the default
 	AllowEmpty        bool     // a fleet that assigns nothing may remove everything
 	EmptiedHosts      []string // hosts that stay in the fleet and may lose all that they have
 }
 
-// Removal is what a plan removes.
+// Removal is the set of folders that a plan removes.
 type Removal struct {
 	Keys  []Key // in order
-	Total int   // assignments that are deployed
-	Left  int   // assignments that remain or are added
-	// Emptied are hosts that stay in the fleet and lose all of their assignments, of which they have at least
-	// EmptiedHost, with the number of these.
+	Total int   // number of deployed assignments
+	Left  int   // number of assignments that remain or are added
+	// Emptied are hosts that stay in the fleet and lose all of at least FewestOfShare assignments, with their number.
 	Emptied map[string]int
-	// Everything says that nothing is wanted at all: a destroy.
+	// ByHost are hosts that stay in the fleet, with the workloads that they lose although the fleet still has them; and
+	// ByWorkload are these workloads, with the hosts that they leave.
+	ByHost, ByWorkload map[string]Loss
+	// Everything reports a destroy: nothing is wanted at all.
 	Everything bool
 }
 
-// RemovalOf compares what is deployed at a location with what will be. It leaves out folders that a rollout which is not
-// complete has added, as isAddition reports, so that the rollout can take them back; nil: there are none.
-func RemovalOf(deployed, after Trees, isAddition func(Key) bool) Removal {
+// Loss is the part that a host or a workload loses.
+type Loss struct{ Lost, Had, Left int }
+
+// Fleet tells a removal apart from what the fleet has given up.
+type Fleet struct {
+	// IsAddition reports whether a rollout that is not complete added a folder: such a folder is no removal, so that the
+	// rollout can take it back. nil: there are none.
+	IsAddition func(Key) bool
+	// Workloads maps all deployment targets of the fleet to their workloads; nil: each target that is still deployed
+	// somewhere is a workload.
+	Workloads map[string]string
+}
+
+// workload returns the workload of a deployment target, and whether the fleet has it.
+func (f Fleet) workload(target string) (name string, stays bool) {
+	name, stays = f.Workloads[target]
+	return cmp.Or(name, target), stays
+}
+
+// RemovalOf compares the deployed folders of a location with those after the plan; after is nil for a destroy.
+func RemovalOf(deployed, after Trees, of Fleet) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
-	deployed = without(deployed, isAddition)
+	deployed = without(deployed, of.IsAddition)
 	for _, key := range deployed.Keys() {
 		r.Total++
 		if !after.Has(key.Host, key.DeploymentTarget) {
@@ -54,11 +75,61 @@ func RemovalOf(deployed, after Trees, isAddition func(Key) bool) Removal {
 	}
 	for host, targets := range deployed {
 		now, stays := after[host]
-		if stays && len(now) == 0 && len(targets) >= EmptiedHost {
+		if stays && len(now) == 0 && len(targets) >= FewestOfShare {
 			r.Emptied[host] = len(targets)
 		}
 	}
+	if len(r.Keys) > 0 && r.Left > 0 {
+		r.addLosses(deployed, after, of)
+	}
 	return r
+}
+
+// addLosses counts what hosts that stay lose of workloads that stay. A workload that stays on a host in another
+// deployment target is no loss.
+func (r *Removal) addLosses(deployed, after Trees, of Fleet) {
+	if of.Workloads == nil {
+		of.Workloads = map[string]string{}
+		for key := range folder.All(after) {
+			of.Workloads[key.DeploymentTarget] = key.DeploymentTarget
+		}
+	}
+	workloadsOf := func(targets map[string]string) map[string]bool {
+		found := map[string]bool{}
+		for target := range targets {
+			name, stays := of.workload(target)
+			found[name] = found[name] || stays
+		}
+		return found
+	}
+	r.ByHost, r.ByWorkload = map[string]Loss{}, map[string]Loss{}
+	left := map[string]int{}
+	for _, targets := range after {
+		for name := range workloadsOf(targets) {
+			left[name]++
+		}
+	}
+	for host, targets := range deployed {
+		now, hostStays := after[host]
+		if !hostStays {
+			continue
+		}
+		here := workloadsOf(now)
+		ofHost := Loss{Left: len(here)}
+		for name, stays := range workloadsOf(targets) {
+			ofHost.Had++
+			ofWorkload := r.ByWorkload[name]
+			ofWorkload.Had, ofWorkload.Left = ofWorkload.Had+1, left[name]
+			if _, has := here[name]; stays && !has {
+				ofHost.Lost++
+				ofWorkload.Lost++
+			}
+			r.ByWorkload[name] = ofWorkload
+		}
+		if ofHost.Lost > 1 || !folder.IsCluster(host) { // a cluster still has what its cluster type has
+			r.ByHost[host] = ofHost
+		}
+	}
 }
 
 // without returns the folders that a function does not report.
@@ -73,15 +144,15 @@ func without(folders Trees, drops func(Key) bool) Trees {
 	return left
 }
 
-// ClearanceOf is the removal of all that is deployed at a location which the owner leaves for another one, where it
-// will have after. Each location counts for itself: what is at the new one makes no removal at the old one smaller.
+// ClearanceOf is the removal of all folders at a location which the owner leaves for another one, where it will have
+// after. Each location counts for itself: folders at the new one make no removal at the old one smaller.
 func ClearanceOf(deployed, after Trees) Removal {
-	r := RemovalOf(deployed, Trees{}, nil)
+	r := RemovalOf(deployed, Trees{}, Fleet{})
 	r.Left = after.Count()
 	return r
 }
 
-// Hosts are those that lose an assignment, in order.
+// Hosts returns the hosts that lose an assignment, in order.
 func (r Removal) Hosts() []string {
 	hosts := map[string]bool{}
 	for _, key := range r.Keys {
@@ -93,47 +164,152 @@ func (r Removal) Hosts() []string {
 // Refusal is a removal that protection holds.
 type Refusal struct {
 	Summary string // a short sentence without a full stop
-	Detail  string // the folders that would go, and the limit that holds them
+	Detail  string // the folders that would go, and the limits that hold them
 	Remedy  string // the setting that allows it
 }
 
-// Check returns why protection holds a removal; nothing where the removal is allowed. clusters names the
-// clusters of the hosts that lose something, as far as they are known.
-func (p Protection) Check(removal Removal, clusters []string) []Refusal {
+// Check returns why protection holds a removal; nil if it is allowed. clusters names the clusters of the hosts that lose
+// something, as far as they are known.
+func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
 		where += " with " + wording.Count(len(clusters), "cluster", "clusters")
 	}
+	allows := p.allowing(removal)
 	if removal.Left == 0 && removal.Total > 0 && len(removal.Keys) == removal.Total && !removal.Everything && !p.AllowEmpty {
-		return []Refusal{{"Nothing would be left", fmt.Sprintf("%s deployed on %s, and this plan would remove all of them: %s.",
+		return &Refusal{"Nothing would be left", fmt.Sprintf("%s deployed on %s, and this plan would remove all of them: %s.",
 			wording.Count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys)),
-			remedy(append([]string{"allow_empty = true"}, p.raised(removal)...)...)}}
+			remedy(append([]string{"allow_empty = true"}, allows...)...)}
 	}
-	var refusals []Refusal
+	var summary string
+	var details []string
+	add := func(title, detail string) { summary, details = cmp.Or(summary, title), append(details, detail) }
 	if reason := p.exceeded(len(removal.Keys), removal.Total); reason != "" {
-		allowed := remedy(p.raised(removal)...)
-		if removal.Everything {
-			allowed = strings.TrimSuffix(allowed, ".") + ", apply that, and then destroy."
-		}
-		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf("This plan would remove %d of %s on %s, %s: %s.",
-			len(removal.Keys), wording.Count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys)), allowed})
+		add("Mass deletion", fmt.Sprintf("This plan would remove %d of %s on %s, %s: %s.",
+			len(removal.Keys), wording.Count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys)))
 	}
+	if names := p.emptied(removal); len(names) > 0 {
+		add("A host would lose everything", fmt.Sprintf("This plan would leave nothing on %s that the fleet still has: %s.",
+			wording.OneOrMany(len(names), "a host", "hosts"), listLosses(names, func(host string) string {
+				return fmt.Sprintf("%q loses all %d", host, max(removal.Emptied[host], removal.ByHost[host].Had))
+			})))
+	}
+	if names := p.diminished(removal); len(names) > 0 {
+		add("A host would lose too much", fmt.Sprintf("This plan would take from %s that the fleet still has %s of the workloads that are there: %s.",
+			wording.OneOrMany(len(names), "a host", "hosts"), p.limit(), listLosses(names, func(host string) string {
+				return fmt.Sprintf("%q loses %d of %d", host, removal.ByHost[host].Lost, removal.ByHost[host].Had)
+			})))
+	}
+	if names := p.withdrawn(removal); len(names) > 0 {
+		add("A workload would lose too many hosts", fmt.Sprintf("This plan would take %s that the fleet still has from %s of the hosts: %s.",
+			wording.OneOrMany(len(names), "a workload", "workloads"), p.limit(), listLosses(names, func(name string) string {
+				return fmt.Sprintf("%q leaves %d of %d", name, removal.ByWorkload[name].Lost, removal.ByWorkload[name].Had)
+			})))
+	}
+	if len(details) == 0 {
+		return nil
+	}
+	allowed := remedy(allows...)
+	if removal.Everything {
+		allowed = strings.TrimSuffix(allowed, ".") + ", apply that, and then destroy."
+	}
+	return &Refusal{summary, strings.Join(details, " "), allowed}
+}
+
+// share returns the percentage that holds for each host and each workload, and from which number on; ok is false if none does.
+func (p Protection) share() (percent int64, fewest int, ok bool) {
+	switch {
+	case p.MaxRemovedPercent != nil:
+		return *p.MaxRemovedPercent, 1, true
+	case p.MaxRemoved == nil:
+		return DefaultMaxRemovedPercent, FewestOfShare, true
+	}
+	return 0, 0, false
+}
+
+// limit names the percentage that holds for each host and each workload.
+func (p Protection) limit() string {
+	if p.MaxRemovedPercent != nil {
+		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
+	}
+	return fmt.Sprintf("more than the default of %d %%", DefaultMaxRemovedPercent)
+}
+
+// exceeds reports whether a loss is more than the share that holds. One of several may always go.
+func (p Protection) exceeds(loss Loss) bool {
+	percent, fewest, ok := p.share()
+	if !ok || loss.Lost == 0 || loss.Had < fewest || percent == 100 {
+		return false
+	}
+	return loss.Left == 0 || loss.Lost > 1 && int64(loss.Lost)*100 > int64(loss.Had)*percent
+}
+
+// emptied returns hosts that stay in the fleet and would lose everything, in order.
+func (p Protection) emptied(removal Removal) []string {
 	if removal.Everything || removal.Left == 0 {
-		return refusals
+		return nil
 	}
-	var emptied []string
-	allowed := slices.Clone(p.EmptiedHosts)
-	for _, host := range slices.Sorted(maps.Keys(removal.Emptied)) {
-		if !slices.Contains(p.EmptiedHosts, host) {
-			emptied, allowed = append(emptied, fmt.Sprintf("%q loses all %d", host, removal.Emptied[host])), append(allowed, host)
+	found := maps.Clone(removal.Emptied)
+	for host, loss := range removal.ByHost {
+		if loss.Left == 0 && p.exceeds(loss) {
+			found[host] = loss.Had
 		}
 	}
-	if len(emptied) > 0 {
-		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf("This plan would leave nothing on %s that the fleet still has: %s.",
-			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named)),
-			remedy(fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(allowed), ", ")))})
+	maps.DeleteFunc(found, func(host string, _ int) bool { return slices.Contains(p.EmptiedHosts, host) })
+	return slices.Sorted(maps.Keys(found))
+}
+
+// diminished returns hosts that stay in the fleet and would lose more than their share, but not everything, in order.
+func (p Protection) diminished(removal Removal) []string {
+	return lossesOf(removal.ByHost, func(host string, loss Loss) bool {
+		return loss.Left > 0 && p.exceeds(loss) && !slices.Contains(p.EmptiedHosts, host)
+	})
+}
+
+// withdrawn returns workloads that stay in the fleet and would leave more than their share of hosts, in order.
+func (p Protection) withdrawn(removal Removal) []string {
+	return lossesOf(removal.ByWorkload, func(_ string, loss Loss) bool { return p.exceeds(loss) })
+}
+
+func lossesOf(losses map[string]Loss, holds func(string, Loss) bool) []string {
+	var names []string
+	for name, loss := range losses {
+		if holds(name, loss) {
+			names = append(names, name)
+		}
 	}
-	return refusals
+	slices.Sort(names)
+	return names
+}
+
+// allowing returns the settings with which the removal passes; none where it passes already, or needs allow_empty alone.
+func (p Protection) allowing(removal Removal) []string {
+	removed, total := len(removal.Keys), removal.Total
+	percent, isOver := 0, p.exceeded(removed, total) != ""
+	if isOver {
+		percent = (removed*100 + total - 1) / total
+	}
+	raise := func(losses map[string]Loss, names []string) {
+		for _, name := range names {
+			if isOver = true; losses[name].Left == 0 {
+				percent = 100
+			}
+			percent = max(percent, (losses[name].Lost*100+losses[name].Had-1)/losses[name].Had)
+		}
+	}
+	raise(removal.ByHost, p.diminished(removal))
+	raise(removal.ByWorkload, p.withdrawn(removal))
+	var settings []string
+	if isOver && (p.MaxRemoved != nil || p.MaxRemovedPercent == nil) {
+		settings = append(settings, fmt.Sprintf("max_removed = %d", removed))
+	}
+	if isOver && p.MaxRemovedPercent != nil {
+		settings = append(settings, fmt.Sprintf("max_removed_percent = %d", max(percent, int(*p.MaxRemovedPercent))))
+	}
+	if names := p.emptied(removal); len(names) > 0 {
+		settings = append(settings, fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(append(slices.Clone(p.EmptiedHosts), names...)), ", ")))
+	}
+	return settings
 }
 
 // remedy says which settings allow a removal.
@@ -141,23 +317,7 @@ func remedy(settings ...string) string {
 	return fmt.Sprintf("If that is meant, set protection = { %s }.", strings.Join(settings, ", "))
 }
 
-// raised are the limits with which the removal is allowed; none when it is.
-func (p Protection) raised(removal Removal) []string {
-	removed := len(removal.Keys)
-	if p.exceeded(removed, removal.Total) == "" {
-		return nil
-	}
-	var limits []string
-	if p.MaxRemoved != nil || p.MaxRemovedPercent == nil {
-		limits = append(limits, fmt.Sprintf("max_removed = %d", removed))
-	}
-	if p.MaxRemovedPercent != nil {
-		limits = append(limits, fmt.Sprintf("max_removed_percent = %d", (removed*100+removal.Total-1)/removal.Total))
-	}
-	return limits
-}
-
-// exceeded says which limit is exceeded, or "".
+// exceeded says which limit of all assignments is exceeded; "" if none is.
 func (p Protection) exceeded(removed, total int) string {
 	share := func(percent int64) bool { return int64(removed)*100 > int64(total)*percent }
 	switch {
@@ -165,12 +325,21 @@ func (p Protection) exceeded(removed, total int) string {
 		return ""
 	case p.MaxRemoved != nil && int64(removed) > *p.MaxRemoved:
 		return fmt.Sprintf("more than max_removed = %d", *p.MaxRemoved)
-	case p.MaxRemovedPercent != nil && (removed > AlwaysRemovable || *p.MaxRemovedPercent == 0) && share(*p.MaxRemovedPercent):
-		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
+	case p.MaxRemovedPercent != nil && (removed > 1 || *p.MaxRemovedPercent == 0) && share(*p.MaxRemovedPercent):
+		return p.limit()
 	case p.MaxRemoved == nil && p.MaxRemovedPercent == nil && removed > AlwaysRemovable && share(DefaultMaxRemovedPercent):
-		return fmt.Sprintf("more than the default of %d %%", DefaultMaxRemovedPercent)
+		return p.limit()
 	}
 	return ""
 }
 
 func list(keys []Key) string { return wording.List(folder.Texts(keys), wording.Named) }
+
+// listLosses names the first of some hosts or workloads, with what they lose.
+func listLosses(names []string, text func(name string) string) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = text(name)
+	}
+	return wording.List(texts, wording.Named)
+}

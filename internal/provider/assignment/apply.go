@@ -40,7 +40,7 @@ func (o *operation) wantAgain(ctx context.Context, describe func()) (ready bool)
 	out, quiet := o.diagnostics, diag.Diagnostics{}
 	o.diagnostics, o.applies = &quiet, true
 	if ready = o.locationKnown && o.want(ctx); ready {
-		o.intent.After = o.decisions.Trees(o.current)
+		o.intent.After, o.intent.Fleet.Workloads = o.decisions.Trees(o.current), o.workloads()
 		if o.checkConstraints(ctx, true); o.model.Changes.IsUnknown() {
 			describe()
 		}

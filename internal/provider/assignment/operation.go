@@ -71,7 +71,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 		// What is not known yet stops no plan; the apply knows it.
 		Unprotected: !fleet.IsKnown(tfvalue.Plain(wanted.Protection)) || wanted.OnDestroy.IsUnknown(),
 		Adopt:       wanted.Adopt.ValueBool() || wanted.Adopt.IsUnknown(), Leave: wanted.keeps(),
-		Clusters: o.clusters, IsAddition: o.isAddition, Causes: o.removalCauses,
+		Clusters: o.clusters, Fleet: rollout.Fleet{IsAddition: o.isAddition}, Causes: o.removalCauses,
 	}
 	if c.Prior != nil {
 		o.known, _ = knownOf(c, c.Prior, m)
@@ -204,7 +204,7 @@ func (o *operation) plan(ctx context.Context) {
 	if o.diagnostics.HasError() || !o.want(ctx) {
 		return
 	}
-	o.intent.After = o.decisions.Trees(o.current)
+	o.intent.After, o.intent.Fleet.Workloads = o.decisions.Trees(o.current), o.workloads()
 	o.warnOfFailure()
 	o.checkEmptied()
 	o.checkConstraints(ctx, false)

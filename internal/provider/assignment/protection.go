@@ -16,12 +16,14 @@ import (
 var ProtectionTable = &fleet.Table{
 	Name: "protection",
 	Meaning: "The attribute `protection` of `flotilla_assignment`: the removals that are allowed, in whatever way a folder goes: by an update, a move to another location, a " +
-		"replacement, a destroy, a lost state. With neither `max_removed` nor `max_removed_percent`, half of all assignments may be removed.",
+		"replacement, a destroy, a lost state. With neither `max_removed` nor `max_removed_percent`, half of all assignments may be removed, and always ten; and half of the workloads of a " +
+		"host, and of the hosts of a workload, that has five or more.",
 	Attributes: []fleet.Attribute{
 		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "How many assignments may be removed."},
-		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "Which share of all assignments may be removed. Unless it is 0, up to 10 may always be removed."},
+		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "Which share may be removed: of all assignments, of the workloads of each host that stays in the fleet, and of " +
+			"the hosts of each workload that stays in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a workload that stays does not lose all."},
 		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may assign nothing where something is deployed."},
-		{Name: "emptied_hosts", Type: fleet.TextsType, EmptyElements: true, Meaning: "Hosts that stay in the fleet and may lose all of five or more assignments."},
+		{Name: "emptied_hosts", Type: fleet.TextsType, EmptyElements: true, Meaning: "Hosts that stay in the fleet and may lose all that they have. Without limits, that holds hosts with five or more assignments."},
 	},
 }
 
@@ -41,6 +43,18 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 // isAddition reports whether a rollout that is not complete added a folder.
 func (o *operation) isAddition(key rollout.Key) bool {
 	return o.private != nil && o.private.Rollout.HasAdded(o.intent.Renames.Key(key))
+}
+
+// workloads maps the deployment targets of the fleet to their workloads; nil with rollback_to, which uses no fleet.
+func (o *operation) workloads() map[string]string {
+	if o.result == nil {
+		return nil
+	}
+	workloads := map[string]string{}
+	for workload, target := range o.result.Fleet.Targets() {
+		workloads[fleet.FullName(workload.Name, target.Name)] = workload.Name
+	}
+	return workloads
 }
 
 // removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.

@@ -57,7 +57,7 @@ var definition = schema.Schema{
 		"adopt": schemas.OptionalBool("Take over folders that another assignment's records list, or that hold something else and are in " +
 			"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
 			"does not want. The plan names them. A folder without a record that is as wanted already needs no `adopt`."),
-		"protection": schemas.OptionalDynamic(schemas.Setting("The removals that are allowed. The default is half of all assignments. A destroy, and a removal from the configuration, are held to what was "+
+		"protection": schemas.OptionalDynamic(schemas.Setting("The removals that are allowed, of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, are held to what was "+
 			"applied last: apply the change of `protection` first.", fleet.ObjectType, ProtectionTable)),
 		"on_destroy": schemas.OptionalText("The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
 			"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
