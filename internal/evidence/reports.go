@@ -19,7 +19,7 @@ const sourceFacts = "facts"
 // clusters. Where they know of different contents, the cluster has not the wanted one. Where none of them knows, the cluster
 // has what was written before the evidence. The function may not be called from several goroutines.
 func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
-	r := &reader{in: in, knowing: knowing, rests: rests{in: in, hosts: map[string][]string{}, known: map[restOf]*Rest{}}}
+	r := &reader{in: in, knowing: knowing, suspects: newSuspects(in), rests: rests{in: in, hosts: map[string][]string{}, known: map[restOf]*Rest{}}}
 	for _, d := range l {
 		if d.Facts != nil && len(d.Facts.Clusters) > 0 {
 			r.facts = append(r.facts, d.Facts)
@@ -46,6 +46,7 @@ type reader struct {
 	facts    []*Facts
 	checks   []*timedCheck
 	rests    rests
+	suspects *suspects
 	opinions []opinion // of the folder and the cluster that are looked up
 }
 
@@ -87,7 +88,7 @@ func (r *reader) report(cluster string, key rollout.Key) rollout.Report {
 	}
 	others := len(r.opinions)
 	changed := r.changed(key)
-	r.addFacts(cluster, changed)
+	r.addFacts(cluster, key, changed)
 	r.addFigures(cluster, key, changed)
 	if len(r.opinions) == 0 { // such as of the figures of an assignment that is removed
 		r.opinions = append(r.opinions, opinion{Status: verdict.Status{Verdict: verdict.Progressing}})
@@ -111,18 +112,21 @@ func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 }
 
 // addFacts adds what facts say of a cluster. Each of several documents may have some of the clusters.
-func (r *reader) addFacts(cluster string, changed time.Time) {
-	before := len(r.opinions)
+func (r *reader) addFacts(cluster string, key rollout.Key, changed time.Time) {
+	if len(r.facts) == 0 {
+		return
+	}
+	before, isOfRoot := len(r.opinions), !r.suspects.blames(OfCluster, cluster, key)
 	for _, facts := range r.facts {
 		if of, ok := facts.Clusters[cluster]; ok {
 			o := opinion{Status: of.Status, source: sourceFacts}
-			o.Message = strings.TrimSuffix(sourceFacts+": "+o.Message, ": ")
+			o.Message, o.OfRoot = strings.TrimSuffix(sourceFacts+": "+o.Message, ": "), isOfRoot
 			r.add(o, facts.Time, changed)
 		}
 	}
-	if len(r.facts) > 0 && len(r.opinions) == before {
+	if len(r.opinions) == before {
 		r.opinions = append(r.opinions, opinion{source: sourceFacts, Status: verdict.Status{
-			Verdict: verdict.Unknown, Message: sourceFacts + ": there are none of this cluster",
+			Verdict: verdict.Unknown, Message: sourceFacts + ": there are none of this cluster", OfRoot: isOfRoot,
 		}})
 	}
 }
@@ -135,9 +139,10 @@ func (r *reader) addFigures(cluster string, key rollout.Key, changed time.Time) 
 		if check.Of == OfAssignment && !r.in.Wanted.Has(key.Host, key.DeploymentTarget) {
 			continue
 		}
+		said := check.say(subjectOf(check.Check, cluster, key), r.rests.rest(check.Check, key.DeploymentTarget))
+		said.OfRoot = !r.suspects.blames(check.Of, cluster, key)
 		r.add(opinion{
-			source: check.Name, wide: check.Of != OfCluster && (check.Of == OfFleet || host == nil || !host.IsCluster),
-			Status: check.say(subjectOf(check.Check, cluster, key), r.rests.rest(check.Check, key.DeploymentTarget)),
+			source: check.Name, wide: check.Of != OfCluster && (check.Of == OfFleet || host == nil || !host.IsCluster), Status: said,
 		}, check.time, changed)
 	}
 }
@@ -145,7 +150,7 @@ func (r *reader) addFigures(cluster string, key rollout.Key, changed time.Time) 
 // add adds what a document said at some time. From before a change it says nothing about that.
 func (r *reader) add(o opinion, at, changed time.Time) {
 	if o.Verdict != verdict.Unknown && !at.After(changed) {
-		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed"}
+		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed", OfRoot: o.OfRoot}
 	}
 	r.opinions = append(r.opinions, o)
 }

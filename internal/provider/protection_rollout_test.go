@@ -1,12 +1,14 @@
 package provider_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -19,7 +21,9 @@ type additions struct {
 	url     string
 	w       *providertest.Workspace
 	now     time.Time
-	failed  map[string]bool // clusters on which the agent has failed
+	failed  map[string]bool   // clusters on which the agent has failed
+	tags    map[string]string // of workloads; "v1" where there is none
+	check   *evidence.Check   // is evidence, too; nil: there is none
 	rollout map[string]any
 	further map[string]any
 }
@@ -49,7 +53,7 @@ func (a *additions) fleet(workloads ...string) providertest.Call {
 	}
 	for _, name := range workloads {
 		add("workloads", map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
-			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": "v1"}},
+			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": cmp.Or(a.tags[name], "v1")}},
 		}})
 	}
 	return providertest.Call{Function: "fleet", Arguments: []any{argument}}
@@ -76,7 +80,11 @@ func (a *additions) evidence() string {
 func (a *additions) configuration(workloads ...string) providertest.Configuration {
 	further := map[string]any{"protection": map[string]any{"max_removed_percent": 10}}
 	if a.rollout != nil {
-		further["rollout"], further["evidence"] = a.rollout, a.evidence()
+		documents := []any{a.evidence()}
+		if a.check != nil {
+			documents = append(documents, string((&evidence.Measurements{Environment: "dev", Time: a.now, Checks: []evidence.Check{*a.check}}).Marshal()))
+		}
+		further["rollout"], further["evidence"] = a.rollout, documents
 	}
 	maps.Copy(further, a.further)
 	return assigned(a.url, a.fleet(workloads...), further)
@@ -197,5 +205,52 @@ func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
 	_, said := a.w.Plan(t.Context(), a.configuration("a", "agent"))
 	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n- type-0/b-live, by workload \"b\" (removed)") {
 		t.Errorf("the plan says %s", said)
+	}
+}
+
+// A figure of a whole cluster speaks of the only change that is under way there, and else of none in particular.
+func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		of    evidence.Of
+		fails string // the subject of the figure
+		tags  map[string]string
+		want  string // of the workloads that are rolled back
+	}{
+		"a cluster, two changes":    {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2", "b": "v2"}, ""},
+		"a cluster, one change":     {evidence.OfCluster, "c-type-0", map[string]string{"a": "v2"}, "a"},
+		"a host, two changes":       {evidence.OfHost, "type-0", map[string]string{"a": "v2", "b": "v2"}, ""},
+		"the fleet, two changes":    {evidence.OfFleet, "", map[string]string{"a": "v2", "b": "v2"}, ""},
+		"an assignment, of two":     {evidence.OfAssignment, "type-0/b-live", map[string]string{"a": "v2", "b": "v2"}, "b"},
+		"the fleet, and one change": {evidence.OfFleet, "", map[string]string{"b": "v2"}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAdditions(t)
+			a.tags = test.tags
+			apply(t, a.w, a.configuration("a", "b"))
+			written := git(t, a.url, "rev-parse", "dev")
+			a.check = &evidence.Check{Name: "errors", Of: test.of, Pass: "value < 1.0", Fail: "value > 5.0", Figures: map[string]evidence.Figure{test.fails: {Value: 9}}}
+			if test.of == evidence.OfAssignment {
+				a.check.Figures["type-0/a-live"] = evidence.Figure{Value: 3}
+			}
+			var said providertest.Diagnostics
+			for range 3 {
+				_, said = a.w.Apply(t.Context(), a.configuration("a", "b"))
+			}
+			for workload := range test.tags {
+				folder := "clusters/all/type-0/" + workload + "-live"
+				back := git(t, a.url, "rev-parse", "dev:"+folder) != git(t, a.url, "rev-parse", written+":"+folder)
+				if back != (workload == test.want) {
+					t.Errorf("%s is rolled back: %v: %s", workload, back, said)
+				}
+				if spread := "clusters/all/type-1/" + workload + "-live"; git(t, a.url, "rev-parse", "dev:"+spread) != git(t, a.url, "rev-parse", written+":"+spread) {
+					t.Errorf("%s goes on", workload)
+				}
+			}
+			if want := "said of no assignment in particular, so it is not rolled back"; test.want == "" && !strings.Contains(said.String(), want) {
+				t.Errorf("the plan does not say %q: %s", want, said)
+			}
+		})
 	}
 }

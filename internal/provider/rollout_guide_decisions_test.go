@@ -139,7 +139,7 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	fails(s, 50*time.Minute)
 	delete(s.says["canary-1"], "assignment")
 	s.run("2 1 1 1")
-	s.saysThat("names no assignment, so it is not rolled back")
+	s.saysThat("said of no assignment in particular, so it is not rolled back")
 
 	// failed_for before a change halts.
 	s = newStaged(t, guideBacks, guideHalts+"\n    failed_for = \"30m\"")

@@ -209,7 +209,7 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 	switch {
 	case !r.Settings.RollBack || t.lasting || t.expedited:
 	case c.lasts.IsZero():
-		text += "; what follows the folders of the host says so, and names no assignment, so it is not rolled back"
+		text += "; that is said of no assignment in particular, so it is not rolled back"
 	default:
 		text += ", and it is rolled back if that lasts until " + c.lasts.UTC().Format(time.RFC3339)
 	}

@@ -110,7 +110,7 @@ func TestWhatOnlyTheRootSaysIsStuckHaltsAndRollsNothingBack(t *testing.T) {
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
-	says(t, s.expect(t, "2 1 1"), "1 cluster is not ready in time; what follows the folders of the host says so, and names no assignment, so it is not rolled back")
+	says(t, s.expect(t, "2 1 1"), "1 cluster is not ready in time; that is said of no assignment in particular, so it is not rolled back")
 	report.OfRoot = false
 	s.reports["canary"] = report
 	s.expect(t, "1 1 1")
@@ -324,7 +324,7 @@ func TestAFailureOfTheRootHaltsAndRollsNothingBack(t *testing.T) {
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
-	says(t, s.expect(t, "2 1 1"), "1 cluster has failed; what follows the folders of the host says so, and names no assignment, so it is not rolled back")
+	says(t, s.expect(t, "2 1 1"), "1 cluster has failed; that is said of no assignment in particular, so it is not rolled back")
 	s.expect(t, "2 1 1")
 	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")

@@ -45,8 +45,8 @@ type Status struct {
 	Since time.Time
 	// Message is the reason, in one line; the cluster's own text where there is one.
 	Message string
-	// OfRoot says that this was said of what follows the folder of the host as a whole, and not of one assignment: it is
-	// not known whose fault a failure is.
+	// OfRoot reports that this is said of a host or a cluster as a whole, such as of the object that follows the folder of a
+	// host, and of no assignment in particular: it is not known which one causes a failure.
 	OfRoot bool
 }
 
