@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -91,6 +92,31 @@ func (e *evaluation) lasting(folder *Folder, name reconciler.ObjectName, said ve
 		return said
 	}
 	said.Verdict, said.Message = verdict.Progressing, said.Message+"; it is tried again"
+	return said
+}
+
+// rootFails is how long what follows a folder fails until what it has applied before has failed, too. Agents try again: at
+// any time, some of many clusters cannot read the repository.
+const rootFails = 2 * time.Minute
+
+// rootStatus is the status of what follows a folder as far as it concerns what is there already: that more arrives is no part
+// of it, but that nothing can. Objects that were read speak for themselves.
+func (e *evaluation) rootStatus(folder *Folder, applied *reconciler.Applied) verdict.Status {
+	said := verdict.Status{Verdict: verdict.Ready}
+	if applied.Verdict == verdict.Failed {
+		said = applied.Status
+	}
+	// Argo CD may be out of sync with a commit that is newer than the tip.
+	if tree, known := e.treeAt(applied.Compared, folder); applied.Hindered.Verdict != "" && (!known || tree == folder.Tree) {
+		said = verdict.Worst(said, applied.Hindered)
+	}
+	said.OfRoot = !slices.ContainsFunc(belonging(folder, applied.Failing), func(name reconciler.ObjectName) bool {
+		_, isRead := e.report.find(name)
+		return !isRead
+	})
+	if said.OfRoot && said.Verdict == verdict.Failed && said.Since.Add(rootFails).After(e.in.Time) {
+		said.Verdict, said.Message = verdict.Progressing, said.Message+"; it is tried again"
+	}
 	return said
 }
 

@@ -368,6 +368,10 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 // upToDate derives the verdict of an assignment whose wanted content the cluster has.
 func (e *evaluation) upToDate(a *AssignmentResult, applied reconciler.Applied) {
 	said, _ := e.objects(a.Folder, applied)
+	said = verdict.Worst(said, e.rootStatus(a.Folder, &applied))
+	for i := range applied.Besides {
+		said = verdict.Worst(said, e.rootStatus(a.Folder, &applied.Besides[i]))
+	}
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
 		a.Edited = belonging(a.Folder, applied.OutOfSync)
 	}

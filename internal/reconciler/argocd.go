@@ -1,7 +1,10 @@
 package reconciler
 
+import "slices"
+
 const (
 	argoGroup      = "argoproj.io"
+	argoSkips      = "argocd.argoproj.io/skip-reconcile"
 	argoMissing    = "Argo CD is not installed there; install = its manifests/install.yaml brings it"
 	argoNoSOPS     = "Argo CD decrypts nothing without a plugin"
 	argoNoValues   = "Argo CD renders charts before they are on a cluster, and reads no Secrets there"
@@ -77,14 +80,19 @@ var argoKinds = []Kind{
 var (
 	// argoSource are fields of an Application's spec that have it read something else, or make something else of it.
 	argoSource = []Field{
-		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.directory.jsonnet", nil}, {"source.helm", nil},
-		{"source.kustomize", nil}, {"source.plugin", nil}, {"source.ref", nil}, {"sourceHydrator", nil}, {"sources", nil},
+		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.ref", nil}, {"sources", nil},
+	}
+	argoDiverting = []Field{
+		{"source.directory.jsonnet", nil}, {"source.helm", nil}, {"source.kustomize", nil}, {"source.plugin", nil}, {"sourceHydrator", nil},
 	}
 	argoApplication = append(under("spec", argoSource), Field{"spec.syncPolicy.automated.enabled", false})
 
 	argoDecisive = []Decisive{
-		{Group: argoGroup, Kind: "Application", Fields: append(argoApplication[:len(argoApplication):len(argoApplication)], Field{"metadata.annotations[argocd.argoproj.io/skip-reconcile]", "true"})},
-		{Group: argoGroup, Kind: "ApplicationSet", Fields: append(under("spec.template", argoApplication),
+		{
+			Group: argoGroup, Kind: "Application", Diverting: under("spec", argoDiverting),
+			Fields: append(slices.Clip(argoApplication), Field{"metadata.annotations[" + argoSkips + "]", "true"}),
+		},
+		{Group: argoGroup, Kind: "ApplicationSet", Fields: append(slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
 			Field{"spec.ignoreApplicationDifferences", nil}, Field{"spec.strategy", nil}, Field{"spec.syncPolicy.applicationsSync", nil}, Field{"spec.templatePatch", nil})},
 		{Group: argoGroup, Kind: "AppProject", Fields: []Field{
 			{"spec.clusterResourceBlacklist", nil}, {"spec.namespaceResourceBlacklist", nil}, {"spec.namespaceResourceWhitelist", nil},

@@ -274,7 +274,11 @@ func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 		}
 		return text
 	}
-	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(a.object("status", "sync"))}
+	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(a.object("status", "sync")), Hindered: a.hindered()}
+	_, isSyncing := a.operation()
+	if is.Hindered.Verdict == "" && !isSyncing && a.isCompared() && a.text("status", "sync", "status") != "Synced" {
+		is.Hindered = is.Status
+	}
 	wrong, _ := a.applicationError()
 	is.NoFolder = strings.Contains(wrong, noFolderArgo)
 	for _, one := range a.list("status", "history") {

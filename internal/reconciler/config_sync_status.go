@@ -158,7 +158,11 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 		clean(s.text("spec", "git", "dir")) != dir || cmp.Or(branch, "master") != at.Branch {
 		return Root{}, false
 	}
-	is := Applied{Root: s.ObjectName, Status: o.sync(s)}
+	is := Applied{Root: s.ObjectName, Status: o.sync(s), Hindered: s.hindered()}
+	if wrong := s.list("status", "source", "errors"); is.Hindered.Verdict == "" && len(wrong) > 0 {
+		since := s.time("status", "source", "lastUpdate")
+		is.Hindered = s.say(verdict.Failed, since, "cannot read its source: %s", whyOf(wrong[0].text("errorMessage")))
+	}
 	if last := s.text("status", "lastSyncedCommit"); folder.IsCommit(last) {
 		is.Commit = last
 	}

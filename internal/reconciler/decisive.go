@@ -11,6 +11,9 @@ import (
 type Decisive struct {
 	Group, Kind string
 	Fields      []Field
+	// Diverting are further fields, by which an object that follows a folder applies something else than the folder, or applies
+	// it elsewhere.
+	Diverting []Field
 }
 
 // Field is a field that somebody may add.
@@ -47,16 +50,21 @@ var controllers = []Decisive{
 
 // DecisiveFields are those of a kind.
 func DecisiveFields(group, kind string) []Field {
+	of := decisiveOf(group, kind)
+	return slices.Concat(of.Fields, of.Diverting)
+}
+
+func decisiveOf(group, kind string) Decisive {
 	is := func(one Decisive) bool { return one.Group == group && one.Kind == kind }
 	for _, reconciler := range all {
 		if at := slices.IndexFunc(reconciler.Decisive, is); at >= 0 {
-			return reconciler.Decisive[at].Fields
+			return reconciler.Decisive[at]
 		}
 	}
 	if at := slices.IndexFunc(controllers, is); at >= 0 {
-		return controllers[at].Fields
+		return controllers[at]
 	}
-	return nil
+	return Decisive{}
 }
 
 // under are fields below a path.

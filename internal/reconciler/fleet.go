@@ -54,8 +54,8 @@ var fleetRemoval = Removal{
 var fleetDecisive = []Decisive{
 	{Group: fleetGroup, Kind: "GitRepo", Fields: []Field{
 		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision wins over the branch
-		{"spec.targetNamespace", nil}, {"spec.serviceAccount", nil}, {"spec.bundles", nil},
-	}},
+		{"spec.serviceAccount", nil},
+	}, Diverting: []Field{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
 }
 
 // fleetOwn has the Bundles that a GitRepo makes by the program fleet, which people use, too: their Bundles have no GitRepo.

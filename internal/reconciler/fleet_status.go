@@ -125,7 +125,7 @@ func (o *Listing) gitRepoRoot(g *Object, at Location, folder string) (Root, bool
 // fleetApplied is what a root GitRepo has applied. It names the commit that it has read; what it has applied
 // is what its Bundles are deployed of.
 func (o *Listing) fleetApplied(g *Object) Applied {
-	is := Applied{Root: g.ObjectName, Status: o.gitRepo(g)}
+	is := Applied{Root: g.ObjectName, Status: o.gitRepo(g), Hindered: g.hindered()}
 	read := g.text("status", "commit")
 	if !folder.IsCommit(read) {
 		return is

@@ -93,10 +93,12 @@ var flux = Reconciler{
 var fluxDecisive = []Decisive{
 	{Group: "kustomize" + ofFlux, Kind: "Kustomization", Fields: []Field{
 		{"spec.suspend", nil}, {"spec.dependsOn", nil}, // it waits
-		{"spec.kubeConfig", nil}, {"spec.targetNamespace", nil}, // it applies elsewhere
 		{"spec.serviceAccountName", nil}, // it may do less
 		{"spec.decryption", nil},         // it has keys that nobody wants it to have
-		{"spec.components", nil}, {"spec.images", nil}, {"spec.namePrefix", nil}, {"spec.nameSuffix", nil}, {"spec.patches", nil}, {"spec.postBuild", nil},
+		{"spec.postBuild", nil},
+	}, Diverting: []Field{
+		{"spec.kubeConfig", nil}, {"spec.targetNamespace", nil}, // it applies elsewhere
+		{"spec.components", nil}, {"spec.images", nil}, {"spec.namePrefix", nil}, {"spec.nameSuffix", nil}, {"spec.patches", nil},
 	}},
 	{Group: fluxSources, Kind: "GitRepository", Fields: []Field{
 		{"spec.suspend", nil},

@@ -245,7 +245,8 @@ func (o *Listing) fluxApplied(k, source *Object) Applied {
 		}
 		return commit
 	}
-	a := Applied{Root: k.ObjectName, Commit: revision("lastAppliedRevision", "lastAppliedOriginRevision"), Status: o.kustomization(k)}
+	a := Applied{Root: k.ObjectName, Status: o.kustomization(k), Hindered: fluxHindered(k, source)}
+	a.Commit = revision("lastAppliedRevision", "lastAppliedOriginRevision")
 	attempted := revision("lastAttemptedRevision", "lastAttemptedOriginRevision")
 	if source == nil || source.Kind == "GitRepository" {
 		if attempted == a.Commit {
@@ -278,6 +279,26 @@ func (o *Listing) fluxApplied(k, source *Object) Applied {
 	}
 	slices.SortStableFunc(a.History, func(a, b Moment) int { return a.Time.Compare(b.Time) })
 	return a
+}
+
+// fluxHindered is why a root Kustomization does not keep the cluster as its branch has it. A source that cannot be read is as
+// good as another for what names one version of it. A root is to get what is new.
+func fluxHindered(k, source *Object) verdict.Status {
+	if own := k.hindered(); own.Verdict != "" {
+		return own
+	}
+	if source != nil {
+		if source.flag("spec", "suspend") {
+			return source.say(verdict.Progressing, time.Time{}, "is suspended")
+		}
+		if read := source.ready(nil); read.Verdict == verdict.Failed {
+			return read
+		}
+	}
+	if ready, _ := k.condition("Ready"); ready.status == "False" && k.isCurrent(ready) {
+		return k.say(verdict.Progressing, ready.changed, "is not ready: %s", whyOf(ready.message, ready.reason))
+	}
+	return verdict.Status{}
 }
 
 // fluxObject is an object in a message of Flux: its kind, its namespace if it has one, and its name.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Location is where an owner's folders are.
@@ -45,6 +46,9 @@ type Applied struct {
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.
 	verdict.Status
+	// Hindered is why the root does not keep the cluster as the branch has it, other than that it has failed: it is suspended,
+	// say. It has no verdict where nothing hinders it.
+	Hindered verdict.Status
 }
 
 // Moment is when a commit was applied.
@@ -60,6 +64,27 @@ type Root struct {
 	SameRepository bool
 	// ToHub says that it applies to the hub itself what says what is deployed to clusters.
 	ToHub bool
+}
+
+// hindered is why an object that follows a folder does not keep the cluster as the folder is; no verdict where it does.
+func (o *Object) hindered() verdict.Status {
+	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
+		return o.say(verdict.Progressing, at, "is being deleted")
+	}
+	if o.flag("spec", "suspend") || o.flag("spec", "paused") || o.of.Group == argoGroup && o.from.GetAnnotations()[argoSkips] == "true" {
+		return o.say(verdict.Progressing, time.Time{}, "is suspended")
+	}
+	var fields []string
+	for _, field := range decisiveOf(o.of.Group, o.Kind).Diverting {
+		if value := o.value(field.Steps()...); value != nil && field.Matters(value) {
+			fields = append(fields, field.Path)
+		}
+	}
+	if len(fields) > 0 {
+		const format = "has %s: this cluster may have something else than the folder"
+		return o.say(verdict.Unknown, time.Time{}, format, wording.List(fields, wording.Named))
+	}
+	return verdict.Status{}
 }
 
 // Roots are the objects that follow the folder of a host at a location, in the order of their names.

@@ -1,0 +1,185 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// rooted is a cluster on a real API that has what an assignment wrote for the type drone. All of it is ready. address is that
+// of the repository, in the form that the definitions of kinds take.
+type rooted struct {
+	server                  *kubetest.Server
+	namespace, tip, address string
+	read                    func() string // the verdict of the cluster
+}
+
+const rootedTime = "2026-11-21T19:00:00Z"
+
+func rootCondition(status, reason, message string) []any {
+	return []any{map[string]any{
+		"type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1, "lastTransitionTime": rootedTime,
+	}}
+}
+
+func startRooted(t *testing.T, reconciler, namespace string) rooted {
+	t.Helper()
+	fleet := clustered(map[string]any{"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"},
+		"reconciler": reconciler}},
+		"clusters": []any{map[string]any{"name": "drone-1", "cluster_type": "drone"}}, "config_containers": []any{}})
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
+	r := rooted{kubetest.Start(t, kubetest.Options{Agents: true}), namespace, git(t, url, "rev-parse", "dev"), "http://" + url, nil}
+	for _, name := range []string{namespace, "flux-system", "argocd"} {
+		r.server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`)
+	}
+	for path := range strings.FieldsSeq(git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/drone/")) {
+		if !strings.HasSuffix(path, "/reconciler.yaml") {
+			continue
+		}
+		for document := range strings.SplitSeq(git(t, url, "show", "dev:"+path), "\n---\n") {
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			spec, metadata := object["spec"].(map[string]any), object["metadata"].(map[string]any)
+			r.put(t, object["kind"].(string), metadata["namespace"].(string), metadata["name"].(string), spec, rootCondition("True", "Succeeded",
+				"applied"), "main")
+		}
+	}
+	r.read = func() string {
+		values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": theCluster(r.server)}},
+			map[string]any{"feedback": map[string]any{"clusters": true}, "fleet": fleet})
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+		return fmt.Sprintf("%v: %v", drone["verdict"], drone["message"])
+	}
+	return r
+}
+
+// put replaces an object that has the tip of the branch.
+func (r *rooted) put(t *testing.T, kind, namespace, name string, spec map[string]any, conditions any, branch string) {
+	t.Helper()
+	revision := branch + "@sha1:" + r.tip
+	api, status := "", map[string]any{"observedGeneration": 1, "conditions": conditions}
+	switch kind {
+	case "GitRepository":
+		api = "source.toolkit.fluxcd.io/v1"
+		status["artifact"] = map[string]any{"revision": revision, "path": "a", "url": "http://a", "digest": "sha256:" + strings.Repeat("0",
+			64), "lastUpdateTime": rootedTime}
+	case "Kustomization":
+		api = "kustomize.toolkit.fluxcd.io/v1"
+		status["lastAppliedRevision"], status["lastAttemptedRevision"] = revision, revision
+	case "Application":
+		api = "argoproj.io/v1alpha1"
+		status = map[string]any{
+			"health": map[string]any{"status": "Healthy", "lastTransitionTime": rootedTime}, "reconciledAt": "2026-11-21T19:00:30Z",
+			"sync": map[string]any{"status": "Synced", "revision": r.tip,
+				"comparedTo": map[string]any{"destination": spec["destination"], "source": spec["source"]}},
+			"history": []any{map[string]any{"id": 1, "revision": r.tip, "deployedAt": rootedTime}},
+			"operationState": map[string]any{"operation": map[string]any{}, "phase": "Succeeded", "message": "said", "startedAt": rootedTime,
+				"finishedAt": rootedTime},
+		}
+		if change, is := conditions.(func(status map[string]any)); is {
+			change(status)
+		}
+	}
+	r.server.Delete(t, api, kind, namespace, name)
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace, "generation": 1}, "spec": spec,
+		"status": status,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.server.Restore(t, string(text))
+}
+
+// The objects of an assignment are ready on a real API. Its verdict is that of the object that follows the folder of its host,
+// as long as that fails, is suspended, or applies something else.
+func TestComplianceShowsTheFailureOfTheRoot(t *testing.T) {
+	t.Parallel()
+	const namespace = "root-fails"
+	r := startRooted(t, "flux", namespace)
+	ready := rootCondition("True", "Succeeded", "applied")
+	source := func(conditions []any) {
+		r.put(t, "GitRepository", namespace, "gitops", map[string]any{"url": r.address, "interval": "1m",
+			"ref": map[string]any{"branch": "dev"}}, conditions, "dev")
+	}
+	kustomization := func(name string, spec map[string]any, conditions []any) {
+		all := map[string]any{"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
+			"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}}
+		maps.Copy(all, spec)
+		r.put(t, "Kustomization", namespace, name, all, conditions, "dev")
+	}
+	const own = "Kustomization " + namespace + "/root "
+	for _, test := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"everything is ready", func() {}, "ready: 2 assignments are ready"},
+		{"a failed dry run", func() {
+			kustomization("root", nil, rootCondition("False", "ReconciliationFailed", "ConfigMap/other/x dry-run failed (Invalid)"))
+		}, "failed: " + own + "is not ready: ConfigMap/other/x dry-run failed (Invalid)"},
+		{"a failed health check", func() {
+			kustomization("root", nil, rootCondition("False", "HealthCheckFailed", "health check failed: Deployment/other/x"))
+		}, "failed: " + own + "is not ready: health check failed: Deployment/other/x"},
+		{"suspended", func() { kustomization("root", map[string]any{"suspend": true}, ready) }, "progressing: " + own + "is suspended"},
+		{"to another cluster", func() {
+			kustomization("root", map[string]any{"kubeConfig": map[string]any{"secretRef": map[string]any{"name": "other"}}}, ready)
+		}, "unknown: " + own + "has spec.kubeConfig: this cluster may have something else than the folder"},
+		{"with patches", func() { kustomization("root", map[string]any{"patches": []any{map[string]any{"patch": "x"}}}, ready) },
+			"unknown: " + own + "has spec.patches: this cluster may have something else than the folder"},
+		{"the source is refused", func() { source(rootCondition("False", "GitOperationFailed", "authentication required")) },
+			"failed: GitRepository " + namespace + "/gitops is not ready: authentication required"},
+		{"a second root", func() { kustomization("second", nil, rootCondition("False", "BuildFailed", "kustomize build failed")) },
+			"failed: 2 objects follow the folder; by Kustomization " + namespace + "/second: Kustomization " + namespace + "/second is not ready: kustomize build failed"},
+	} {
+		source(ready)
+		kustomization("root", nil, ready)
+		test.do()
+		if got := r.read(); got != test.want {
+			t.Errorf("%s: it is\n%s, want\n%s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestComplianceShowsTheFailureOfArgoCDsRoot(t *testing.T) {
+	t.Parallel()
+	const namespace = "argo-root-fails"
+	r := startRooted(t, "argocd", namespace)
+	const own = "Application " + namespace + "/root "
+	for _, test := range []struct {
+		name   string
+		change func(status map[string]any)
+		want   string
+	}{
+		{"everything is ready", func(map[string]any) {}, "ready: 2 assignments are ready"},
+		{"out of sync", func(status map[string]any) { status["sync"].(map[string]any)["status"] = "OutOfSync" },
+			"progressing: " + own + "is out of sync"},
+		{"a failed sync", func(status map[string]any) { status["operationState"].(map[string]any)["phase"] = "Failed" },
+			"failed: " + own + "cannot be synced: said"},
+		{"a repository that refuses", func(status map[string]any) {
+			status["conditions"] = []any{map[string]any{"type": "ComparisonError", "message": "authentication required",
+				"lastTransitionTime": rootedTime}}
+		}, "failed: " + own + "authentication required"},
+	} {
+		r.put(t, "Application", namespace, "root", map[string]any{
+			"project": "default", "destination": map[string]any{"server": "https://kubernetes.default.svc"},
+			"source": map[string]any{"repoURL": r.address, "path": "clusters/all/drone", "targetRevision": "dev"},
+		}, test.change, "dev")
+		if got := r.read(); got != test.want {
+			t.Errorf("%s: it is\n%s, want\n%s", test.name, got, test.want)
+		}
+	}
+}
