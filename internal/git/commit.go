@@ -157,14 +157,16 @@ func (f *fetcher) CommitText(id Hash) ([]byte, bool) {
 }
 
 // Beyond returns the given commit and those of its ancestors that the tip does
-// not contain; none when the tip contains it. It takes one request.
+// not contain; none when the tip contains it, and all where the tip has no commit. It takes one request.
 func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, error) {
 	if commit.IsZero() || commit == t.Commit {
 		return nil, nil
 	}
 	commits, err := t.fetchCommits(ctx, func() *packp.UploadPackRequest {
 		request := t.request([]Hash{commit}, 0)
-		request.Haves = []Hash{t.Commit}
+		if !t.Commit.IsZero() {
+			request.Haves = []Hash{t.Commit}
+		}
 		return request
 	})
 	if err != nil {

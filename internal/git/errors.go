@@ -36,6 +36,8 @@ var (
 	// ErrCommit: rolling back to that commit is impossible: it is not a commit, is
 	// not in the history of the branch, or has nothing of the owner.
 	ErrCommit = errors.New("cannot roll back to this commit")
+	// ErrNoBranch: the repository has no such branch. The text begins with the branch.
+	ErrNoBranch = errors.New("does not exist")
 	// ErrUnknown: a push was sent, and the server did not answer whether it was applied.
 	ErrUnknown = errors.New("is not known")
 )
@@ -86,7 +88,7 @@ func (r Remote) Describe(err error, more ...error) error {
 		}
 	}
 	// These are about an edit or the App, not about the repository.
-	for _, kind := range append([]error{ErrCommit, ErrUnknown, forge.ErrGitHubApp}, more...) {
+	for _, kind := range append([]error{ErrCommit, ErrUnknown, ErrNoBranch, forge.ErrGitHubApp}, more...) {
 		if errors.Is(err, kind) {
 			described.kinds = append(described.kinds, kind)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -36,11 +37,21 @@ func (s fetchStep) String() string {
 type fetcher struct {
 	wire         wire // nil when the repository does not exist
 	objects      map[Hash]Object
-	capabilities *capability.List // nil when the repository is empty
+	capabilities *capability.List // none when the repository is empty or does not exist
 	references   map[string]Hash
 	step         fetchStep
 	gaveIDs      bool // the server has given single objects by id
 	log          Logger
+}
+
+// newFetcher returns a fetcher without objects. advertised is nil when the repository is empty or does not exist.
+func newFetcher(w wire, advertised *packp.AdvRefs, log Logger) *fetcher {
+	f := &fetcher{wire: w, objects: map[Hash]Object{}, capabilities: capability.NewList(), log: log}
+	if advertised != nil {
+		f.references, f.capabilities = advertised.References, advertised.Capabilities
+	}
+	f.step = f.firstStep()
+	return f
 }
 
 func (f *fetcher) firstStep() fetchStep {
@@ -195,6 +206,9 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	if all, err := t.tryIDs(ctx, missing); all || err != nil {
 		return err
 	}
+	if t.Commit.IsZero() && len(missing) > 0 {
+		return fmt.Errorf("its branch %w", ErrNoBranch)
+	}
 	for !t.whole {
 		// The last step may have been taken for another commit.
 		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
@@ -242,8 +256,6 @@ func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err err
 	switch {
 	case len(missing) == 0:
 		return true, nil
-	case f.capabilities == nil:
-		return false, errors.New("an object of an empty repository was asked for")
 	case f.step == everything || !f.mayTakeIDs():
 		return false, nil
 	}

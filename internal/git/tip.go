@@ -36,7 +36,7 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 		return nil, err
 	}
 	if local && missingLocal(directory) {
-		return &Tip{Missing: true, fetcher: &fetcher{objects: map[Hash]Object{}}}, nil
+		return &Tip{Missing: true, fetcher: newFetcher(nil, nil, c.logAbout(remote))}, nil
 	}
 	w, err := c.dial(remote)
 	if err != nil {
@@ -84,11 +84,7 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
-		t = &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
-		if advertised != nil {
-			t.references = advertised.References
-		}
-		return t, nil
+		return &Tip{fetcher: newFetcher(w, advertised, log)}, nil
 	}
 	if t, err = openCommit(ctx, w, commit, advertised, levels, log); err != nil {
 		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
@@ -108,10 +104,7 @@ func checkEmpty(ctx context.Context, w wire) error {
 
 // openCommit fetches a commit that the server may be asked for.
 func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log Logger) (*Tip, error) {
-	t := &Tip{Commit: commit, fetcher: &fetcher{
-		wire: w, objects: map[Hash]Object{}, log: log, references: advertised.References, capabilities: advertised.Capabilities,
-	}}
-	t.step = t.firstStep()
+	t := &Tip{Commit: commit, fetcher: newFetcher(w, advertised, log)}
 	if err := t.inSteps(ctx, func() error { return t.fetchCommit(ctx, levels) }); err != nil {
 		return nil, err
 	}
