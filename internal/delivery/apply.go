@@ -38,7 +38,9 @@ type Done struct {
 	// Replaced are the folders that the pull request changes, with the trees that they had; see State.
 	Replaced map[rollout.Key]string
 	Identity Identity
-	Problems []Problem // warnings about what follows the commit
+	// FormerGone says that the owner moved from a branch or a repository that does not exist any more.
+	FormerGone bool
+	Problems   []Problem // warnings about what follows the commit
 }
 
 // HeldError is the error of a request, or a destroy, that protection or other problems prevent. Nothing was written.
@@ -76,15 +78,18 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 		return Done{}, err
 	}
 	edit := c.edit(request, plan)
-	result, commit, url, err := c.write(ctx, request.Settings, request.Owner, edit)
+	written, err := c.write(ctx, request.Settings, request.Owner, request.State, edit)
 	if err != nil {
-		return Done{}, c.nameCommits(ctx, request.Owner, err)
+		return Done{PullRequest: written.url}, c.nameCommits(ctx, request.Owner, err)
 	}
-	done := Done{Commit: commit, PullRequest: url, Records: result.Records, Holder: edit.Holder, Time: result.Time, Identity: plan.Identity}
-	done.Proposed = url != "" && commit == result.HeadCommit && request.Settings.Merge != forge.Now
-	if url != "" {
+	done := Done{
+		Commit: written.commit, PullRequest: written.url, Records: written.Records, Holder: edit.Holder, Time: written.Time,
+		Identity: plan.Identity, FormerGone: plan.formerGone,
+	}
+	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Merge != forge.Now
+	if done.PullRequest != "" {
 		done.Replaced = map[rollout.Key]string{}
-		for _, change := range result.Changes {
+		for _, change := range written.Changes {
 			done.Replaced[change.Key] = change.Was
 		}
 	}
@@ -189,7 +194,7 @@ func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bo
 	if known.Owner.Location.URL == request.Owner.Location.URL && settings.Head == request.Settings.Head {
 		settings.Head = "" // the new location is proposed from there
 	}
-	if _, _, _, err := c.write(ctx, settings, known.Owner, c.removal(known, request.Subject, letGo)); err != nil && !isGone(err) {
+	if _, err := c.write(ctx, settings, known.Owner, known, c.removal(known, request.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, Problem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
 			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", c.nameCommits(ctx, known.Owner, err)),
@@ -222,7 +227,7 @@ func (c *Client) Destroy(ctx context.Context, known *State, protection rollout.P
 	if plan := c.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
 		return held(plan)
 	}
-	_, _, _, err := c.write(ctx, known.Settings, known.Owner, c.removal(known, subject, leave))
+	_, err := c.write(ctx, known.Settings, known.Owner, known, c.removal(known, subject, leave))
 	if isGone(err) {
 		return nil
 	}

@@ -58,6 +58,8 @@ type Saved struct {
 	Replaced map[rollout.Key]string `json:"replaced,omitempty"`
 	// Proposed says that what was written was in a pull request that was open when Refresh looked.
 	Proposed bool `json:"proposed,omitempty"`
+	// Incomplete says that the last apply opened or updated the pull request, and failed then: what it proposes is not pending.
+	Incomplete bool `json:"incomplete,omitempty"`
 	// Tip is a commit of the branch that has Current, the one at which Refresh looked; "" where it has not, or there is none.
 	Tip string `json:"tip,omitempty"`
 }

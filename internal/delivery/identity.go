@@ -3,7 +3,9 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -45,6 +47,9 @@ func (c *Client) identify(ctx context.Context, known *State, owner Owner) (forme
 	if ctx.Err() != nil {
 		return former{}, gone
 	}
+	if gone == nil && then == "" {
+		gone = fmt.Errorf("branch %q %w", was.Branch, git.ErrNoBranch)
+	}
 	if was.Path != is.Path {
 		return former{identity: Moved, gone: gone}, nil
 	}
@@ -56,7 +61,7 @@ func (c *Client) identify(ctx context.Context, known *State, owner Owner) (forme
 		return former{identity: here}, nil
 	}
 	if contains, err := c.contains(ctx, owner, now, known.Tip); contains || err != nil {
-		return former{identity: here, apart: true}, err
+		return former{identity: here, apart: !errors.Is(gone, git.ErrNoBranch)}, err
 	}
 	return former{identity: Moved, gone: gone}, nil // the plan warns of what is gone, and nothing is cleared there
 }
@@ -71,11 +76,11 @@ func (c *Client) contains(ctx context.Context, owner Owner, tip, commit string) 
 }
 
 // Relocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
-// one any more and the records at the new one are of this state: a branch or a repository was renamed. It is nil
-// where that is not so. How the folders differ from what was written is for the next refresh to say.
+// one any more and the new one is the same: its records are of this state, or its branch is the one that the open pull
+// request goes into now. A branch or a repository was renamed. It is nil where that is not so.
 func (c *Client) Relocated(ctx context.Context, known *State, at Location) *State {
 	was := known.Owner.Location
-	if was == at || was.Path != at.Path || known.Holder == "" || known.Proposed || known.Current().Count() > 0 {
+	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
 		return nil
 	}
 	if tip, err := c.tip(ctx, was); tip != "" || err != nil && !isGone(err) {
@@ -84,13 +89,28 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 	relocated := *known
 	relocated.Owner.Location, relocated.Drift = at, Drift{}
 	view, err := c.view(ctx, relocated.Owner)
-	if err != nil {
+	if err != nil || view.Tip() == "" {
 		return nil // reported where the location is read
 	}
-	if records, err := view.Records(ctx, ""); err != nil || records.Holder != known.Holder {
+	records, err := view.Records(ctx, "")
+	isSame := records.Holder == known.Holder || was.URL == at.URL && at.Branch == known.Drift.Into
+	if err != nil || !isSame {
 		return nil
 	}
-	relocated.Tip = view.Tip()
+	if len(known.Replaced) > 0 { // what the request removes is on the branch, and so are other records
+		relocated.Trees, relocated.Records = known.Trees.Clone(), nil
+		for key, tree := range known.Replaced {
+			if !known.Trees.Has(key.Host, key.DeploymentTarget) {
+				folder.Put(relocated.Trees, key, tree)
+			}
+		}
+	}
+	if err := relocated.compare(ctx, view); err != nil {
+		return nil
+	}
+	if relocated.Tip, relocated.Proposed = view.Tip(), false; len(relocated.Drift.Trees) > 0 && known.Settings.PullRequest {
+		relocated.Drift.Cause = RequestOpen
+	}
 	return &relocated
 }
 

@@ -2,12 +2,14 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -64,6 +66,8 @@ type Plan struct {
 	Cleared rollout.Trees
 	// LetGo says that the folders at the former location stay there, without an owner.
 	LetGo bool
+	// formerGone says that the former location, with Identity Moved, does not exist any more.
+	formerGone bool
 	// Problems are in the order in which they are reported. With one that is not a warning, nothing can be
 	// applied.
 	Problems []Problem
@@ -96,6 +100,9 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return nil, err
 	}
 	o := &Plan{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
+	if err := o.checkBase(desired, func() (string, error) { return c.tip(ctx, desired.Owner.Location) }); err != nil || o.HasError() {
+		return o, err
+	}
 	wanted := desired
 	desired.After = desired.Renames.Formerly(desired.After)
 	switch o.Identity {
@@ -313,7 +320,11 @@ func (c *Client) leave(desired Desired, former former, o *Plan) {
 	}
 	at := desired.State.Owner.Location
 	switch {
+	case errors.Is(former.gone, git.ErrNoBranch):
+		o.formerGone = true
+		o.warn("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to clear.", at.Branch, at.URL)
 	case former.gone != nil && isGone(former.gone):
+		o.formerGone = true
 		o.warn("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
 	case former.gone != nil:
 		o.warn("gitops_repo", "Former repository cannot be read", "The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.gone)

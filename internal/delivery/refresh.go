@@ -1,16 +1,14 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Drift is how the repository differs from what was written.
@@ -23,8 +21,12 @@ type Drift struct {
 	Since map[rollout.Key]string `json:"since,omitempty"`
 	// Found are folders that the owner's records list and the state does not know, where a record was touched.
 	Found rollout.Trees `json:"found,omitempty"`
-	// Gone says that the repository does not exist any more.
-	Gone bool `json:"gone,omitempty"`
+	// Cause explains folders that differ although no commit by hand changed them; "" where there is none.
+	Cause Cause `json:"cause,omitempty"`
+	// Lost is the commit that a branch which was made anew does not have any more.
+	Lost string `json:"lost,omitempty"`
+	// Into is the branch that the open pull request goes into, where that is another one than the location's.
+	Into string `json:"into,omitempty"`
 	// Unsigned says of touched records by which commit they were changed, where no allowed key has signed it.
 	Unsigned []string `json:"unsigned,omitempty"`
 	// Request says why the pull request cannot be merged as it is, and what the next apply does; "" where it can.
@@ -34,35 +36,31 @@ type Drift struct {
 // Equal says whether two are the same.
 func (d Drift) Equal(other Drift) bool {
 	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
-		d.Gone == other.Gone && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request
+		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request
 }
 
 // IsNone says that everything is as it was written.
 func (d Drift) IsNone() bool {
-	return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.Gone && d.Request == ""
+	return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.IsGone() && d.Into == "" && d.Request == ""
 }
 
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
 // file. Where the state does not know what was written, because it was lost or is being imported, the records
 // are read first, and what they say is put into known.
 func (c *Client) Refresh(ctx context.Context, known *State) error {
-	branch, request, err := c.pending(ctx, known)
-	if err != nil {
-		return err
-	}
-	known.Proposed = branch != known.Owner.Location.Branch
-	at := known.Owner
-	at.Location.Branch = branch
-	view, err := c.view(ctx, at)
+	before := known.Saved
+	view, request, err := c.pending(ctx, known)
 	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
-		known.Drift, known.Tip = Drift{Gone: true, Trees: map[rollout.Key]string{}}, ""
-		for _, key := range known.Trees.Keys() {
-			known.Drift.Trees[key] = ""
-		}
+		known.lose(RepositoryGone, before)
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if view.Tip() == "" && len(known.Trees) > 0 {
+		known.lose(BranchGone, before)
+		known.Drift.Into = intoAnother(known, request)
+		return nil
 	}
 	known.Tip = view.Tip()
 	if known.Trees == nil {
@@ -70,41 +68,56 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 			return err
 		}
 	}
-	known.Drift = Drift{Trees: map[rollout.Key]string{}}
-	if known.Drift.Touched, err = known.touched(ctx, view); err != nil {
+	if err := known.compare(ctx, view); err != nil {
 		return err
 	}
-	if known.Drift.Unsigned, err = known.unsigned(ctx, view); err != nil {
+	if err := c.compareRequest(ctx, known, request); err != nil {
 		return err
 	}
-	seen, err := view.Deployed(ctx, known.Trees)
+	if len(known.Drift.Trees) > 0 && !known.Proposed {
+		return c.explain(ctx, known, before, request)
+	}
+	return nil
+}
+
+// lose notes that nothing is there any more.
+func (k *State) lose(cause Cause, before Saved) {
+	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[rollout.Key]string{}}
+	k.Tip = ""
+	for _, key := range k.Trees.Keys() {
+		k.Drift.Trees[key] = ""
+	}
+}
+
+// compare sets Drift to how a branch differs from what was written.
+func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
+	k.Drift = Drift{Trees: map[rollout.Key]string{}}
+	if k.Drift.Touched, err = k.touched(ctx, view); err != nil {
+		return err
+	}
+	if k.Drift.Unsigned, err = k.unsigned(ctx, view); err != nil {
+		return err
+	}
+	seen, err := view.Deployed(ctx, k.Trees)
 	if err != nil {
 		return err
 	}
-	for _, key := range known.Trees.Keys() {
-		if tree := seen[key.Host][key.DeploymentTarget]; tree != known.Trees[key.Host][key.DeploymentTarget] {
-			known.Drift.Trees[key] = tree
+	for _, key := range k.Trees.Keys() {
+		if tree := seen[key.Host][key.DeploymentTarget]; tree != k.Trees[key.Host][key.DeploymentTarget] {
+			k.Drift.Trees[key] = tree
 		}
 	}
-	if err := known.ignoreTaken(ctx, view); err != nil {
+	if err := k.ignoreTaken(ctx, view); err != nil || len(k.Drift.Touched) == 0 {
 		return err
 	}
-	if len(known.Drift.Touched) > 0 { // others may have written under this name
-		records, err := view.Records(ctx, "")
-		if err != nil {
-			return err
-		}
-		if found := records.Trees.Without(known.Trees); len(found) > 0 {
-			known.Drift.Found = found
-		}
-	}
-	if known.Drift.Request, err = c.stuck(ctx, known, request); err != nil {
+	records, err := view.Records(ctx, "") // others may have written under this name
+	if err != nil {
 		return err
 	}
-	if len(known.Drift.Trees) > 0 && branch == known.Owner.Location.Branch {
-		known.Drift.Since, err = c.since(ctx, known)
+	if found := records.Trees.Without(k.Trees); len(found) > 0 {
+		k.Drift.Found = found
 	}
-	return err
+	return nil
 }
 
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
@@ -130,46 +143,6 @@ func (k *State) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string,
 		return nil, err
 	}
 	return slices.Sorted(maps.Values(found)), nil
-}
-
-// stuck says why the pull request cannot be merged, or is no longer there to be merged; "" where it can be. A folder that
-// the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
-// and not by what the Git host says, since some Git hosts say that they are still checking for ever.
-func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullRequest) (string, error) {
-	if request == nil || request.State == forge.Merged || len(known.Replaced) == 0 {
-		return "", nil
-	}
-	at := known.Owner.Location
-	if request.State == forge.Closed {
-		if len(known.Drift.Trees) == 0 {
-			return "", nil
-		}
-		return fmt.Sprintf("pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged", request.Number, request.Head, at.Branch), nil
-	}
-	view, err := c.view(ctx, known.Owner)
-	if err != nil {
-		return "", err
-	}
-	asked := rollout.Trees{}
-	for key := range known.Replaced {
-		folder.Put(asked, key, "")
-	}
-	now, err := view.Deployed(ctx, asked)
-	if err != nil {
-		return "", err
-	}
-	var changed []string
-	for key, was := range known.Replaced {
-		if is := now[key.Host][key.DeploymentTarget]; is != was && is != known.Trees[key.Host][key.DeploymentTarget] {
-			changed = append(changed, key.String())
-		}
-	}
-	if len(changed) == 0 {
-		return "", nil
-	}
-	slices.Sort(changed)
-	return fmt.Sprintf("pull request %d conflicts with branch %q, where %s changed: that branch is merged into %q",
-		request.Number, at.Branch, wording.List(changed, 3), request.Head), nil
 }
 
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
@@ -227,35 +200,4 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 		}
 	}
 	return nil
-}
-
-// maxSearched is how many commits are searched at most for who changed a folder.
-const maxSearched = 200
-
-// since finds the commits by hand with which the drift began. They are only shown; it is no error when they
-// cannot be found.
-func (c *Client) since(ctx context.Context, known *State) (map[rollout.Key]string, error) {
-	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the commits since the last apply were not read in time: %w", err)
-	}
-	since := map[rollout.Key]string{}
-	if err != nil {
-		return since, nil //nolint:nilerr // see above
-	}
-	ours := map[rollout.Key]bool{}           // our own last commit of the folder was reached
-	for _, commit := range history.Commits { // newest first
-		for _, change := range commit.Changes {
-			key := change.Key
-			_, drifted := known.Drift.Trees[key]
-			switch {
-			case !drifted || ours[key]:
-			case len(commit.Owners) == 0:
-				since[key] = commit.Commit
-			default:
-				ours[key] = true
-			}
-		}
-	}
-	return since, nil
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
@@ -69,18 +67,25 @@ func (c *Client) forgeWith(settings Settings, url string, credentials forge.Cred
 // opened, updated or merged.
 var ErrProposed = errors.New("the commit is pushed, but its pull request is not complete")
 
-// write applies an edit as the settings say. It returns the result, the commit that holds the edit, and the
-// URL of the pull request, if there is one.
-func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit gitops.Edit) (result gitops.Result, commit, url string, err error) {
+// written is the outcome of an edit.
+type written struct {
+	gitops.Result
+	commit string // that holds the edit
+	url    string // of the pull request; "" where there is none
+}
+
+// write applies an edit as the settings say. known is what the state has of the owner, if anything. With ErrProposed the
+// URL of the pull request is returned, too, where there is one.
+func (c *Client) write(ctx context.Context, settings Settings, owner Owner, known *State, edit gitops.Edit) (written, error) {
 	remote := c.remote(owner.Location)
 	defer c.looks.forget(remote)
 	if !settings.PullRequest {
 		result, err := c.options.Git.Apply(ctx, remote, edit)
-		return result, result.Commit, "", err
+		return written{result, result.Commit, ""}, err
 	}
 	host, err := c.forge(settings, owner.Location)
 	if err != nil {
-		return gitops.Result{}, "", "", err
+		return written{}, err
 	}
 	selector := settings.request(owner)
 	edit.Head = selector.Head
@@ -89,54 +94,80 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	defer c.looks.forget(proposed)
 	release, err := c.heads.Take(ctx, owner.Location.URL+" "+edit.Head)
 	if err != nil {
-		return gitops.Result{}, "", "", err
+		return written{}, err
 	}
 	defer release()
-	if err := host.Free(ctx, selector); err != nil {
-		return gitops.Result{}, "", "", err
+	if err := c.free(ctx, host, settings, owner, known, len(edit.Hosts) > 0); err != nil {
+		return written{}, err
 	}
-	result, err = c.options.Git.Apply(ctx, remote, edit)
+	result, err := c.options.Git.Apply(ctx, remote, edit)
+	if errors.Is(err, git.ErrNoBranch) {
+		return written{}, cmp.Or(c.CheckBase(ctx, settings, owner, known), err)
+	}
 	if err != nil {
-		return gitops.Result{}, "", "", err
-	}
-	if result.HeadCommit == "" && result.Held {
-		return result, result.Commit, "", nil // the request is the other holder's
+		return written{}, err
 	}
 	if result.HeadCommit == "" {
-		return result, result.Commit, "", closeRequest(ctx, host, selector)
+		if !result.Held { // else the request is the other holder's
+			err = closeRequest(ctx, host, selector, known.number())
+		}
+		return written{result, result.Commit, ""}, err
 	}
 	request, err := propose(ctx, host, settings, result.HeadCommit, forge.Wanted{
 		Selector: selector, Title: cmp.Or(settings.Title, result.Subject), Body: bodyOf(edit, result, host.MaxBody()),
 		Labels: settings.Labels, Reviewers: settings.Reviewers,
 	})
+	done := written{Result: result, commit: result.HeadCommit}
+	if request != nil {
+		done.url, done.commit = request.URL, cmp.Or(request.MergeCommit, result.HeadCommit)
+	}
 	if err != nil {
-		return gitops.Result{}, "", "", fmt.Errorf("%w: branch %q has it: %w", ErrProposed, edit.Head, err)
+		return done, fmt.Errorf("%w: branch %q has it: %w", ErrProposed, edit.Head, err)
 	}
-	if request.MergeCommit != "" {
-		return result, request.MergeCommit, request.URL, nil
+	if known != nil && known.Owner == owner && request.Number != known.number() {
+		err = host.CloseOther(ctx, selector, known.number())
 	}
-	return result, result.HeadCommit, request.URL, nil
+	return done, err
 }
 
-// propose opens or updates the owner's pull request, and merges it where that is wanted.
+// free makes sure that no other open request comes from the branch that is proposed. That of the state is closed where the Git
+// host has it go into another branch, since the owner's branch was deleted or made anew.
+func (c *Client) free(ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *State, needsBase bool) error {
+	selector := settings.request(owner)
+	err := host.Free(ctx, selector)
+	if !errors.Is(err, forge.ErrNotOwned) {
+		return err
+	}
+	if gone := c.CheckBase(ctx, settings, owner, known); errors.Is(gone, git.ErrNoBranch) {
+		if needsBase {
+			return gone
+		}
+		return nil
+	}
+	if known == nil || known.Owner != owner {
+		return err
+	}
+	if err := host.CloseOther(ctx, selector, known.number()); err != nil {
+		return err
+	}
+	return host.Free(ctx, selector)
+}
+
+// propose opens or updates the owner's pull request, and merges it where that is wanted. The request is returned with an
+// error, too, where there is one.
 func propose(ctx context.Context, host *forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
-		return nil, err
+		if request == nil {
+			request, _ = host.Current(ctx, wanted.Selector, 0) // it was open before
+		}
+		return request, err
 	}
 	if settings.Merge == "" {
 		return request, host.Hold(ctx, request)
 	}
-	return host.Merge(ctx, request, head, settings.Merge)
-}
-
-// closeRequest closes the owner's open pull request, since nothing is left to propose.
-func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector) error {
-	request, err := host.Current(ctx, selector, 0)
-	if err != nil || request == nil {
-		return err
-	}
-	return host.Close(ctx, request)
+	merged, err := host.Merge(ctx, request, head, settings.Merge)
+	return cmp.Or(merged, request), err
 }
 
 func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
@@ -144,45 +175,4 @@ func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 		return "The records of this assignment are removed, and its folders stay.\n"
 	}
 	return forge.Body(result.Changes, limit)
-}
-
-// pending returns the branch that shows what is deployed: that of the owner's open pull request, whose changes
-// are pending and no drift, or the location's own once the request is merged or closed. An open request that
-// is not the one in the state, or should have been merged at once, is from an apply that failed half-way. The request
-// is the open one, else that of the state; nil where there is none.
-func (c *Client) pending(ctx context.Context, known *State) (branch string, request *forge.PullRequest, err error) {
-	at := known.Owner.Location
-	if !known.Settings.PullRequest {
-		return at.Branch, nil, nil
-	}
-	host, err := c.forge(known.Settings, at)
-	if err != nil {
-		return "", nil, err
-	}
-	selector := known.Settings.request(known.Owner)
-	number, _ := strconv.Atoi(path.Base(known.PullRequest)) // at the end of its URL on every Git host
-	if request, err = host.Current(ctx, selector, number); err != nil {
-		return "", nil, err
-	}
-	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now {
-		return selector.Head, request, nil
-	}
-	return at.Branch, request, nil
-}
-
-// CloseFormer closes the open pull request from before the owner got other settings or another name, unless it
-// is the same request.
-func (c *Client) CloseFormer(ctx context.Context, known *State, owner Owner, settings Settings) (head string, err error) {
-	former := known.Settings.request(known.Owner)
-	if !known.Settings.PullRequest {
-		return "", nil
-	}
-	if settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.request(owner) == former {
-		return "", nil
-	}
-	host, err := c.forge(known.Settings, known.Owner.Location)
-	if err == nil {
-		err = closeRequest(ctx, host, former)
-	}
-	return former.Head, err
 }

@@ -303,6 +303,25 @@ func (h *GitHost) Close(ctx context.Context, p *PullRequest) error {
 	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
 }
 
+// CloseOther closes the owner's open request of a number, unless it is the one that the selector names: a Git host has it go
+// into another branch when its base is renamed or deleted, and come from another one when its head is renamed. The number 0 is
+// that of no request.
+func (h *GitHost) CloseOther(ctx context.Context, s Selector, number int) error {
+	if number == 0 {
+		return nil
+	}
+	r, err := h.api.get(ctx, number)
+	switch {
+	case answered(err, http.StatusNotFound):
+		return nil
+	case err != nil:
+		return h.describe(fmt.Errorf("pull request #%d: %w", number, err))
+	case r.State != Open || r.foreign || r.Owner != s.Owner || r.Base == s.Base && r.Head == s.Head:
+		return nil
+	}
+	return h.Close(ctx, &r.PullRequest)
+}
+
 // Hold turns off auto-merge, if it is on.
 func (h *GitHost) Hold(ctx context.Context, p *PullRequest) error {
 	r, err := h.owned(ctx, p)

@@ -114,6 +114,14 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 		return false, a.unansweredBy(ctx, err)
 	}
 	defer t.Close()
+	if t.Commit.IsZero() && len(a.edit.Hosts) > 0 {
+		switch {
+		case a.edit.Head != "":
+			return false, fmt.Errorf("branch %q %w, and a pull request needs a branch to go into", a.remote.Branch, git.ErrNoBranch)
+		case a.edit.Seen.Count() > 0: // a new branch would have what changes, and nothing else
+			return false, fmt.Errorf("branch %q %w any more, and the plan has seen it: plan again", a.remote.Branch, git.ErrNoBranch)
+		}
+	}
 	a.now = a.client.options.Now()
 	own := t.Reference(a.edit.Head)
 	ahead, err := t.Beyond(ctx, own) // nothing where nothing is proposed
@@ -137,8 +145,8 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	case c.empty():
 		a.succeed(t.Commit, git.Hash{}, c, nil)
 		return true, nil
-	case a.edit.Head != "" && t.Commit.IsZero():
-		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
+	case a.edit.Head != "" && t.Commit.IsZero(): // nothing is there to be removed
+		return false, fmt.Errorf("branch %q %w", a.remote.Branch, git.ErrNoBranch)
 	}
 	pack := git.NewPack()
 	root := work.Write(pack.AddTree) // then the trees need no memory while the folders are rendered and packed

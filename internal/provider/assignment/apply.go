@@ -24,6 +24,10 @@ func (o *operation) apply(ctx context.Context) (*assignmentPrivate, error) {
 		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil, nil
 	}
+	if err := o.connection.Delivery.CheckBase(ctx, o.intent.Settings, o.intent.Owner, o.known); err != nil && o.locationKnown {
+		repository.AddError(ctx, o.diagnostics, err, false)
+		return nil, nil
+	}
 	var lines []string
 	ready := o.wantAgain(ctx, func() {
 		o.lookAhead(ctx)
@@ -79,11 +83,12 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	})
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)
+		o.model.PullRequest = types.StringPointerValue(wording.OrNil(done.PullRequest))
 		return nil, err
 	}
 	repository.AddProblems(o.diagnostics, done.Problems)
-	if o.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old location
-		head, err := o.connection.Delivery.CloseFormer(ctx, o.known, o.intent.Owner, o.intent.Settings)
+	if o.known != nil && (done.Identity != delivery.Moved || done.FormerGone) { // else a request there may clear the old location
+		head, err := o.connection.Delivery.CloseFormer(ctx, o.inState, o.intent.Owner, o.intent.Settings)
 		if err != nil {
 			o.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", tfvalue.Sentence(fmt.Sprintf(
 				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))

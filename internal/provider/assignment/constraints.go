@@ -102,7 +102,7 @@ func (o *operation) enforce(applies bool) bool {
 
 // onlyRemovesOrRollsBack says whether all folders that change are removed or rolled back.
 func (o *operation) onlyRemovesOrRollsBack() bool {
-	if o.known == nil || o.known.Owner.Location != o.intent.Owner.Location || o.known.Drift.Gone {
+	if o.known == nil || o.known.Owner.Location != o.intent.Owner.Location || o.known.Drift.IsGone() {
 		return false
 	}
 	changed := false

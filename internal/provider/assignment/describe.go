@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -172,11 +171,5 @@ func (o *operation) driftOf(key rollout.Key) string {
 	if _, drifted := o.known.Drift.Trees[key]; !drifted {
 		return ""
 	}
-	if commit := o.known.Drift.Since[key]; commit != "" {
-		return fmt.Sprintf("by hand, since commit %.8s", commit)
-	}
-	if o.known.Drift.Gone {
-		return "the repository is gone"
-	}
-	return "by hand"
+	return o.known.Drift.Reason(key)
 }

@@ -34,6 +34,7 @@ type operation struct {
 	prior         *model             // from state
 	private       *assignmentPrivate // from private state; nil where there is none
 	known         *delivery.State    // nil where the assignment is created
+	inState       *delivery.State    // known as it is in the state, although a branch was renamed since
 	intent        delivery.Desired
 	locationKnown bool
 	applies       bool // what is planned is written
@@ -75,6 +76,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 	}
 	if c.Prior != nil {
 		o.known, _ = knownOf(c, c.Prior, m)
+		o.inState = o.known
 		o.relocate(ctx)
 		o.intent.State = o.known
 		o.current = o.known.Current()

@@ -74,12 +74,22 @@ func (m *assignmentPrivate) refreshed(known *delivery.State) *assignmentPrivate 
 	return &after
 }
 
+// incomplete is the private state after an apply that may have opened or updated the pull request before it failed. m may be nil.
+func (m *assignmentPrivate) incomplete() *assignmentPrivate {
+	after := assignmentPrivate{}
+	if m != nil {
+		after = *m
+	}
+	after.Incomplete = true
+	return &after
+}
+
 // isLost says whether nothing is known of a rollout that may have been under way, so that the records have to tell.
 func (m *assignmentPrivate) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
 
 // needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
 func (m *assignmentPrivate) needsRecords() bool {
-	return !m.Drift.Gone && (m.isLost() || m.Rollout != nil && len(m.Rollout.Targets) > 0)
+	return !m.Drift.IsGone() && (m.isLost() || m.Rollout != nil && len(m.Rollout.Targets) > 0)
 }
 
 // isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
@@ -143,7 +153,7 @@ func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollou
 func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
 		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
-		m.Drift.Equal(other.Drift) && m.Proposed == other.Proposed &&
+		m.Drift.Equal(other.Drift) && m.Proposed == other.Proposed && m.Incomplete == other.Incomplete &&
 		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]savedRecord) bool {
 			return maps.EqualFunc(one, other, func(a, b savedRecord) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
 		})

@@ -133,7 +133,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	m.Label = "first"
 	first := m.Trees.Keys()[0]
 	m.Drift = delivery.Drift{
-		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Gone: true,
+		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Cause: delivery.RepositoryGone,
 	}
 	text, err := privatestate.Seal(m)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	drift := again.Drift
 	if again.Label != "first" || again.Model != m.Model || !maps.Equal(again.Config, m.Config) || !maps.Equal(again.Records, m.Records) ||
 		!maps.EqualFunc(again.Trees, m.Trees, maps.Equal[map[string]string, map[string]string]) ||
-		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.Gone || drift.Touched[0] != "large" {
+		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.IsGone() || drift.Touched[0] != "large" {
 		t.Errorf("read back: %+v", again.Drift)
 	}
 	if version := again.version(nil); version == nil || len(version.Schedule.Assignments) < 900 {
@@ -183,7 +183,7 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 		"drift":             func(k *delivery.State) { k.Drift.Trees[first] = "5" },
 		"drift by a commit": func(k *delivery.State) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
 		"a touched host":    func(k *delivery.State) { k.Drift.Touched = []string{"large"} },
-		"nothing there":     func(k *delivery.State) { k.Drift.Gone = true },
+		"nothing there":     func(k *delivery.State) { k.Drift.Cause = delivery.BranchGone },
 	} {
 		if after := before.refreshed(found(change)); before.equal(after) {
 			t.Errorf("%s: nothing is written of %+v", name, after)

@@ -171,7 +171,11 @@ func read(ctx context.Context, c *frame.Call[model]) {
 		repository.AddError(ctx, c.Diagnostics, err, false)
 		return
 	}
-	if known.Drift.Gone {
+	switch at := known.Owner.Location; {
+	case known.Drift.Cause == delivery.BranchGone && !known.Settings.PullRequest: // else the plan has an error
+		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch does not exist any more", fmt.Sprintf(
+			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch again, and writes everything.", at.Branch, at.URL))
+	case known.Drift.Cause == delivery.RepositoryGone:
 		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
 			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
 	}
@@ -211,9 +215,9 @@ func update(ctx context.Context, c *frame.Call[model]) {
 		!plan.Content.Equal(prior.Content) { // a branch that was renamed
 		after = operationOf(ctx, c, before).keepProgress(ctx)
 	}
-	if errors.Is(err, delivery.ErrProposed) {
-		// A request that is not in the state is not pending; the next plan updates it.
-		c.Diagnostics.Append(c.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
+	if errors.Is(err, delivery.ErrProposed) { // the next plan completes the request
+		c.Diagnostics.Append(c.State.SetAttribute(ctx, path.Root("pull_request"), plan.PullRequest)...)
+		before.incomplete().save(ctx, c.Private, c.Diagnostics)
 	}
 	if c.Diagnostics.HasError() {
 		return

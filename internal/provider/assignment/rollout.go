@@ -84,7 +84,7 @@ func (o *operation) decideRollout(ctx context.Context) bool {
 	if o.diagnostics.HasError() {
 		return false
 	}
-	if o.steps.plain() || o.known != nil && o.known.Drift.Gone { // what waits would be nowhere
+	if o.steps.plain() || o.known != nil && o.known.Drift.IsGone() { // what waits would be nowhere
 		o.decisions = rollout.Decide(wanted, rollout.Write)
 		return true
 	}

@@ -56,6 +56,7 @@ var kinds = []Kind{
 			"or FLOTILLA_GIT_TOKEN, or FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD."},
 	{access.ErrDenied, "gitops_repo", "URL is not allowed", " Nothing was sent there."},
 	{git.ErrNotFound, "gitops_repo", "Repository does not exist", ""},
+	{git.ErrNoBranch, "gitops_repo", "Branch does not exist", " Nothing was written."},
 	{git.ErrUnreachable, "gitops_repo", "Repository cannot be reached", ""},
 	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
 	{gitops.ErrConflict, "gitops_repo", "Folder does not belong to this assignment", ""},

@@ -1,0 +1,100 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// Cause explains why folders differ from what was written although no person changed them.
+type Cause string
+
+// The causes.
+const (
+	RepositoryGone  Cause = "repository gone"
+	BranchGone      Cause = "branch gone"      // deleted or renamed
+	BranchRewritten Cause = "branch rewritten" // made anew, or reset by a forced push
+	RequestClosed   Cause = "request closed"   // without a merge
+	RequestOpen     Cause = "request open"     // it is not merged, and what it proposes is not what was written
+)
+
+// IsGone reports whether the branch, or the whole repository, does not exist any more.
+func (d Drift) IsGone() bool { return d.Cause == RepositoryGone || d.Cause == BranchGone }
+
+// Reason explains why a folder differs from what was written. It says "by hand" only with the commit of a person.
+func (d Drift) Reason(key rollout.Key) string {
+	if commit := d.Since[key]; commit != "" {
+		return fmt.Sprintf("by hand, since commit %.8s", commit)
+	}
+	switch d.Cause {
+	case RepositoryGone:
+		return "the repository is gone"
+	case BranchGone:
+		return "the branch is gone"
+	case BranchRewritten:
+		return fmt.Sprintf("the branch was rewritten, without commit %.8s", d.Lost)
+	case RequestClosed:
+		return "the pull request was closed and not merged"
+	case RequestOpen:
+		return "the pull request is not merged"
+	}
+	return "not as it was written"
+}
+
+// maxSearched is how many commits are searched at most for who changed a folder.
+const maxSearched = 200
+
+// explain finds the commits by hand with which the drift began, and the cause of other drift. It is only shown: no error
+// of the history is reported.
+func (c *Client) explain(ctx context.Context, known *State, before Saved, request *forge.PullRequest) error {
+	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
+	if ctx.Err() != nil {
+		return fmt.Errorf("the commits since the last apply were not read in time: %w", err)
+	}
+	if err == nil {
+		known.Drift.Since = commitsByHand(history.Commits, known.Drift.Trees)
+	}
+	if len(known.Drift.Since) == len(known.Drift.Trees) {
+		return nil
+	}
+	if lost := before.Drift.Lost; lost != "" { // the last refresh has found it
+		known.Drift.Cause, known.Drift.Lost = BranchRewritten, lost
+		return nil
+	}
+	contains, err := c.contains(ctx, known.Owner, known.Tip, before.Tip)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err == nil && before.Tip != "" && !contains:
+		known.Drift.Cause, known.Drift.Lost = BranchRewritten, before.Tip
+	case request != nil && request.State == forge.Closed:
+		known.Drift.Cause = RequestClosed
+	case request != nil && request.State == forge.Open:
+		known.Drift.Cause = RequestOpen
+	}
+	return nil
+}
+
+// commitsByHand returns the first commit by hand since the last one of an assignment, for each folder that drifted. The
+// commits are newest first.
+func commitsByHand(commits []gitops.HistoryCommit, drifted map[rollout.Key]string) map[rollout.Key]string {
+	since := map[rollout.Key]string{}
+	written := map[rollout.Key]bool{} // by an assignment
+	for _, commit := range commits {
+		for _, change := range commit.Changes {
+			key := change.Key
+			_, isDrift := drifted[key]
+			switch {
+			case !isDrift || written[key]:
+			case len(commit.Owners) == 0:
+				since[key] = commit.Commit
+			default:
+				written[key] = true
+			}
+		}
+	}
+	return since
+}

@@ -1,0 +1,212 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// number is that of the pull request in the state, which every Git host has at the end of its URL; 0 where there is none.
+func (k *State) number() int {
+	if k == nil {
+		return 0
+	}
+	number, _ := strconv.Atoi(path.Base(k.PullRequest))
+	return number
+}
+
+// pending returns the view of the branch that shows what is deployed: that of the owner's open pull request, whose changes
+// are pending and no drift, or the location's own once the request is merged or closed. An open request is not pending
+// if it is not the one in the state, should have been merged at once, was not completed by the last apply, goes into another
+// branch, or comes from another one or from one that does not exist any more. The request is the open one, else that of
+// the state; nil where there is none.
+func (c *Client) pending(ctx context.Context, known *State) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
+	known.Proposed = false
+	if !known.Settings.PullRequest {
+		view, err = c.view(ctx, known.Owner)
+		return view, nil, err
+	}
+	host, err := c.forge(known.Settings, known.Owner.Location)
+	if err != nil {
+		return nil, nil, err
+	}
+	selector := known.Settings.request(known.Owner)
+	if request, err = host.Current(ctx, selector, known.number()); err != nil {
+		return nil, nil, err
+	}
+	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now && !known.Incomplete &&
+		request.Base == selector.Base && request.Head == selector.Head {
+		proposed := known.Owner
+		proposed.Location.Branch = selector.Head
+		if view, err = c.view(ctx, proposed); err != nil || view.Tip() != "" {
+			known.Proposed = err == nil
+			return view, request, err
+		}
+	}
+	view, err = c.view(ctx, known.Owner)
+	return view, request, err
+}
+
+// intoAnother is the branch that the open pull request goes into, where that is not the location's; else "". Git hosts have
+// the requests into a branch that is renamed go into it under its new name.
+func intoAnother(known *State, request *forge.PullRequest) string {
+	if request == nil || request.State != forge.Open || request.Base == known.Owner.Location.Branch {
+		return ""
+	}
+	return request.Base
+}
+
+// compareRequest adds to Drift why the pull request cannot be merged, or is no longer there to be merged. A folder that
+// the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
+// and not by what the Git host says, since some Git hosts say that they are still checking for ever.
+func (c *Client) compareRequest(ctx context.Context, known *State, request *forge.PullRequest) error {
+	if request == nil || request.State == forge.Merged {
+		return nil
+	}
+	at := known.Owner.Location
+	selector := known.Settings.request(known.Owner)
+	known.Drift.Into = intoAnother(known, request)
+	switch {
+	case request.State == forge.Closed:
+		if len(known.Drift.Trees) > 0 {
+			known.Drift.Request = fmt.Sprintf("pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged",
+				request.Number, selector.Head, at.Branch)
+		}
+		return nil
+	case known.Drift.Into != "":
+		known.Drift.Request = fmt.Sprintf("pull request %d goes into branch %q now: it is closed, and another one is opened into branch %q",
+			request.Number, request.Base, at.Branch)
+		return nil
+	case request.Head != selector.Head:
+		known.Drift.Request = fmt.Sprintf("pull request %d comes from branch %q now: it is closed, and another one is opened from branch %q",
+			request.Number, request.Head, selector.Head)
+		return nil
+	}
+	view, err := c.view(ctx, known.Owner)
+	if err != nil {
+		return err
+	}
+	if view.Tip() == "" {
+		known.Drift.Cause = BranchGone
+		return nil
+	}
+	asked := rollout.Trees{}
+	for key := range known.Replaced {
+		folder.Put(asked, key, "")
+	}
+	now, err := view.Deployed(ctx, asked)
+	if err != nil {
+		return err
+	}
+	var changed []string
+	for key, was := range known.Replaced {
+		if is := now[key.Host][key.DeploymentTarget]; is != was && is != known.Trees[key.Host][key.DeploymentTarget] {
+			changed = append(changed, key.String())
+		}
+	}
+	if len(changed) > 0 && !known.Incomplete {
+		slices.Sort(changed)
+		known.Drift.Request = fmt.Sprintf("pull request %d conflicts with branch %q, where %s changed: that branch is merged into %q",
+			request.Number, at.Branch, wording.List(changed, 3), request.Head)
+	}
+	return nil
+}
+
+// noBranch explains that a pull request has no branch to go into. into is the branch that the open one goes into, if there
+// is one.
+func noBranch(at Location, into string) string {
+	text := fmt.Sprintf("There is no branch %q at %s, and a pull request needs a branch to go into. ", at.Branch, at.URL)
+	if into != "" {
+		return text + fmt.Sprintf("The open pull request goes into branch %q now: set branch = %q in gitops_repo.", into, into)
+	}
+	return text + "If it was renamed, set its new name in gitops_repo. If it was deleted, create it."
+}
+
+// noBranchError is the git.ErrNoBranch of an apply.
+type noBranchError struct{ text string }
+
+func (e *noBranchError) Error() string { return e.text }
+func (e *noBranchError) Unwrap() error { return git.ErrNoBranch }
+
+// CheckBase fails where a pull request is wanted and the branch that it goes into does not exist. It looks at the branch.
+//
+// Errors: git.ErrNoBranch with the branch that the open request goes into now, or as of a look.
+func (c *Client) CheckBase(ctx context.Context, settings Settings, owner Owner, known *State) error {
+	if !settings.PullRequest {
+		return nil
+	}
+	tip, err := c.tip(ctx, owner.Location)
+	if err != nil || tip != "" {
+		return err
+	}
+	c.looks.forget(c.remote(owner.Location)) // it may be made while the error is read
+	host, err := c.forge(settings, owner.Location)
+	if err != nil {
+		return err
+	}
+	into := ""
+	if request, err := host.Current(ctx, settings.request(owner), known.number()); err == nil && known != nil {
+		into = intoAnother(known, request)
+	}
+	return &noBranchError{noBranch(owner.Location, into)}
+}
+
+// checkBase reports a pull request whose branch does not exist.
+func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
+	if !desired.Settings.PullRequest {
+		return nil
+	}
+	at := desired.Owner.Location
+	switch o.Identity {
+	case Same, Renamed:
+		if drift := desired.State.Drift; drift.Cause == BranchGone {
+			o.add("gitops_repo", "Branch does not exist", "%s", noBranch(at, drift.Into))
+		}
+	case Created, Moved:
+		commit, err := tip()
+		if err != nil {
+			return err
+		}
+		if commit == "" {
+			o.warn("gitops_repo", "Branch does not exist yet",
+				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply succeeds; otherwise it fails.", at.Branch, at.URL)
+		}
+	}
+	return nil
+}
+
+// closeRequest closes the owner's open pull request, since nothing is left to propose: the one that the selector names,
+// else that of the number.
+func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector, number int) error {
+	request, err := host.Current(ctx, selector, number)
+	if err != nil || request == nil {
+		return err
+	}
+	return host.Close(ctx, request)
+}
+
+// CloseFormer closes the open pull request from before the owner got other settings, another name or a branch that was
+// renamed, unless it is the same request.
+func (c *Client) CloseFormer(ctx context.Context, known *State, owner Owner, settings Settings) (head string, err error) {
+	former := known.Settings.request(known.Owner)
+	if !known.Settings.PullRequest {
+		return "", nil
+	}
+	if settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.request(owner) == former {
+		return "", nil
+	}
+	host, err := c.forge(known.Settings, known.Owner.Location)
+	if err == nil {
+		err = closeRequest(ctx, host, former, known.number())
+	}
+	return former.Head, err
+}

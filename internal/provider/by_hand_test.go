@@ -1,0 +1,171 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// checkRepaired checks how a plan explains folders that it writes again.
+func checkRepaired(t *testing.T, what string, plan *providertest.Plan, want string) {
+	t.Helper()
+	lines := strings.Join(linesOf(plan), "\n")
+	if !strings.Contains(lines, want) || strings.Contains(lines, "by hand") && !strings.Contains(want, "by hand") {
+		t.Errorf("%s: the plan says\n%s\nand not %q", what, lines, want)
+	}
+}
+
+// A branch that was deleted, renamed or reset is no change by hand. A commit of a person is named.
+func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		do    func(t *testing.T, url string)
+		says  func(url string) string
+		warns string
+	}{
+		"the branch is deleted": {
+			func(t *testing.T, url string) { git(t, url, "update-ref", "-d", "refs/heads/dev") },
+			func(string) string { return "the branch is gone" }, "Branch does not exist any more",
+		},
+		"the branch is renamed": {
+			func(t *testing.T, url string) { git(t, url, "branch", "-m", "dev", "trunk") },
+			func(string) string { return "the branch is gone" }, "Branch does not exist any more",
+		},
+		"the branch is reset": {
+			func(t *testing.T, url string) { git(t, url, "update-ref", "refs/heads/dev", "dev~1") },
+			func(string) string { return "the branch was rewritten, without commit " }, "",
+		},
+		"the branch is made anew": {
+			func(t *testing.T, url string) {
+				empty := git(t, url, "hash-object", "-t", "tree", "-w", "/dev/null")
+				git(t, url, "update-ref", "refs/heads/dev", git(t, url, "commit-tree", "-m", "Begin", empty))
+			},
+			func(string) string { return "the branch was rewritten, without commit " }, "",
+		},
+		"a person changes a folder": {
+			func(t *testing.T, url string) {
+				byHandOn(t, url, "dev", func(folder string) {
+					writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", "platform-config.yaml"), "by: hand\n")
+				})
+			},
+			func(url string) string { return "by hand, since commit " + git(t, url, "rev-parse", "dev")[:8] }, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, w := bare(t), providertest.New(startProvider)
+			apply(t, w, assigned(url, database("mysql://one"), nil))
+			apply(t, w, assigned(url, database("mysql://two"), nil))
+			test.do(t, url)
+			want := test.says(url)
+			for range 2 { // a second refresh finds the same
+				plan, said := mustPlan(t, w, assigned(url, database("mysql://two"), nil))
+				checkRepaired(t, "a plan", plan, want)
+				if test.warns != "" && !said.Has(test.warns) {
+					t.Errorf("the plan says %s", said)
+				}
+				if _, said := w.Apply(t.Context(), assigned(url, database("mysql://two"), nil), providertest.RefreshOnly()); said.Err() != nil {
+					t.Fatal(said)
+				}
+			}
+			apply(t, w, assigned(url, database("mysql://two"), nil))
+			if plan, _ := mustPlan(t, w, assigned(url, database("mysql://two"), nil)); !plan.Empty() {
+				t.Errorf("one more plan has %q", linesOf(plan))
+			}
+		})
+	}
+}
+
+// A request that was closed, or that an apply could not complete, is no change by hand, and stays in the state while it is open.
+func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
+	t.Parallel()
+	l := newBranchLife(t)
+	request := func() string { return fmt.Sprint(l.w.State.Values(assignment)["pull_request"]) }
+	apply(t, l.w, l.configuration("dev", "one", nil))
+	apply(t, l.w, l.configuration("dev", "two", requested()))
+	first := request()
+	if !strings.HasSuffix(first, "/pulls/1") {
+		t.Fatalf("the state has request %s", first)
+	}
+
+	for name, delivery := range map[string]map[string]any{
+		"an unknown reviewer": requested("reviewers", []any{"nobody-of-that-name"}),
+		"a missing approval":  requested("merge", "now"),
+	} {
+		l.host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
+		if _, said := l.w.Apply(t.Context(), l.configuration("dev", "three", delivery)); said.Err() == nil {
+			t.Fatalf("%s: the apply succeeds", name)
+		}
+		if request() != first {
+			t.Errorf("%s: the state has request %s, not %s", name, request(), first)
+		}
+		plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requested()))
+		checkRepaired(t, name, plan, "the pull request is not merged")
+		if said.Err() != nil {
+			t.Errorf("%s: the plan says %s", name, said)
+		}
+		l.host.api(http.MethodDelete, "/branch_protections/dev", nil, nil)
+		apply(t, l.w, l.configuration("dev", "two", requested()))
+		if plan, said := mustPlan(t, l.w, l.configuration("dev", "two", requested())); !plan.Empty() || request() != first {
+			t.Errorf("%s: one more plan has %q %s, and the state has request %s", name, linesOf(plan), said, request())
+		}
+	}
+
+	l.host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
+	plan, _ := mustPlan(t, l.w, l.configuration("dev", "two", requested()))
+	checkRepaired(t, "a closed request", plan, "the pull request was closed and not merged")
+}
+
+// The first request may fail as well: the plan creates the assignment again, and finds the request.
+func TestARequestOfACreateThatFailed(t *testing.T) {
+	t.Parallel()
+	l := newBranchLife(t)
+	if _, said := l.w.Apply(t.Context(), l.configuration("dev", "one", requested("reviewers", []any{"nobody-of-that-name"}))); said.Err() == nil {
+		t.Fatal("the apply succeeds")
+	}
+	apply(t, l.w, l.configuration("dev", "one", requested()))
+	if open := l.ours(); len(open) != 1 {
+		t.Errorf("open are %+v", open)
+	}
+	if plan, _ := mustPlan(t, l.w, l.configuration("dev", "one", requested())); !plan.Empty() {
+		t.Errorf("one more plan has %q", linesOf(plan))
+	}
+}
+
+// When a branch is renamed while a request is open, plan and apply name the branch that the request goes into now.
+func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
+	t.Parallel()
+	for _, isLate := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late=%t", isLate), func(t *testing.T) {
+			t.Parallel()
+			l := newBranchLife(t)
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			apply(t, l.w, l.configuration("dev", "two", requested()))
+			said := l.step(l.configuration("dev", "three", requested()), func(l *branchLife) { l.rename("dev", "trunk") }, isLate)
+			want := fmt.Sprintf(`There is no branch "dev" at %s, and a pull request needs a branch to go into. `+
+				`The open pull request goes into branch "trunk" now: set branch = "trunk" in gitops_repo.`, l.repo.url)
+			if !said.Has("Branch does not exist") || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "gitops_repo") {
+				t.Errorf("it says %s\nand not %s", said, want)
+			}
+			apply(t, l.w, l.configuration("trunk", "three", requested()))
+			if open := l.ours(); len(open) != 1 || open[0].Head.Ref != "flotilla/trunk/dev" {
+				t.Errorf("open are %+v", open)
+			}
+			if plan, said := mustPlan(t, l.w, l.configuration("trunk", "three", requested())); !plan.Empty() {
+				t.Errorf("one more plan has %q %s", linesOf(plan), said)
+			}
+
+			// Gitea has the request go into the default branch when its base is deleted.
+			l.renew("trunk")
+			plan := apply(t, l.w, l.configuration("trunk", "three", requested()))
+			checkRepaired(t, "a request that goes elsewhere", plan, `goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`)
+			if open := l.ours(); len(open) != 1 {
+				t.Errorf("open are %+v", open)
+			}
+		})
+	}
+}

@@ -1,0 +1,372 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// branchLife is one assignment whose branches others delete, rename and make anew: on Gitea, or in a bare repository.
+type branchLife struct {
+	t    *testing.T
+	host *hosted // nil of a bare repository
+	repo repository
+	w    *providertest.Workspace
+}
+
+// proposedHead is the branch of the pull requests of a branchLife.
+const proposedHead = "flotilla/dev/dev"
+
+func newBranchLife(t *testing.T) *branchLife {
+	t.Helper()
+	repo, server, user := giteaAlways(t)
+	l := &branchLife{t: t, host: &hosted{t, server, user}, repo: repo, w: providertest.New(startProvider)}
+	l.host.commit("main", "", "README.md") // the default branch, which Gitea does not delete
+	l.create("dev")
+	return l
+}
+
+func newBareBranchLife(t *testing.T) *branchLife {
+	t.Helper()
+	repo := bareRepository(t)
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch", "main", repo.url)
+	repo.folder = repo.url
+	l := &branchLife{t: t, repo: repo, w: providertest.New(startProvider)}
+	l.commit("main")
+	l.create("dev")
+	return l
+}
+
+// commit adds a file to a branch of a bare repository.
+func (l *branchLife) commit(branch string) {
+	l.t.Helper()
+	folder := l.t.TempDir()
+	git(l.t, folder, "clone", "--quiet", l.repo.url, ".")
+	writeFile(l.t, filepath.Join(folder, "by-hand"), branch)
+	git(l.t, folder, "add", "--all")
+	git(l.t, folder, "commit", "--quiet", "--message", "By hand")
+	git(l.t, folder, "push", "--quiet", l.repo.url, "HEAD:refs/heads/"+branch)
+}
+
+// configuration is the assignment with a value, which goes to a branch by commits or in a pull request.
+func (l *branchLife) configuration(branch, value string, delivery map[string]any) providertest.Configuration {
+	further := map[string]any{
+		"gitops_repo": map[string]any{"url": l.repo.url, "branch": branch},
+		"protection":  map[string]any{"max_removed": 100, "allow_empty": true},
+	}
+	if delivery != nil {
+		further["delivery"] = delivery
+	}
+	containers := []any{map[string]any{"name": "all", "data": map[string]any{"DATABASE_URL": value}}}
+	c := assigned(l.repo.url, fleetOf(map[string]any{"config_containers": containers}), further)
+	if l.host != nil {
+		c.Provider = map[string]any{"git": map[string]any{"token": l.host.user.Token}}
+	}
+	return c
+}
+
+// requested is a delivery in a pull request, with one more setting and its value.
+func requested(further ...any) map[string]any {
+	delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}
+	if len(further) > 0 {
+		delivery[further[0].(string)] = further[1]
+	}
+	return delivery
+}
+
+func branchPath(branch string) string { return "/branches/" + url.PathEscape(branch) }
+
+func (l *branchLife) has(branch string) bool {
+	l.t.Helper()
+	return strings.Contains("\n"+git(l.t, l.repo.folder, "for-each-ref", "--format=%(refname)", "refs/heads")+"\n", "\nrefs/heads/"+branch+"\n")
+}
+
+// create makes a branch of the default branch.
+func (l *branchLife) create(branch string) {
+	l.t.Helper()
+	if l.host == nil {
+		git(l.t, l.repo.folder, "branch", branch, "main")
+		return
+	}
+	l.host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": branch, "old_branch_name": "main"}, nil)
+}
+
+func (l *branchLife) remove(branch string) {
+	l.t.Helper()
+	switch {
+	case !l.has(branch):
+	case l.host == nil:
+		git(l.t, l.repo.folder, "branch", "--quiet", "-D", branch)
+	default:
+		l.host.api(http.MethodDelete, branchPath(branch), nil, nil)
+	}
+}
+
+func (l *branchLife) rename(branch, to string) {
+	l.t.Helper()
+	switch {
+	case !l.has(branch):
+	case l.host == nil:
+		git(l.t, l.repo.folder, "branch", "-m", branch, to)
+	default:
+		l.host.api(http.MethodPatch, branchPath(branch), map[string]any{"name": to}, nil)
+	}
+}
+
+// renew makes a branch anew, of the default branch and with a commit of a person.
+func (l *branchLife) renew(branch string) {
+	l.t.Helper()
+	l.remove(branch)
+	if l.host == nil {
+		l.commit(branch)
+		return
+	}
+	l.host.commit(branch, "main", "by-hand-"+strings.ReplaceAll(branch, "/", "-"))
+}
+
+// disturbances are what others do with the branches of an assignment.
+var disturbances = []struct {
+	name string
+	do   func(l *branchLife)
+}{
+	{"base deleted", func(l *branchLife) { l.remove("dev") }},
+	{"base renamed", func(l *branchLife) { l.rename("dev", "trunk") }},
+	{"base made anew", func(l *branchLife) { l.renew("dev") }},
+	{"head deleted", func(l *branchLife) { l.remove(proposedHead) }},
+	{"head renamed", func(l *branchLife) { l.rename(proposedHead, "proposal") }},
+	{"head made anew", func(l *branchLife) { l.renew(proposedHead) }},
+	{"both deleted", func(l *branchLife) { l.remove("dev"); l.remove(proposedHead) }},
+	{"both renamed", func(l *branchLife) { l.rename("dev", "trunk"); l.rename(proposedHead, "proposal") }},
+	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.renew(proposedHead) }},
+}
+
+// step is a plan and its apply, with a disturbance before the plan or between the two. It returns the errors.
+func (l *branchLife) step(wanted providertest.Configuration, disturb func(l *branchLife), isLate bool, options ...providertest.Option) (said providertest.Diagnostics) {
+	l.t.Helper()
+	if !isLate {
+		disturb(l)
+	}
+	plan, said := l.w.Plan(l.t.Context(), wanted, options...)
+	if said.Err() != nil {
+		return said
+	}
+	if isLate {
+		disturb(l)
+	}
+	return l.w.ApplyPlan(l.t.Context(), plan)
+}
+
+// base is the branch that takes the place of the base after a disturbance, made anew where there is none.
+func (l *branchLife) base() string {
+	l.t.Helper()
+	switch {
+	case l.has("dev"):
+	case l.has("trunk"):
+		return "trunk"
+	default:
+		l.create("dev")
+	}
+	return "dev"
+}
+
+// ours are the open requests with the mark of the assignment.
+func (l *branchLife) ours() (open []request) {
+	l.t.Helper()
+	if l.host == nil {
+		return nil
+	}
+	for _, one := range requests(l.t, l.host.server, l.host.user) {
+		if one.State == "open" && strings.Contains(one.Body, "flotilla-assignment: dev ") {
+			open = append(open, one)
+		}
+	}
+	return open
+}
+
+// branchErrors are what an operation may say of a disturbed branch. All else is a defect.
+var branchErrors = []string{
+	"Branch does not exist", "Repository has changed since the plan", "Pull request goes into another branch",
+}
+
+// checkSaid fails for an error that does not explain what became of a branch.
+func checkSaid(t *testing.T, what string, said providertest.Diagnostics) {
+	t.Helper()
+	if said.Err() == nil {
+		return
+	}
+	for _, summary := range branchErrors {
+		if said.Has(summary) {
+			return
+		}
+	}
+	t.Errorf("%s: %s", what, said)
+}
+
+// TestBranchesThatOthersDeleteRenameAndMakeAnew disturbs the branches of an assignment before each plan and between each plan
+// and its apply. No operation may fail otherwise than by saying what became of the branch, and with a branch that exists the
+// next apply brings all that is wanted.
+func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
+	t.Parallel()
+	deliveries := map[string]map[string]any{"push": nil, "request": requested(), "merge": requested("merge", "now")}
+	operations := map[string]func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool){
+		"create": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			checkSaid(t, "the create", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+		},
+		"update": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			apply(t, l.w, l.configuration("dev", "two", delivery))
+			checkSaid(t, "the update", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+		},
+		"rollback": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			first := git(t, l.repo.folder, "rev-parse", "dev")
+			apply(t, l.w, l.configuration("dev", "two", delivery))
+			wanted := l.configuration("dev", "two", delivery)
+			wanted.Resources[assignment].Attributes["rollback_to"] = first
+			said := l.step(wanted, disturb, isLate)
+			if !said.Has("Cannot roll back to this commit") { // it is not on the branch any more
+				checkSaid(t, "the rollback", said)
+			}
+		},
+		"shrink": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			apply(t, l.w, l.configuration("dev", "two", delivery))
+			wanted := l.configuration("dev", "three", delivery)
+			wanted.Resources[assignment].Attributes["fleet"] = onlyCore("three")
+			checkSaid(t, "the removal", l.step(wanted, disturb, isLate))
+		},
+		"move": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			apply(t, l.w, l.configuration("dev", "two", delivery))
+			wanted := l.configuration("main", "three", delivery)
+			wanted.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
+			checkSaid(t, "the move", l.step(wanted, disturb, isLate))
+		},
+		"destroy": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			apply(t, l.w, l.configuration("dev", "one", nil))
+			apply(t, l.w, l.configuration("dev", "two", delivery))
+			checkSaid(t, "the destroy", l.step(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy()))
+		},
+		"import": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
+			other := providertest.New(startProvider)
+			apply(t, other, l.configuration("dev", "one", nil))
+			apply(t, other, l.configuration("dev", "two", delivery))
+			if !isLate {
+				disturb(l)
+			}
+			said := l.w.Import(t.Context(), l.configuration("dev", "two", delivery), assignment, l.repo.url+"#dev::dev")
+			if said.Err() != nil && !said.Has("Nothing to import") {
+				t.Errorf("the import: %s", said)
+			}
+			if isLate {
+				checkSaid(t, "the apply", l.step(l.configuration("dev", "three", delivery), disturb, isLate))
+			}
+		},
+	}
+	for _, d := range disturbances {
+		for mode, delivery := range deliveries {
+			if delivery == nil && strings.Contains(d.name, "head") {
+				continue
+			}
+			for name, operation := range operations {
+				for _, isLate := range []bool{false, true} {
+					if !acceptancetest.All() && !isAlways(d.name, mode, name, isLate) {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/%s/%s/late=%t", name, mode, d.name, isLate), func(t *testing.T) {
+						t.Parallel()
+						begin := newBareBranchLife
+						if delivery != nil {
+							begin = newBranchLife
+						}
+						life := begin(t)
+						operation(t, life, delivery, d.do, isLate)
+						life.checkPutRight(delivery)
+					})
+				}
+			}
+		}
+	}
+}
+
+// isAlways reports whether a case runs in `make test`, too.
+func isAlways(disturbance, mode, operation string, isLate bool) bool {
+	if mode == "push" {
+		return true
+	}
+	return mode == "request" && (operation == "update" || operation == "destroy") && (disturbance == "base deleted" || disturbance == "both renamed") && isLate
+}
+
+// checkPutRight applies with a branch that exists: that succeeds, one more plan is empty, and the one request has what is wanted.
+func (l *branchLife) checkPutRight(delivery map[string]any) {
+	l.t.Helper()
+	wanted := l.configuration(l.base(), "four", delivery)
+	plan, said := l.w.Apply(l.t.Context(), wanted)
+	if said.Err() != nil {
+		l.t.Fatalf("with a branch that exists the apply says %s", said)
+	}
+	if strings.Contains(strings.Join(linesOf(plan), " "), "by hand)") {
+		l.t.Errorf("nobody changed a folder by hand, and the plan says %q", linesOf(plan))
+	}
+	branch, open := l.base(), l.ours()
+	if delivery != nil && delivery["merge"] == nil {
+		if len(open) != 1 {
+			l.t.Fatalf("open are %+v", open)
+		}
+		branch = open[0].Head.Ref
+	} else if len(open) > 0 {
+		l.t.Errorf("open are %+v", open)
+	}
+	if content := files(l.t, l.repo.clone(l.t, branch))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "four") {
+		l.t.Errorf("branch %s has\n%s", branch, content)
+	}
+	if next, said := l.w.Plan(l.t.Context(), wanted); said.Err() != nil || !next.Empty() {
+		l.t.Errorf("one more plan says %s", said)
+		if next != nil {
+			l.t.Errorf("and has %q", linesOf(next))
+		}
+	}
+	if _, said := l.w.Apply(l.t.Context(), wanted, providertest.Destroy()); said.Err() != nil {
+		l.t.Errorf("the destroy says %s", said)
+	}
+}
+
+// The data sources and claims of clusters find nothing on a branch that is gone, and fail with nothing else.
+func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
+	t.Parallel()
+	for _, d := range disturbances[:3] { // of the base
+		for _, isLate := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/late=%t", d.name, isLate), func(t *testing.T) {
+				t.Parallel()
+				l := newBareBranchLife(t)
+				claim := func(number int) providertest.Configuration {
+					on := claimOn(l.repo.url, "web", number, poolFleet("pool-1", "pool-2", "pool-3"))
+					on["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
+					return claims(on)
+				}
+				apply(t, l.w, claim(1))
+				checkSaid(t, "a larger claim", l.step(claim(2), d.do, isLate))
+				if apply(t, l.w, claim(2)); l.has("trunk") {
+					l.remove("trunk")
+				}
+				checkSaid(t, "a destroy", l.step(claim(2), d.do, isLate, providertest.Destroy()))
+				l.remove("dev")
+				for name, attributes := range map[string]map[string]any{
+					"flotilla_history": {}, "flotilla_inventory": {}, "flotilla_compliance": {"name": "dev", "fleet": fleetOf(nil), "feedback": map[string]any{}},
+					"flotilla_overview": {"name": "dev", "fleet": fleetOf(nil)}, "flotilla_diff": {"name": "dev", "fleet": fleetOf(nil)},
+				} {
+					attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev"}
+					if _, said := l.w.ReadData(t.Context(), providertest.Configuration{}, name, attributes); said.Err() != nil {
+						t.Errorf("%s says %s", name, said)
+					}
+				}
+			})
+		}
+	}
+}
