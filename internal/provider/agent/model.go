@@ -262,6 +262,24 @@ func shapeOf(secrets map[string]any) []string {
 	return shape
 }
 
+// hasUnknownObject reports whether a whole object of credentials is not known yet: its keys decide which objects are applied.
+func hasUnknownObject(secrets map[string]any) bool {
+	found := false
+	walk(nil, secrets, func(at []string, value any) {
+		attribute := &fleet.Attribute{Of: SecretsTable}
+		if at[0] == "credentials" { // the attributes of credentials_wo itself
+			at = at[1:]
+		}
+		for _, key := range at {
+			if attribute = attribute.Of.Find(key); attribute == nil || attribute.Of == nil {
+				return
+			}
+		}
+		found = found || !fleet.IsKnown(value)
+	})
+	return found
+}
+
 // walk calls do for each value that is given and no object, with its path, in the order of keys.
 func walk(at []string, object map[string]any, do func(at []string, value any)) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {

@@ -103,7 +103,10 @@ func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPr
 	if !known {
 		// The computed attributes do not depend on whether a credential is known yet.
 		shape := placeholders(shapeOf(secrets))
-		if given, known = m.settings(shape, o.clusters(), o.diagnostics); !known {
+		if known = !hasUnknownObject(secrets); known {
+			given, known = m.settings(shape, o.clusters(), o.diagnostics)
+		}
+		if !known {
 			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
 			return
 		}

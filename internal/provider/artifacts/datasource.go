@@ -121,12 +121,12 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	if !m.GitopsRepo.IsNull() {
 		w.at, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	}
-	for attribute, isSet := range map[string]bool{"update": !m.Update.IsNull(), "keep_unreachable": !m.KeepUnreachable.IsNull()} {
+	for attribute, isSet := range map[string]bool{"update": tfvalue.IsGiven(m.Update), "keep_unreachable": tfvalue.IsGiven(m.KeepUnreachable)} {
 		if isSet && (m.Name.IsNull() || m.GitopsRepo.IsNull()) {
 			invalid(attribute, "The pins that are deployed are read from the records of an assignment: set name and gitops_repo to those of the assignment.")
 		}
 	}
-	if m.Name.IsNull() != m.GitopsRepo.IsNull() {
+	if m.Name.IsNull() && tfvalue.IsGiven(m.GitopsRepo) || m.GitopsRepo.IsNull() && tfvalue.IsGiven(m.Name) {
 		invalid("name", "An assignment has a name at a place: set both name and gitops_repo, or none of them.")
 	}
 	input, findings := fleet.DecodeArtifactInput(tfvalue.Plain(m.Workloads), tfvalue.Plain(m.Workspaces), m.Environment.ValueString())

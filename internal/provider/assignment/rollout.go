@@ -52,7 +52,7 @@ func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 	case !s.evidence.Known:
 		s.known = s.known && !isRollout && len(s.holds) == 0
 	case len(s.evidence.List) == 0:
-		if isRollout {
+		if isRollout && s.settings != nil {
 			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
 				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.")
 		}

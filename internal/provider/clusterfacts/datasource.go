@@ -79,7 +79,7 @@ func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the arguments, strictly.
 func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
-	s.clusters = m.Sources.IsNull() || m.Sources.IsUnderlyingValueNull()
+	s.clusters = m.Sources.IsNull()
 	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &s.clusters); asking != nil {
 			s.clusters = true
@@ -149,7 +149,7 @@ func decodeHub(o *fleet.Object) *discovery.Hub {
 func (s *settings) decodeDefaults(m *model, diagnostics *diag.Diagnostics) {
 	s.defaults = map[string]map[string]string{}
 	root := path.Root("label_defaults")
-	if !m.LabelDefaults.IsNull() && m.LabelsFrom.IsNull() {
+	if tfvalue.IsGiven(m.LabelDefaults) && m.LabelsFrom.IsNull() {
 		diagnostics.AddAttributeError(root, "Invalid label_defaults", "There are no labels_from, so that there are no labels.")
 		return
 	}

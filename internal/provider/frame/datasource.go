@@ -62,6 +62,7 @@ func (d *servedDataSource[M]) ValidateConfig(ctx context.Context, req datasource
 	}
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); !resp.Diagnostics.HasError() {
+		untype(model)
 		d.is.Validate(model, &resp.Diagnostics)
 	}
 }
@@ -73,9 +74,11 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
 	}
+	retype := untype(model)
 	if _, bounded := req.Config.Schema.GetAttributes()["timeouts"]; bounded {
 		var given types.Dynamic
 		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &given)...)
+		untype(&given)
 		deadlines := timeouts.Decode(timeouts.ReadTable, given, &resp.Diagnostics)
 		if given.IsNull() && d.is.Longer != nil {
 			deadlines[timeouts.Read] += d.is.Longer(model)
@@ -87,6 +90,7 @@ func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadReque
 	d.is.Read(ctx, d.connection, model, &resp.Diagnostics)
 	timeouts.AddOver(ctx, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
+		retype()
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
 }

@@ -99,6 +99,7 @@ func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.Val
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
 	}
+	untype(model)
 	r.timeouts(ctx, req.Config, &resp.Diagnostics)
 	r.is.Validate(ctx, model, &resp.Diagnostics)
 }
@@ -182,6 +183,7 @@ func (r *servedResource[M]) call(
 	if state != nil && !state.Raw.IsNull() {
 		c.Prior = new(M)
 		c.Diagnostics.Append(state.Get(ctx, c.Prior)...)
+		untype(c.Prior)
 	}
 	var writeOnly map[string]any
 	if config != nil && r.is.WriteOnly != nil {
@@ -190,6 +192,7 @@ func (r *servedResource[M]) call(
 	for name, attribute := range writeOnly {
 		c.Diagnostics.Append(config.GetAttribute(ctx, path.Root(name), attribute)...)
 	}
+	retype := untype(c.Model)
 	deadlines := r.timeouts(ctx, model, c.Diagnostics)
 	if c.Diagnostics.HasError() {
 		return false
@@ -202,11 +205,9 @@ func (r *servedResource[M]) call(
 	do(ctx, c)
 	timeouts.AddOver(ctx, c.Diagnostics)
 	for _, attribute := range writeOnly {
-		if given, ok := attribute.(*types.Dynamic); ok && given.IsUnderlyingValueNull() {
-			continue // OpenTofu compares the type of a null with that of the configuration
-		}
 		reflect.ValueOf(attribute).Elem().SetZero() // null
 	}
+	retype() // of a null of a write-only attribute, too: OpenTofu compares its type with that of the configuration
 	return c.Store || !c.Diagnostics.HasError()
 }
 

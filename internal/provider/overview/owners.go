@@ -22,21 +22,21 @@ func (m *model) checkOwners(diagnostics *diag.Diagnostics) {
 	refuse := func(attribute, why string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Attribute does not fit", why)
 	}
-	if m.Name.IsNull() != m.Fleet.IsNull() {
+	if m.Name.IsNull() && tfvalue.IsGiven(m.Fleet) || m.Fleet.IsNull() && tfvalue.IsGiven(m.Name) {
 		missing := map[bool]string{true: "name", false: "fleet"}[m.Name.IsNull()]
 		diagnostics.AddAttributeError(path.Root(missing), "Attribute is missing",
 			"The page of an assignment needs its name and its fleet. For a page of all owners of the branch, leave both out.")
 		return
 	}
 	if !m.ofOwners() {
-		if !m.Evidences.IsNull() {
+		if tfvalue.IsGiven(m.Evidences) {
 			refuse("evidences", "It is for a page of all owners, which has neither name nor fleet. Set evidence.")
 		}
 		return
 	}
 	const why = "A page of all owners is made of their records, without name and fleet. "
 	for attribute, given := range map[string]bool{
-		"evidence": !m.Evidence.IsNull(), "rolling_out": !m.RollingOut.IsNull(), "show_values": !m.ShowValues.IsNull(), "region_label": !m.RegionLabel.IsNull(),
+		"evidence": tfvalue.IsGiven(m.Evidence), "rolling_out": tfvalue.IsGiven(m.RollingOut), "show_values": tfvalue.IsGiven(m.ShowValues), "region_label": tfvalue.IsGiven(m.RegionLabel),
 	} {
 		switch {
 		case given && attribute == "evidence":

@@ -189,6 +189,14 @@ func IsItselfKnown(value any) bool {
 	return !unknown
 }
 
+// IsGiven reports whether a configuration has a value. One that is not known yet may turn out to be null.
+func IsGiven(value attr.Value) bool {
+	if dynamic, ok := value.(basetypes.DynamicValue); ok && (dynamic.IsUnderlyingValueNull() || dynamic.IsUnderlyingValueUnknown()) {
+		return false
+	}
+	return !value.IsNull() && !value.IsUnknown()
+}
+
 // TimeText writes a time; "" for none.
 func TimeText(at time.Time) string {
 	if at.IsZero() {

@@ -1,0 +1,355 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// readings are valid arguments of each data source, at the repository of a matrix.
+var readings = map[string]func(m *matrix) map[string]any{
+	"flotilla_artifacts":     func(m *matrix) map[string]any { return map[string]any{"workloads": []any{}} },
+	"flotilla_cluster_facts": func(*matrix) map[string]any { return map[string]any{} },
+	"flotilla_comparison": func(m *matrix) map[string]any {
+		return map[string]any{"left": ownerAt(m, nil), "right": map[string]any{
+			"name": "dev-2", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all-2"},
+		}}
+	},
+	"flotilla_compliance": func(m *matrix) map[string]any {
+		return ownerAt(m, map[string]any{"fleet": matrixFleet(1), "feedback": map[string]any{}})
+	},
+	"flotilla_config_snapshots": func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
+	"flotilla_diff":             func(m *matrix) map[string]any { return ownerAt(m, map[string]any{"fleet": matrixFleet(1)}) },
+	"flotilla_history": func(m *matrix) map[string]any {
+		return map[string]any{"gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
+	},
+	"flotilla_inventory": func(m *matrix) map[string]any {
+		return map[string]any{"gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
+	},
+	"flotilla_manifests": func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
+	"flotilla_measurements": func(*matrix) map[string]any {
+		return map[string]any{"fleet": poolFleet("edge-1"), "checks": []any{map[string]any{
+			"name": "up", "of": "fleet", "pass": "true", "prometheus": map[string]any{"url": "http://127.0.0.1:1", "query": "up"},
+		}}}
+	},
+	"flotilla_overview":         func(m *matrix) map[string]any { return ownerAt(m, map[string]any{"fleet": matrixFleet(1)}) },
+	"flotilla_repository_files": func(m *matrix) map[string]any { return map[string]any{"url": m.url, "ref": "dev"} },
+	"flotilla_scheduling":       func(*matrix) map[string]any { return map[string]any{"fleet": matrixFleet(1)} },
+}
+
+// ownerAt names the assignment of a matrix, with further arguments.
+func ownerAt(m *matrix, further map[string]any) map[string]any {
+	owner := map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all"}}
+	maps.Copy(owner, further)
+	return owner
+}
+
+// typesOfNull are types that a variable without a value may have.
+var typesOfNull = []tftypes.Type{
+	tftypes.String, tftypes.Bool, tftypes.Map{ElementType: tftypes.String}, tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String}},
+}
+
+// configurable returns the arguments of a schema.
+func configurable(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
+	return slices.DeleteFunc(slices.Clone(schema.Block.Attributes), func(a *tfprotov6.SchemaAttribute) bool { return !a.Required && !a.Optional })
+}
+
+func isDynamic(a *tfprotov6.SchemaAttribute) bool {
+	return a.Type != nil && a.Type.Is(tftypes.DynamicPseudoType)
+}
+
+func providerSchemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
+	t.Helper()
+	server, err := startProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schemas
+}
+
+// alone is the configuration of one resource of a matrix, with changed arguments.
+func (m *matrix) alone(name string, changed map[string]any) providertest.Configuration {
+	attributes := rows[name].attributes(m, m.version, "")
+	maps.Copy(attributes, changed)
+	return providertest.Configuration{
+		Provider:  map[string]any{"clusters": m.known},
+		Resources: map[string]providertest.Resource{m.address(name): {Attributes: attributes}},
+	}
+}
+
+// planOf returns a plan and what is said of it, as text.
+func planOf(t *testing.T, w providertest.Runner, configuration providertest.Configuration, address, without string) string {
+	t.Helper()
+	plan, said := w.Plan(t.Context(), configuration)
+	if plan == nil || plan.Change(address) == nil {
+		return said.String()
+	}
+	after := maps.Clone(plan.Change(address).After)
+	delete(after, without)
+	return fmt.Sprint(after, said)
+}
+
+// A module passes var.x, whose type is known and whose value is null, to every argument.
+func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
+	t.Parallel()
+	for name, schema := range providerSchemas(t).ResourceSchemas {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newSimulatedMatrix(t)
+			m.next()
+			for _, argument := range configurable(schema) {
+				if !isDynamic(argument) || argument.Required {
+					continue
+				}
+				want := planOf(t, providertest.New(m.world.(*memoryWorld).start), m.alone(name, map[string]any{argument.Name: nil}), m.address(name), argument.Name)
+				for _, typ := range typesOfNull {
+					typed := m.alone(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)})
+					w := providertest.New(m.world.(*memoryWorld).start)
+					if got := planOf(t, w, typed, m.address(name), argument.Name); got != want {
+						t.Errorf("%s, a null %s: the plan is\n%s\nwant\n%s", argument.Name, typ, got, want)
+					}
+				}
+			}
+			// All at once, through the life of the resource.
+			all := map[string]any{}
+			for i, argument := range slices.DeleteFunc(configurable(schema), func(a *tfprotov6.SchemaAttribute) bool { return !isDynamic(a) || a.Required }) {
+				if given, isGiven := rows[name].attributes(m, m.version, "")[argument.Name]; !isGiven || given == nil {
+					all[argument.Name] = tftypes.NewValue(typesOfNull[i%len(typesOfNull)], nil)
+				}
+			}
+			for range 2 {
+				if _, said := m.runner.Apply(t.Context(), m.alone(name, all)); said.Err() != nil {
+					t.Fatalf("with %d typed nulls: %s", len(all), said)
+				}
+				if plan, said := m.runner.Plan(t.Context(), m.alone(name, all)); said.Err() != nil || !plan.Empty() {
+					t.Errorf("with %d typed nulls the next plan is not empty: %s%s", len(all), whatChanges(plan), said)
+				}
+				m.next()
+			}
+		})
+	}
+}
+
+// read is what a data source says of its arguments, and what it returns.
+func (m *matrix) read(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
+	arguments := readings[name](m)
+	maps.Copy(arguments, changed)
+	return m.runner.(*providertest.Workspace).PlanData(m.t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": m.known}}, name, arguments)
+}
+
+// matrixWithAnAssignment has written two assignments that readings are about.
+func matrixWithAnAssignment(t *testing.T) *matrix {
+	t.Helper()
+	m := newSimulatedMatrix(t)
+	m.next()
+	configuration := m.alone("flotilla_assignment", nil)
+	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2")}
+	if _, said := m.runner.Apply(t.Context(), configuration); said.Err() != nil {
+		t.Fatal(said)
+	}
+	return m
+}
+
+func TestATypedNullOfEachArgumentOfADataSourceIsOneThatIsNotSet(t *testing.T) {
+	t.Parallel()
+	m := matrixWithAnAssignment(t)
+	schemas := providerSchemas(t).DataSourceSchemas
+	if want, got := slices.Sorted(maps.Keys(schemas)), slices.Sorted(maps.Keys(readings)); !slices.Equal(want, got) {
+		t.Errorf("the provider has the data sources %q, and there are readings of %q", want, got)
+	}
+	for _, name := range slices.Sorted(maps.Keys(readings)) {
+		if _, said := m.read(name, nil); said.Err() != nil {
+			t.Errorf("%s: %s", name, said)
+		}
+		for _, argument := range configurable(schemas[name]) {
+			if !isDynamic(argument) || argument.Required {
+				continue
+			}
+			_, want := m.read(name, map[string]any{argument.Name: nil})
+			for _, typ := range typesOfNull {
+				if _, got := m.read(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)}); got.String() != want.String() {
+					t.Errorf("%s.%s, a null %s: said is %s, want %s", name, argument.Name, typ, got, want)
+				}
+			}
+		}
+	}
+}
+
+// What deploys nothing yet has neither a name nor a repository, as with try(var.deployed.name, null).
+func TestArtifactsOfAModuleThatDeploysNothingYet(t *testing.T) {
+	t.Parallel()
+	_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
+		"workloads": []any{}, "environment": "dev", "name": nil,
+		"gitops_repo": tftypes.NewValue(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"url": tftypes.String, "branch": tftypes.String}}, nil),
+	})
+	if len(said) > 0 {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestAPinAndACandidateThatAreTypedNullsAreNone(t *testing.T) {
+	t.Parallel()
+	const address = "flotilla_promotion.dev"
+	of := func(attributes map[string]any) providertest.Configuration {
+		return providertest.Configuration{Resources: map[string]providertest.Resource{address: {Attributes: attributes}}}
+	}
+	null := tftypes.NewValue(tftypes.String, nil)
+	w := providertest.New(startProvider)
+	apply(t, w, of(map[string]any{"candidate": null, "pin": null, "hold": true}))
+	apply(t, w, of(map[string]any{"candidate": "v1", "pin": "v1"}))
+	plan := apply(t, w, of(map[string]any{"candidate": null, "pin": null}))
+	if after := plan.Change(address).After; after["promoted"] != "v1" {
+		t.Errorf("after it is %v", after)
+	}
+}
+
+// A value that is not known yet may become anything: it is no mistake in a plan.
+func TestEachArgumentOfAResourceMayBeUnknown(t *testing.T) {
+	t.Parallel()
+	for name, schema := range providerSchemas(t).ResourceSchemas {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newSimulatedMatrix(t)
+			m.next()
+			given := rows[name].attributes(m, m.version, "")
+			for _, argument := range configurable(schema) {
+				unknown := m.alone(name, map[string]any{argument.Name: providertest.Unknown{Then: given[argument.Name]}})
+				if _, said := m.runner.Plan(t.Context(), unknown); said.Err() != nil {
+					t.Errorf("%s: %s", argument.Name, said)
+				}
+				if isDynamic(argument) {
+					typed := m.alone(name, map[string]any{argument.Name: tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
+					if _, said := m.runner.Plan(t.Context(), typed); said.Err() != nil {
+						t.Errorf("%s, a text: %s", argument.Name, said)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestEachArgumentOfADataSourceMayBeUnknown(t *testing.T) {
+	t.Parallel()
+	m := matrixWithAnAssignment(t)
+	for name, schema := range providerSchemas(t).DataSourceSchemas {
+		for _, argument := range configurable(schema) {
+			if _, said := m.read(name, map[string]any{argument.Name: providertest.Unknown{}}); said.Err() != nil {
+				t.Errorf("%s.%s: %s", name, argument.Name, said)
+			}
+		}
+	}
+}
+
+// keyOfObject is a key of an object in a dynamic argument: the keys that lead to it, and the attribute of its table.
+type keyOfObject struct {
+	keys      []string
+	attribute *fleet.Attribute
+	wrap      func(members map[string]tftypes.Value) tftypes.Value // the argument in which the object has these members
+}
+
+func (p keyOfObject) String() string { return strings.Join(p.keys, ".") }
+
+// places returns each key of the objects of a table, and of those in them, each table once.
+func places(table *fleet.Table, seen map[*fleet.Table]bool, keys []string, wrap func(map[string]tftypes.Value) tftypes.Value) []keyOfObject {
+	if seen[table] {
+		return nil
+	}
+	seen[table] = true
+	var all []keyOfObject
+	for _, name := range table.Keys() {
+		attribute := table.Find(name)
+		at := keyOfObject{append(slices.Clone(keys), name), attribute, wrap}
+		all = append(all, at)
+		if attribute.Of == nil {
+			continue
+		}
+		all = append(all, places(attribute.Of, seen, at.keys, func(members map[string]tftypes.Value) tftypes.Value {
+			return wrap(map[string]tftypes.Value{name: containing(attribute.Type, objectOf(members))})
+		})...)
+	}
+	return all
+}
+
+// containing puts an object into an attribute of a type.
+func containing(typ fleet.Type, object tftypes.Value) tftypes.Value {
+	switch typ {
+	case fleet.ObjectsType, fleet.CollectionType, fleet.NamesOrObjectsType:
+		return tupleOf([]tftypes.Value{object})
+	case fleet.ObjectMapType:
+		return objectOf(map[string]tftypes.Value{"x": object})
+	}
+	return object
+}
+
+// placesOf are those of a dynamic argument; none where it has no table.
+func placesOf(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject {
+	link := settingsLink.FindStringSubmatch(of.description)
+	if link == nil {
+		return nil
+	}
+	wrap := objectOf
+	switch {
+	case strings.Contains(of.description, "List of objects with the keys"), strings.Contains(of.description, "List or map of objects with the keys"):
+		wrap = func(members map[string]tftypes.Value) tftypes.Value {
+			return tupleOf([]tftypes.Value{objectOf(members)})
+		}
+	case strings.Contains(of.description, "Map of objects with the keys"):
+		wrap = func(members map[string]tftypes.Value) tftypes.Value {
+			return objectOf(map[string]tftypes.Value{"x": objectOf(members)})
+		}
+	}
+	return places(tables[link[1]+"#"+link[2]], map[*fleet.Table]bool{}, nil, wrap)
+}
+
+// In objects, too, null is the same as an attribute that is not set, and what is not known is no mistake.
+func TestEachKeyOfAnObjectMayBeNullTypedNullOrUnknown(t *testing.T) {
+	t.Parallel()
+	tables, checked := settingsTables(), 0
+	for _, of := range dynamicAttributes(t) {
+		says := func(value tftypes.Value) string {
+			said, err := of.validate(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var details []string
+			for _, one := range said {
+				details = append(details, one.Detail)
+			}
+			return strings.Join(details, "\n")
+		}
+		for _, at := range placesOf(of, tables) {
+			checked++
+			absent := says(at.wrap(nil))
+			key := at.keys[len(at.keys)-1]
+			for _, null := range []tftypes.Value{
+				tftypes.NewValue(tftypes.DynamicPseudoType, nil), tftypes.NewValue(tftypes.String, nil), tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, nil),
+			} {
+				if got := says(at.wrap(map[string]tftypes.Value{key: null})); got != absent {
+					t.Errorf("%s: %s = null of type %s: said is\n%s\nwithout it\n%s", of.name, at, null.Type(), got, absent)
+				}
+			}
+			got := says(at.wrap(map[string]tftypes.Value{key: tftypes.NewValue(tftypes.DynamicPseudoType, tftypes.UnknownValue)}))
+			for line := range strings.SplitSeq(got, "\n") {
+				// A cluster has no host without it either, and Terraform reads no data source whose arguments are not known.
+				if !strings.Contains(absent, line) && !strings.Contains(line, "is missing") && !strings.Contains(line, `no entry ""`) {
+					t.Errorf("%s: %s is not known, and said is\n%s", of.name, at, line)
+				}
+			}
+		}
+	}
+	if checked < 400 {
+		t.Errorf("only %d keys are checked", checked)
+	}
+}
