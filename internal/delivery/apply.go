@@ -40,7 +40,8 @@ type Done struct {
 	Identity Identity
 	// FormerGone says that the owner moved from a branch or a repository that does not exist any more.
 	FormerGone bool
-	Problems   []Problem // warnings about what follows the commit
+	Former     folder.Former // names of hosts and the owner from before this and earlier renames
+	Problems   []Problem     // warnings about what follows the commit
 }
 
 // HeldError is the error of a request, or a destroy, that protection or other problems prevent. Nothing was written.
@@ -86,6 +87,8 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 		Commit: written.commit, PullRequest: written.url, Records: written.Records, Holder: edit.Holder, Time: written.Time,
 		Identity: plan.Identity, FormerGone: plan.formerGone,
 	}
+	isHost := func(name string) bool { _, is := edit.Hosts[name]; return is }
+	done.Former = request.Former.Next(request.Renames, isHost, edit.Formerly, request.Owner.Name)
 	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Merge != forge.Now
 	if done.PullRequest != "" {
 		done.Replaced = map[rollout.Key]string{}

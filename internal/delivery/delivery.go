@@ -45,6 +45,8 @@ type Saved struct {
 	// Label is the owner's name in the labels of what is rendered, where the records have another one than
 	// the present name. Refresh reads it where it reads the records.
 	Label string `json:"label,omitempty"`
+	// Former are the names that hosts and the owner had before. Refresh reads them where it reads the records.
+	Former folder.Former `json:"former,omitzero"`
 	// Trees are the folders as they were written.
 	Trees rollout.Trees `json:"trees,omitempty"`
 	// Records are the ids of the owner's records by host.
@@ -144,15 +146,15 @@ func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.Inven
 	return look.Inventory(ctx, filter)
 }
 
-// AsOf returns what a commit in the history of the location's branch has of an owner.
+// AsOf returns what a commit in the history of the location's branch has of an owner, which had other names before.
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
-func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (gitops.Folders, error) {
+func (c *Client) AsOf(ctx context.Context, owner Owner, commit string, names ...string) (gitops.Folders, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	return view.AsOf(ctx, commit)
+	return view.AsOf(ctx, commit, names...)
 }
 
 // Commits looks up commits that clusters report in the history of the location's branch, and reads what the

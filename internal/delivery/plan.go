@@ -25,6 +25,8 @@ type Desired struct {
 	Settings Settings
 	// Renames are hosts that had other names before; the state may have these.
 	Renames folder.Renames
+	// Former are the names that hosts and the owner had before.
+	Former folder.Former
 	// After are the folders that it has then; a tree that is not known yet is "".
 	After      rollout.Trees
 	Protection rollout.Protection

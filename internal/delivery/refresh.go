@@ -199,5 +199,8 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 			k.Label = max(k.Label, record.OwnerLabel)
 		}
 	}
+	if k.Former = records.Former; len(unsigned) > 0 {
+		k.Former = folder.Former{}
+	}
 	return nil
 }

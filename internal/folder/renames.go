@@ -85,6 +85,33 @@ func (r Renames) FormerNames(host string) []string {
 	return names
 }
 
+// Former are names from before renames, by which a commit from then can be read.
+type Former struct {
+	Hosts  Renames  `json:"hosts,omitempty"`
+	Owners []string `json:"owners,omitempty"` // in order
+}
+
+// Next returns the former names after an edit with these hosts. renames are the hosts that it renames, and owner is the name that
+// the owner has then; before is the one that it had, or "". A former name that a host has again is left out.
+func (f Former) Next(renames Renames, isHost func(name string) bool, before, owner string) Former {
+	hosts := Renames{}
+	add := func(former, now string) {
+		if now = renames.host(now); !isHost(former) && isHost(now) {
+			hosts[former] = now
+		}
+	}
+	for former, now := range f.Hosts {
+		add(former, now)
+	}
+	for former, now := range renames {
+		add(former, now)
+	}
+	owners := append(slices.Clone(f.Owners), before)
+	slices.Sort(owners)
+	owners = slices.DeleteFunc(slices.Compact(owners), func(name string) bool { return name == "" || name == owner })
+	return Former{hosts, owners}
+}
+
 func (r Renames) host(name string) string {
 	if now, renamed := r[name]; renamed {
 		return now

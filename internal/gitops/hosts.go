@@ -64,6 +64,13 @@ func (s *staging) wantedRecord(host string) hostRecord {
 		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
 		DeploymentTargets: map[string]folderRecord{}, more: before.more,
 	}
+	isHost := func(name string) bool { _, is := s.edit.Hosts[name]; return is }
+	for _, name := range append([]string{host}, s.edit.Renames.FormerNames(host)...) {
+		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+			record.addNames(records[name].Formerly, records[name].OwnerFormerly, s.edit.Owner.Name, isHost)
+		}
+	}
+	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.Formerly}, s.edit.Owner.Name, isHost)
 	for target, wanted := range s.edit.Hosts[host] {
 		k := folder.Key{Host: host, DeploymentTarget: target}
 		if wanted.Action != Keep && wanted.Action != move {

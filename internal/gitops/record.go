@@ -39,9 +39,12 @@ type FolderRecord struct {
 
 // hostRecord is the file that records what one owner owns on one host.
 type hostRecord struct {
-	Format            int                     `json:"format"`
-	Environment       string                  `json:"environment,omitempty"`
-	Holder            string                  `json:"holder,omitempty"`
+	Format      int    `json:"format"`
+	Environment string `json:"environment,omitempty"`
+	Holder      string `json:"holder,omitempty"`
+	// Formerly are the names that the host had, and OwnerFormerly those that the owner had, in order.
+	Formerly          []string                `json:"formerly,omitempty"`
+	OwnerFormerly     []string                `json:"owner_formerly,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
 
 	more fields
@@ -69,12 +72,38 @@ func (f folderRecord) public() FolderRecord {
 // sameMeaning reports whether a record that was read says what the other one
 // does, in whatever format.
 func (r hostRecord) sameMeaning(as hostRecord) bool {
-	return r.Environment == as.Environment && r.Holder == as.Holder &&
+	return r.Environment == as.Environment && r.Holder == as.Holder && r.sameNames(as) &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
 				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
 				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
 		})
+}
+
+// sameNames reports whether two records have the same former names.
+func (r hostRecord) sameNames(as hostRecord) bool {
+	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
+}
+
+// renames maps the former names of the record's host to the present one.
+func (r hostRecord) renames(host string) folder.Renames {
+	renames := folder.Renames{}
+	for _, name := range r.Formerly {
+		renames[name] = host
+	}
+	return renames
+}
+
+// addNames adds former names of the host and of the owner. own is the present name of the owner, and isHost reports the present
+// names of hosts: a former name that is in use again belongs to its new bearer.
+func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(name string) bool) {
+	merge := func(to *[]string, names []string, drop func(name string) bool) {
+		merged := slices.DeleteFunc(slices.Concat(*to, names), drop)
+		slices.Sort(merged)
+		*to = slices.Compact(merged)
+	}
+	merge(&r.Formerly, hosts, isHost)
+	merge(&r.OwnerFormerly, owners, func(name string) bool { return name == "" || name == own })
 }
 
 // sameFolders reports whether two records list the same folders, with the same
@@ -95,7 +124,10 @@ func (r hostRecord) encode() []byte {
 
 // encodeFolders appends the record with these deployment targets, in order.
 func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
-	b = append(appendHead(b, r.Format, r.Environment, r.Holder), `  "deployment_targets": {`...)
+	b = appendHead(b, r.Format, r.Environment, r.Holder)
+	b = appendList(b, "  ", "formerly", r.Formerly, appendText)
+	b = appendList(b, "  ", "owner_formerly", r.OwnerFormerly, appendText)
+	b = append(b, `  "deployment_targets": {`...)
 	for i, target := range targets {
 		if i > 0 {
 			b = append(b, ',')
@@ -288,6 +320,16 @@ func (r hostRecord) check() error {
 	if err := folder.CheckText(r.Environment, r.Holder); err != nil {
 		return err
 	}
+	for _, host := range r.Formerly {
+		if err := cmp.Or(checkHost(host), folder.CheckText(host)); err != nil {
+			return err
+		}
+	}
+	for _, owner := range r.OwnerFormerly {
+		if err := cmp.Or(git.CheckName(owner), folder.CheckText(owner)); err != nil {
+			return err
+		}
+	}
 	for target, recorded := range r.DeploymentTargets {
 		_, noTree := git.ParseID(recorded.Tree)
 		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.texts()...), noTree); err != nil {
@@ -319,6 +361,9 @@ func parseFields(content []byte) (hostRecord, error) {
 	var r hostRecord
 	var targets map[string]fields
 	if err := r.more.readHead(content, &r.Format, &r.Environment, &r.Holder, "deployment_targets", &targets); err != nil {
+		return hostRecord{}, err
+	}
+	if err := cmp.Or(r.more.take("formerly", &r.Formerly), r.more.take("owner_formerly", &r.OwnerFormerly)); err != nil {
 		return hostRecord{}, err
 	}
 	r.DeploymentTargets = make(map[string]folderRecord, len(targets))

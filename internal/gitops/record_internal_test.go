@@ -23,6 +23,7 @@ func FuzzParseRecord(f *testing.F) {
 	for _, seed := range []string{
 		`{"format":1,"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
 		`{"format":1,"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"format":1,"deployment_targets":{"a":null}}`,
+		`{"format":1,"formerly":["a","../b"],"owner_formerly":["c",".."],"deployment_targets":{}}`,
 		`{"format":2,"x":[ 1, {"a" : null} ],"deployment_targets":{"a":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904","policies":{},"Tree":"<&>","y":1e400}}}`,
 	} {
 		f.Add([]byte(seed))

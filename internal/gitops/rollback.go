@@ -12,14 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// AsOf returns what a commit in the branch's history has of the owner: the
-// folders in its records there, in the form in which an Edit rolls back to them.
-// It reads these records and trees, and no other file; it may fetch them.
+// AsOf returns the owner's folders at a commit in the branch's history, as its records
+// there list them, in the form in which an Edit rolls back to them. names are the
+// owner's former names. It reads these records and trees, and no other file; it may
+// fetch them.
 //
 // Errors: git.ErrCommit, or as of Branch.
-func (v *OwnerView) AsOf(ctx context.Context, commit string) (Folders, error) {
+func (v *OwnerView) AsOf(ctx context.Context, commit string, names ...string) (Folders, error) {
 	return using(ctx, v.Branch, func() (Folders, error) {
-		at, formerly, err := v.work.openPast(ctx, v.owner, commit)
+		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
 		if err != nil {
 			return nil, err
 		}
@@ -43,11 +44,10 @@ func (v *OwnerView) AsOf(ctx context.Context, commit string) (Folders, error) {
 	})
 }
 
-// openPast reads the owner's records of a commit, or those of its first name,
-// where the commit is from before a rename. The first name is in the labels of
-// what is rendered, which a rename does not change; formerly is "" where it was
-// not needed.
-func (w *layout) openPast(ctx context.Context, owner Owner, commit string) (at *past, formerly string, err error) {
+// openPast reads the owner's records at a commit. A commit from before a rename has
+// them under a former name, which is one of names or in the records at the tip, and
+// which openPast returns.
+func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *past, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
 	if err != nil || len(at.records) > 0 {
 		return at, "", err
@@ -61,16 +61,20 @@ func (w *layout) openPast(ctx context.Context, owner Owner, commit string) (at *
 		return nil, "", err
 	}
 	for _, record := range now {
-		for _, folder := range record.DeploymentTargets {
-			formerly = max(formerly, folder.OwnerLabel)
+		names = slices.Concat(names, record.OwnerFormerly)
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		former := owner
+		former.Name = name
+		then, err := w.openCommit(ctx, former, commit)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(then.records) > 0 {
+			return then, name, nil
 		}
 	}
-	if formerly == "" || formerly == owner.Name {
-		return at, "", nil
-	}
-	owner.Name = formerly
-	at, err = w.openCommit(ctx, owner, commit)
-	return at, formerly, err
+	return at, "", nil
 }
 
 // past is a commit in the branch's history, as far as one owner is concerned.

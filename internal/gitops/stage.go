@@ -125,7 +125,7 @@ func (s *staging) readOwned(ctx context.Context) error {
 			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
 				_, now := s.atTip[host]
 				_, then := s.formerAtTip[host]
-				s.asLeft[host] = (!now || !then) && where(host, id)
+				s.asLeft[host] = now && !then && where(host, id) // a record of the former name does not have that yet
 				return s.asLeft[host]
 			})
 		}
@@ -180,6 +180,9 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 	}
 	header, rest, _ := bytes.Cut(content, []byte("{\n    "))
 	record := hostRecord{Format: recordFormat, Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, memberOf(header, "holder"))}
+	if bytes.Contains(header, []byte(`formerly":`)) || len(s.edit.Renames.FormerNames(host)) > 0 {
+		return false
+	}
 	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
 		// The record says what the folder was, and since when it is as it is.
 		var history []byte

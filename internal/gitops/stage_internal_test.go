@@ -101,7 +101,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		}, 1},
 		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
 		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
-		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, 0},
+		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, hosts},
 		"all are kept":    {func(e *Edit) { keep(e) }, 0},
 		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"]["app"] = written("new") }, 1},
 	} {

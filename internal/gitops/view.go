@@ -135,6 +135,8 @@ type Written struct {
 	// Trees are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
 	// absent, its host is not.
 	Trees folder.Trees
+	// Former are the former names in the records.
+	Former folder.Former
 	// Unreadable are the paths of records that cannot be read, in order.
 	Unreadable []string
 }
@@ -159,7 +161,7 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 		if commit == "" {
 			at.records, err = v.work.readRecords(ctx, v.records)
 		} else {
-			at, _, err = v.work.openPast(ctx, v.owner, commit)
+			at, _, err = v.work.openPast(ctx, v.owner, commit, nil)
 		}
 		if err != nil {
 			return Written{}, err
@@ -170,8 +172,13 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 				written.Unreadable = append(written.Unreadable, at.owner.RecordPath(host))
 			}
 		}
+		isHost := func(name string) bool { _, is := at.entries[name]; return is }
 		for host, record := range at.records {
 			written.Holder = max(written.Holder, record.Holder)
+			written.Former = written.Former.Next(record.renames(host), isHost, "", v.owner.Name)
+			for _, name := range record.OwnerFormerly {
+				written.Former = written.Former.Next(nil, isHost, name, v.owner.Name)
+			}
 			written.Trees[host] = make(map[string]string, len(record.DeploymentTargets))
 			for target, recorded := range record.DeploymentTargets {
 				k := folder.Key{Host: host, DeploymentTarget: target}

@@ -141,7 +141,7 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 
 // treesAt returns the owner's trees at a commit of the branch; none where the commit has none of the owner.
 func (o *operation) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
-	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
+	hosts, err := o.asOf(ctx, commit)
 	if errors.Is(err, git.ErrCommit) {
 		return rollout.Trees{}, nil
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -78,7 +77,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 		o.known, _ = knownOf(c, c.Prior, m)
 		o.inState = o.known
 		o.relocate(ctx)
-		o.intent.State = o.known
+		o.intent.State, o.intent.Former = o.known, o.known.Former
 		o.current = o.known.Current()
 	}
 	return o
@@ -153,7 +152,8 @@ func (o *operation) label(ctx context.Context) string {
 		return o.known.Owner.Name
 	case o.locationKnown && o.connection.CanAsk():
 		// The plan reports errors when it looks at the location.
-		if written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil); err == nil && written.Label() != "" {
+		written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
+		if o.intent.Former = written.Former; err == nil && written.Label() != "" {
 			o.relabelled = written.Label() != o.intent.Owner.Name
 			return written.Label()
 		}
@@ -174,13 +174,12 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 	if o.private != nil {
 		o.intent.Owner.Environment = o.private.Environment
 	}
-	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
+	hosts, err := o.asOf(ctx, commit)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
 		return false
 	}
-	o.intent.Renames = o.private.formerNames()
-	hosts = folder.ByHost(o.intent.Renames, hosts)
+	o.intent.Renames = o.intent.Former.Hosts
 	o.backTo, o.decisions = hosts, rollout.Decide(hosts.Trees(), rollout.RollBack)
 	return true
 }

@@ -1,6 +1,7 @@
 package assignment
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -77,12 +79,27 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// formerNames are the names that cluster types of the fleet in the state had before: a rollback goes to what they had then.
-func (m *assignmentPrivate) formerNames() folder.Renames {
-	if f := m.fleet(); f != nil {
-		return f.Renames()
+// asOf returns the owner's folders at a commit, under the present names of their hosts. The commit may be from before renames of
+// hosts and of the assignment.
+func (o *operation) asOf(ctx context.Context, commit string) (gitops.Folders, error) {
+	if err := o.readFormer(ctx); err != nil {
+		return nil, err
 	}
-	return nil
+	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
+	if err != nil {
+		return nil, err
+	}
+	return folder.ByHost(o.intent.Renames, folder.ByHost(o.intent.Former.Hosts, hosts)), nil
+}
+
+// readFormer reads former names from the records where there is no state.
+func (o *operation) readFormer(ctx context.Context) error {
+	if o.known != nil || o.intent.Former.Hosts != nil {
+		return nil
+	}
+	written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
+	o.intent.Former = written.Former
+	return err
 }
 
 // moveLines say which cluster types have another name now, and how many folders move for that.

@@ -251,7 +251,7 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 	o.rollbackContents = map[string]gitops.Folders{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
-			hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
+			hosts, err := o.asOf(ctx, commit)
 			if errors.Is(err, git.ErrCommit) {
 				o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
 					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
@@ -261,7 +261,6 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 				repository.AddError(ctx, o.diagnostics, err, false)
 				return out
 			}
-			hosts = folder.ByHost(o.intent.Renames, hosts)
 			o.rollbackContents[commit], in.Back[commit] = hosts, hosts.Trees()
 		}
 		out = rollout.Advance(in)
