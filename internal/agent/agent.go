@@ -109,6 +109,7 @@ func renderWith(settings Settings, read func(text string) []document) ([]Object,
 	r.render()
 	r.checkInstalled()
 	r.arrange()
+	r.checkSchemas()
 	if Failed(r.problems) {
 		return nil, r.problems
 	}

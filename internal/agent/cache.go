@@ -27,9 +27,10 @@ type readText struct {
 
 // document is one YAML document of a text. Its value is as unstructured objects have it, is shared, and must not be changed.
 type document struct {
-	line  int
-	value any
-	err   error
+	line       int
+	value      any
+	err        error
+	violations []violation
 }
 
 // Render is [Render], but parses equal texts once.
@@ -57,6 +58,7 @@ func readDocuments(text string) []document {
 			documents[i].value, documents[i].err = unstructuredValue(part.Text)
 		}
 	}
+	checkDocuments(documents)
 	return documents
 }
 

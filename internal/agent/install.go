@@ -44,6 +44,7 @@ func (r *renderer) install() {
 				continue
 			}
 			if part.value != nil {
+				r.addViolations(text.Path, &part)
 				r.installed(text.Path, part.line, part.value, seen)
 			}
 		}

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,5 +138,28 @@ spec: {template: {spec: {serviceAccountName: kustomize-controller, containers: [
 		if got != want {
 			t.Errorf("unconfined %t: %s", unconfined, got)
 		}
+	}
+}
+
+// Kubernetes refuses an object with a value of a wrong type. A field that the schema does not have may be of a newer cluster.
+func TestInstallIsCheckedAgainstTheSchemasOfItsKinds(t *testing.T) {
+	settings := small("flux")
+	settings.Install = []agent.Text{{Path: "install", Text: `
+apiVersion: v1
+kind: Service
+metadata: {name: webhook, namespace: flux-system}
+spec: {ports: [{port: "eighty"}], sessionAfinity: None}
+`}}
+	_, problems := agent.Render(settings)
+	var got []string
+	for _, problem := range problems {
+		got = append(got, fmt.Sprint(problem.Warning, " ", problem.Finding))
+	}
+	want := []string{
+		"false install: line 1: Service webhook: spec.ports[0].port must be of type integer, and is a string",
+		"true install: line 1: Service webhook: spec.sessionAfinity is no field of this kind",
+	}
+	if len(got) < 2 || !slices.Equal(got[:2], want) { // the other ones say that controllers are missing
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }

@@ -223,7 +223,7 @@ func TestCredentialsInFilesOfOwnTemplatesAreRefused(t *testing.T) {
 		return fleet
 	}
 	deployment := func(value string) string {
-		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: till}\nspec: {template: {spec: {containers: [{name: till, image: a, env: [{name: DB_PASSWORD, value: " +
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: till}\nspec: {selector: {matchLabels: {app: till}}, template: {spec: {containers: [{name: till, image: a, env: [{name: DB_PASSWORD, value: " +
 			value + "}]}]}}}\n"
 	}
 	const ofDeployment = "Deployment.spec.template.spec.containers[till].env[DB_PASSWORD].value"

@@ -3,6 +3,8 @@ package reconciler
 import (
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // Pointer is a field of a spec that has what a deployment target says, so that the one can be read from the other.
@@ -56,4 +58,31 @@ func IsRevision(kind string, path []string) bool {
 	return slices.ContainsFunc(of.Pointers, func(p Pointer) bool {
 		return slices.Contains([]Said{Version, Branch, Revision, Ref}, p.Is) && strings.HasPrefix(field, at+p.Field+".")
 	})
+}
+
+// SaidAt returns what a deployment target says of a field of the spec, or of what is below it; "" if it says nothing.
+func (k *Kind) SaidAt(steps []string) Said {
+	field := strings.NewReplacer("[", "", "]", "").Replace(strings.Join(steps, ".")) + "."
+	for _, pointer := range k.Pointers {
+		if strings.HasPrefix(field, pointer.Field+".") {
+			return pointer.Is
+		}
+	}
+	return ""
+}
+
+// Attribute returns the attribute of manifests that says it: of a revision, the one that counts.
+func (s Said) Attribute(of *folder.Manifests) string {
+	if s != Revision && s != Ref {
+		return string(s)
+	}
+	switch {
+	case of.Commit != "":
+		return "commit"
+	case of.Tag != "":
+		return "tag"
+	case of.Version != "":
+		return "version"
+	}
+	return "branch"
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -38,8 +39,9 @@ type project struct {
 // objects that two assignments would write. Warnings are about an order that a reconciler cannot keep, and about
 // fields that it probably does not have. Without Arrange every assignment is rendered as if it were alone.
 func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
+	catalog, _ := kinds.For("") // without a version, there is no error
 	a := &arranger{
-		templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
+		catalog: catalog, templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
 		checkedSpelling: map[string]bool{},
 		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
@@ -75,6 +77,7 @@ type projectOn struct{ host, workspace string }
 type objectOn struct{ host, name string }
 
 type arranger struct {
+	catalog            *kinds.Catalog
 	templates          *Templates
 	arranged           map[*schedule.Assignment]*arrangement
 	writers            map[namespaceOn][]*schedule.Assignment

@@ -105,6 +105,7 @@ func TestFieldsThatAreProbablyMisspeltAreWarnings(t *testing.T) {
 	}{
 		"misspelt":                {deployment{}, `{"kustomization": {"intervall": "1m", "timeOut": "1m", "wait": true}}`, at + "intervall: is no field of a Kustomization that Flotilla knows; did you mean \"interval\"?\n" + at + "timeOut: is no field of a Kustomization that Flotilla knows; did you mean \"timeout\"?"},
 		"new":                     {deployment{}, `{"kustomization": {"somethingOfNextYear": 1}}`, ""},
+		"within a field":          {deployment{}, `{"kustomization": {"healthChecks": [{"kind": "Deployment", "name": "a", "namespce": "b"}]}}`, at + "healthChecks[0].namespce: is no field of a Kustomization that Flotilla knows; did you mean \"namespace\"?"},
 		"of a cluster type":       {deployment{parameters: object(t, `{"git_repository": {"secretref": {}}}`)}, `{}`, `cluster_types["drone"].parameters.git_repository.secretref: is no field of a GitRepository that Flotilla knows; did you mean "secretRef"?`},
 		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{{Type: "reconciler", Name: "own", Manifests: []string{""}}}}, `{"kustomization": {"intervall": "1m"}}`, ""},
 	} {

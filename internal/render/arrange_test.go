@@ -108,7 +108,7 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrong := templates.Check(subject, rendered); len(wrong) > 0 {
+		if wrong := templates.Check(subject, rendered); len(wrong) > 0 && len(findings) == 0 { // with findings, a plan renders nothing
 			t.Fatal(wrong)
 		}
 		for _, file := range rendered {

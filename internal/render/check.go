@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
@@ -29,7 +30,7 @@ const maxConfigMap = 1 << 20
 // Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
-	check := &check{subject: subject, names: slotsOf(subject), reconciler: host.reconciler, objects: map[identity]position{}}
+	check := t.newCheck(host, subject)
 	check.encryptedObjects()
 	var open []unchecked
 	for i := range files {
@@ -112,6 +113,8 @@ type position struct {
 // check is the state of one folder's check.
 type check struct {
 	subject    Subject
+	templates  *Templates
+	catalog    *kinds.Catalog // of the clusters
 	names      slots
 	reconciler *reconciler.Reconciler // the built-in one, or nil
 	file       string
@@ -119,6 +122,13 @@ type check struct {
 	unusual    bool // the file has something that parsers read in different ways
 	objects    map[identity]position
 	findings   fleet.Findings
+}
+
+func (t *Templates) newCheck(host *host, subject Subject) *check {
+	return &check{
+		subject: subject, templates: t, catalog: host.catalog, names: slotsOf(subject), reconciler: host.reconciler,
+		objects: map[identity]position{},
+	}
 }
 
 func (c *check) report(line int, format string, arguments ...any) {
@@ -322,6 +332,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 	if group == "" && kind == "ConfigMap" {
 		c.configMap(node)
 	}
+	c.schema(node, kind)
 	identity := identity{group, kind, namespace, name}
 	if other, twice := c.objects[identity]; twice {
 		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)

@@ -67,7 +67,7 @@ func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 		"a key of dots":         {configMap("data:", "  ..: x"), `, line 6: key ".." cannot be one of a ConfigMap`},
 		"a long key":            {configMap(`data: {"{{ repeat 254 "x" }}": x}`), `, line 5: key "` + strings.Repeat("x", 254) + `" cannot be one of a ConfigMap`},
 		"the same twice":        {configMap() + "---\n" + configMap(), `, line 7: ConfigMap "a" is written twice, first in platform-config.yaml, line 1`},
-		"in another version":    {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a}\n", `, line 5: Deployment "a" is written twice`},
+		"in another version":    {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n---\napiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: a}\n", `, line 5: Role "a" is written twice`},
 		"inside a list":         {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n", ", line 4: has no metadata.name"},
 		"a role's name":         {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a/b}\n", `, line 3: metadata.name "a/b" may not contain '/'`},
 	} {

@@ -14,6 +14,7 @@ import (
 	"text/template/parse"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
@@ -44,6 +45,7 @@ type host struct {
 	// hasBuiltinConfig says that its template of type config is built-in.
 	hasBuiltinConfig bool
 	parameters       map[string]any // of the cluster type
+	catalog          *kinds.Catalog // of its clusters
 	// parametersID is equal for cluster types with the same parameters.
 	parametersID string
 	service      *secretservice.Service       // of the built-in templates; nil for one of the user's own, and for none
@@ -100,6 +102,11 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		clusterType := &f.ClusterTypes[i]
 		path := fleet.PathOf("cluster_types", clusterType.Name)
 		host := &host{isBuiltin: true}
+		var err error
+		if host.catalog, err = kinds.For(clusterType.KubernetesVersion); err != nil {
+			compiler.findings.Report(path.Attribute("kubernetes_version"), "%s", err)
+			continue
+		}
 		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
 			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
 			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},

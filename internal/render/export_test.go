@@ -28,13 +28,13 @@ func ForgetShapes(t *Templates) { t.shapes = shapes{} }
 
 // IsPlainlyRight says whether Check leaves a file at a glance.
 func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
-	check := &check{subject: subject, reconciler: hostOf(t, subject).reconciler, objects: map[identity]position{}}
+	check := t.newCheck(hostOf(t, subject), subject)
 	return check.isPlainlyRight(unchecked{templateOf(t, subject, file), &file, nil})
 }
 
 // FullCheck checks files with all that Check has.
 func FullCheck(t *Templates, subject Subject, files ...File) fleet.Findings {
-	check := &check{subject: subject, reconciler: hostOf(t, subject).reconciler, objects: map[identity]position{}}
+	check := t.newCheck(hostOf(t, subject), subject)
 	for _, file := range files {
 		check.content(templateOf(t, subject, file), file)
 	}

@@ -1,8 +1,7 @@
 package render
 
 import (
-	"maps"
-	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -14,13 +13,15 @@ import (
 func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)
-		known := kind.FieldNames()
-		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			if slices.Contains(known, field) {
+		version, _, _ := strings.Cut(kind.Versions, ",")
+		object := map[string]any{"apiVersion": kind.Group + "/" + version, "kind": kind.Kind, "spec": fields}
+		for _, violation := range a.catalog.Check(object) {
+			last := len(violation.Steps) - 1
+			if !violation.IsUnknown {
 				continue
 			}
-			if hint := fleet.DidYouMean(field, known); hint != "" {
-				a.add(&a.warnings, path.Attribute(kind.Parameter).Attribute(field), "is no field of a %s that Flotilla knows%s", kind.Kind, hint)
+			if hint := fleet.DidYouMean(violation.Steps[last], violation.Known); hint != "" {
+				a.add(&a.warnings, pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]), "is no field of a %s that Flotilla knows%s", kind.Kind, hint)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (c *check) plainObjects(template *compiled, content string) (documents []an
 			continue
 		}
 		of := identityOf(object)
-		found, ok = append(found, of), ok && isRightObject(of, object)
+		found, ok = append(found, of), ok && isRightObject(of, object) && c.catalog.Accepts(object)
 	}
 	return documents, found, ok
 }

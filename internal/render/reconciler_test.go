@@ -178,17 +178,19 @@ func TestValuesStayInTheirPlace(t *testing.T) {
 				if reconciler == "config-sync" && storage != "git" {
 					continue // charts
 				}
-				manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: storage, Repo: "https://x/" + value, Version: value, Chart: value, Path: value, Branch: value}, Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}}}
+				line := strings.ReplaceAll(value, "\n", "") // no URL has several
+				scheme := map[string]string{"git": "https://", "helm": "https://", "oci": "oci://"}[storage]
+				manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: storage, Repo: scheme + "x/" + line, Version: value, Chart: line, Path: value, Branch: value}, Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}}}
 				if storage == "git" {
 					manifests.Chart, manifests.Version = "", ""
 					delete(manifests.Parameters, "values")
 				}
-				if storage == "oci" && value == "" {
+				if storage != "git" && strings.Trim(value, "\n") == "" {
 					continue // no chart
 				}
 				files := deployment{reconciler: reconciler, manifests: manifests}.render(t)
 				plain := manifests
-				plain.Repo, plain.Path, plain.Branch = "https://x/x", "x", "x"
+				plain.Repo, plain.Path, plain.Branch = scheme+"x/x", "x", "x"
 				if storage != "git" {
 					plain.Chart, plain.Version = "x", "x"
 				}
@@ -203,7 +205,7 @@ func TestValuesStayInTheirPlace(t *testing.T) {
 				}
 			}
 		}
-		groups := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{value}, ReaderGroups: []string{value}, ResourceQuota: map[string]string{"pods": value}}
+		groups := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{value}, ReaderGroups: []string{value}}
 		policy := documentsOf(t, []byte(deployment{workspace: groups}.render(t)["policy.yaml"]))
 		if got := fmt.Sprint(at(policy[0], "subjects.0.name")); got != value {
 			t.Errorf("group %q is bound as %q", value, got)

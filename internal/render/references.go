@@ -119,8 +119,7 @@ func (r *referenceRow) render(subject Subject) ([]byte, error) {
 
 // isRight says whether a check finds nothing wrong in a file.
 func (r *referenceRow) isRight(subject Subject, content []byte) bool {
-	check := &check{subject: subject, names: slotsOf(subject), reconciler: r.host.reconciler, objects: map[identity]position{}}
-	return check.isPlainlyRight(unchecked{r.template, &File{Content: content}, nil})
+	return r.newCheck(r.host, subject).isPlainlyRight(unchecked{r.template, &File{Content: content}, nil})
 }
 
 // entriesAt is where the entries of a file begin; 0 where it has none.

@@ -1,0 +1,204 @@
+package kinds
+
+import (
+	"compress/gzip"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// files are written by tools/schemas: 130 KB, for nine versions of Kubernetes and 33 kinds of others. Each schema is read once, when the
+// first object needs it.
+//
+//go:embed published
+var files embed.FS
+
+// published are the schemas in files.
+type published struct {
+	sources    map[string]string // modules with their versions, by group
+	kubernetes struct {
+		Oldest, Newest int                 // minor versions
+		Kinds          map[string]string   // names of definitions, by "<group>/<version>/<kind>"
+		Definitions    map[string][]period // by name, in order
+	}
+
+	mutex       sync.Mutex
+	definitions map[schema.GroupKind]*Definition
+	resolved    map[resolvedKey]*spec.Schema
+	kinds       map[resolvedKey]*kind
+	objectMeta  *kind
+}
+
+// period is the schema of a definition in the minor versions from one until another; 0 is no end.
+type period struct {
+	From, Until int
+	Schema      json.RawMessage
+}
+
+func (p *period) has(minor int) bool { return p.From <= minor && (p.Until == 0 || minor < p.Until) }
+
+type resolvedKey struct {
+	name  string
+	minor int
+}
+
+var publishedSchemas = sync.OnceValue(func() *published {
+	p := &published{definitions: map[schema.GroupKind]*Definition{}, resolved: map[resolvedKey]*spec.Schema{}, kinds: map[resolvedKey]*kind{}}
+	text, err := files.ReadFile("published/sources.json")
+	if err == nil {
+		err = json.Unmarshal(text, &p.sources)
+	}
+	if err == nil {
+		err = readCompressed("published/kubernetes.json.gz", &p.kubernetes)
+	}
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return p
+})
+
+func readCompressed(path string, into any) error {
+	file, err := files.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// Definitions returns the published definitions of the kinds of groups as JSON, by module.
+func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) {
+	all := map[string][][]byte{}
+	for group, module := range publishedSchemas().sources {
+		if !isWanted(group) {
+			continue
+		}
+		paths, err := fs.Glob(files, "published/"+group+"/*.json.gz")
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			var text json.RawMessage
+			if err := readCompressed(path, &text); err != nil {
+				return nil, err
+			}
+			all[module] = append(all[module], text)
+		}
+	}
+	return all, nil
+}
+
+// definition returns the published definition of a kind, or nil.
+func (p *published) definition(of schema.GroupKind) *Definition {
+	if p.sources[of.Group] == "" {
+		return nil
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if known, isKnown := p.definitions[of]; isKnown {
+		return known
+	}
+	var object map[string]any
+	var read *Definition
+	if err := readCompressed("published/"+of.Group+"/"+of.Kind+".json.gz", &object); err == nil {
+		if read, err = ReadDefinition(object); err != nil {
+			panic(err) // the files are part of the program
+		}
+	}
+	p.definitions[of] = read
+	return read
+}
+
+// kubernetesKind returns the schema of a kind of Kubernetes in a minor version, or the nearest one before or after it; nil if there is none.
+func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
+	name, isKnown := p.kubernetes.Kinds[api]
+	if !isKnown {
+		return nil, nil
+	}
+	of := p.periodOf(name, minor)
+	key := resolvedKey{api, minor}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.kinds[key] == nil {
+		p.kinds[key] = newKind(p.resolve(name, minor, nil), nil)
+	}
+	return p.kinds[key], of
+}
+
+// periodOf returns the period of a definition that has a minor version, or the last one before it, or the first one.
+func (p *published) periodOf(name string, minor int) *period {
+	periods := p.kubernetes.Definitions[name]
+	found := &periods[0]
+	for i := range periods {
+		if periods[i].From <= minor {
+			found = &periods[i]
+		}
+	}
+	return found
+}
+
+// resolve returns a definition with the referenced definitions in place of references. A definition that contains itself, such as a
+// schema in a CustomResourceDefinition, may have any content there.
+func (p *published) resolve(name string, minor int, within []string) *spec.Schema {
+	resolved := &spec.Schema{}
+	if slices.Contains(within, name) {
+		resolved.AddExtension(preserveUnknown, true)
+		return resolved
+	}
+	key := resolvedKey{name, minor}
+	if known := p.resolved[key]; known != nil {
+		return known
+	}
+	if err := json.Unmarshal(p.periodOf(name, minor).Schema, resolved); err != nil {
+		panic(fmt.Errorf("%s: %w", name, err)) // the files are part of the program
+	}
+	within = append(within, name)
+	p.resolveBelow(resolved, minor, within)
+	p.resolved[key] = resolved
+	return resolved
+}
+
+func (p *published) resolveBelow(of *spec.Schema, minor int, within []string) {
+	replaced := func(below *spec.Schema) {
+		if ref := below.Ref.String(); ref != "" {
+			*below = *p.resolve(strings.TrimPrefix(ref, "#/definitions/"), minor, within)
+			return
+		}
+		p.resolveBelow(below, minor, within)
+	}
+	for property, below := range of.Properties {
+		replaced(&below)
+		of.Properties[property] = below
+	}
+	if of.Items != nil && of.Items.Schema != nil {
+		replaced(of.Items.Schema)
+	}
+	if of.AdditionalProperties != nil && of.AdditionalProperties.Schema != nil {
+		replaced(of.AdditionalProperties.Schema)
+	}
+}
+
+// metadata returns the schema of the metadata of all objects. The caller holds the mutex.
+func (p *published) metadata() *kind {
+	if p.objectMeta == nil {
+		const name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+		p.objectMeta = newKind(p.resolve(name, p.kubernetes.Newest, nil), nil)
+	}
+	return p.objectMeta
+}
