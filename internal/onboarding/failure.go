@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type Cause string
 // The causes of failures.
 const (
 	CauseForeign   Cause = "foreign"   // another manager has fields of the object
+	CauseOther     Cause = "other"     // it is of the agent of another cluster
 	CauseRefused   Cause = "refused"   // the cluster does not take it
 	CauseForbidden Cause = "forbidden" // the credentials may not do it
 	CauseNoKind    Cause = "no kind"   // the cluster does not have the kind of the object
@@ -89,10 +91,15 @@ func FindFailures(objects []agent.Object, look Look) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string]bool{}
+	others := map[string][]string{} // objects by the cluster whose agent has them
 	for i := range objects {
 		object := &objects[i]
 		id := object.ID()
 		seen := look.Seen[id]
+		if seen.OtherCluster != "" {
+			others[seen.OtherCluster] = append(others[seen.OtherCluster], id.String())
+			continue
+		}
 		if seen.Err != nil {
 			found = append(found, failureOf(object, seen.Err))
 		}
@@ -103,6 +110,12 @@ func FindFailures(objects []agent.Object, look Look) Failures {
 				Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
 			})
 		}
+	}
+	for _, other := range slices.Sorted(maps.Keys(others)) {
+		ids := others[other]
+		text := fmt.Sprintf("%s %s of the agent of cluster %q: the label %s says so", wording.List(ids, wording.Named),
+			wording.OneOrMany(len(ids), "is", "are"), wording.OneLine(other), reconciler.ClusterLabel)
+		found = append(found, &Failure{Cause: CauseOther, Name: ids[0], Text: text})
 	}
 	return found
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Seen is one object on a cluster: as it is now, and as a dry run says that it would be.
@@ -26,6 +27,8 @@ type Seen struct {
 	Err error
 	// NoKind says that the cluster does not have its kind.
 	NoKind bool
+	// OtherCluster is the label of another cluster whose agent has the object; "" if none has, or it may be taken over.
+	OtherCluster string
 }
 
 // Look is what was read of an agent's objects on one cluster.
@@ -41,6 +44,8 @@ type LookOptions struct {
 	// SecretsUnknown says that the wanted content of Secrets is not known, as in a refresh: there is no dry run of them,
 	// and only their managers show whether they were changed.
 	SecretsUnknown bool
+	// FormerLabel is the label of the cluster under the name that it had before; "" if it is not renamed.
+	FormerLabel string
 	// Known is the UID of the cluster at the last apply, and Records are the objects that were applied then.
 	Known   string
 	Records []Record
@@ -87,7 +92,7 @@ func lookOnce(ctx context.Context, cluster Cluster, object *agent.Object, mark s
 	if err != nil {
 		return objectError(Seen{}, err)
 	}
-	seen := Seen{Live: live}
+	seen := Seen{Live: live, OtherCluster: otherCluster(object, live, options)}
 	if isTerminating(live) || options.SecretsUnknown && isSecret(object) {
 		return seen, nil
 	}
@@ -107,6 +112,18 @@ func lookOnce(ctx context.Context, cluster Cluster, object *agent.Object, mark s
 	}
 	seen.DryRun = dryRun.Object
 	return seen, nil
+}
+
+// otherCluster returns the label of another cluster that an object has; "" if it has none.
+func otherCluster(object *agent.Object, live *unstructured.Unstructured, options LookOptions) string {
+	if live == nil || options.Force {
+		return ""
+	}
+	wanted, is := object.GetLabels()[reconciler.ClusterLabel], live.GetLabels()[reconciler.ClusterLabel]
+	if wanted == "" || is == wanted || is == options.FormerLabel {
+		return ""
+	}
+	return is
 }
 
 // isSecret says whether an object may hold a credential.

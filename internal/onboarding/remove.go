@@ -164,6 +164,8 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 		record := &records[i]
 		switch live := lives[i]; {
 		case live == nil || record.Partial:
+		case r.isOfOther(live):
+			r.note("%s stays: it is of cluster %q now", record.ID(), wording.OneLine(live.GetLabels()[reconciler.ClusterLabel]))
 		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.mark):
 			found = append(found, liveRecord{record, live})
 		case record.Created:
@@ -173,6 +175,12 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 		}
 	}
 	return r.withoutShared(ctx, found)
+}
+
+// isOfOther says whether the agent of another cluster has taken over an object.
+func (r *remover) isOfOther(live *unstructured.Unstructured) bool {
+	label := live.GetLabels()[reconciler.ClusterLabel]
+	return r.name != "" && label != "" && label != render.LabelValue(r.name)
 }
 
 // release removes from objects of others the fields that Flotilla has set.

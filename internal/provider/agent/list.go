@@ -191,7 +191,7 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 	if waits, missing := o.access(); waits || missing || !m.Hub.IsNull() {
 		return nil
 	}
-	after := &agentPrivate{}
+	after := &agentPrivate{Cluster: m.Cluster.ValueString()}
 	recognized := false
 	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
 		found, refused, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())

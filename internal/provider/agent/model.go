@@ -28,6 +28,8 @@ import (
 
 // agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
 type agentPrivate struct {
+	// Cluster is the name of the cluster at the last apply.
+	Cluster string              `json:"cluster,omitempty"`
 	Records []onboarding.Record `json:"records,omitempty"`
 	// UID is that of the cluster that has the objects.
 	UID string `json:"uid,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -18,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -33,6 +35,8 @@ type operation struct {
 	model       *agentModel
 	diagnostics *diag.Diagnostics
 	counts      bool // among the planned agents, of which no two may have one name
+	// formerName is the name of the cluster at the last apply, of the replaced agent, too; "" if there was none.
+	formerName string
 }
 
 // clusters are the provider's; nil before it is configured.
@@ -113,7 +117,9 @@ func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPr
 		secrets = shape
 	}
 	tried := o.render(given, o.diagnostics)
-	o.checkTwice(tried)
+	if o.counts {
+		o.checkTwice(tried)
+	}
 	if o.diagnostics.HasError() {
 		return
 	}
@@ -141,16 +147,28 @@ func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPr
 	}
 }
 
-// plannedRoot is an object that follows a folder, by the name of the cluster that it is on.
+// plannedRoot is an object that follows a folder, by the address of the cluster that it is on.
 type plannedRoot struct {
-	cluster string
+	address string
 	id      agent.ID
+}
+
+// address identifies a cluster by how it is reached, or by its name if that is not known yet.
+func (o *operation) address() string {
+	to, isKnown := o.clusters().Known[o.targetName()]
+	switch {
+	case !isKnown:
+		return o.targetName()
+	case to.Kubeconfig != "":
+		return to.Kubeconfig + "\n" + to.Context
+	}
+	return strings.TrimRight(strings.ToLower(to.Host), "/") + " " + to.ProxyURL + " " + to.TLSServerName
 }
 
 // checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
 // would undo what the other applies, and a destroy of one would take the objects of both away.
 func (o *operation) checkTwice(objects []agent.Object) {
-	if o.connection == nil || !o.counts {
+	if o.connection == nil {
 		return
 	}
 	for i := range objects {
@@ -159,7 +177,14 @@ func (o *operation) checkTwice(objects []agent.Object) {
 			continue
 		}
 		id := object.ID()
-		if _, isPlanned := o.connection.PlannedRoots.LoadOrStore(plannedRoot{o.targetName(), id}, nil); isPlanned {
+		other, isPlanned := o.connection.PlannedRoots.LoadOrStore(plannedRoot{o.address(), id}, o.targetName())
+		if isPlanned && other != o.targetName() {
+			o.diagnostics.AddAttributeError(o.targetPath(), "Two names for one cluster", fmt.Sprintf(
+				"The provider's clusters reach cluster %q and cluster %q by the same address, and the agent of each has %s there. "+
+					"Correct the address of one, or remove one of the two.", min(o.targetName(), other.(string)), max(o.targetName(), other.(string)), id))
+			return
+		}
+		if isPlanned {
 			o.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
 				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
 					"Remove one of the two, or give it another name.", id, o.targetName()))
@@ -193,9 +218,14 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 
 // try tries the objects on the cluster by a dry run, and reports what would be refused. It sets no attribute.
 func (o *operation) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
+	options := onboarding.LookOptions{Force: o.model.Force.ValueBool()}
+	// The destroy of the former name forgets its objects if the provider does not have it any more.
+	if _, missing := o.clusters().Access(o.formerName); !missing && o.formerName != "" {
+		options.FormerLabel = render.LabelValue(o.formerName)
+	}
 	var failures onboarding.Failures
 	err := o.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) error {
-		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{Force: o.model.Force.ValueBool()})
+		look, err := onboarding.LookAt(ctx, client, objects, options)
 		failures = onboarding.FindFailures(objects, look)
 		o.checkConfinement(ctx, client)
 		return err
@@ -235,6 +265,9 @@ func fullStop(text string) string {
 	return text + "."
 }
 
+const otherRemedy = " An apply would have the cluster follow other folders, and prune everything that runs there. Either the provider's " +
+	"clusters have exchanged addresses, or they have two names for one cluster: correct them. If the cluster has a new name, set force = true."
+
 // addFailure reports a failure at its attribute.
 func (o *operation) addFailure(failure *onboarding.Failure) {
 	at, text := o.targetPath(), o.sentence(failure)
@@ -242,6 +275,9 @@ func (o *operation) addFailure(failure *onboarding.Failure) {
 	case onboarding.CauseForeign:
 		o.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
 			text+" Use another name or namespace here to leave the object to its manager, or set force = true to take over its fields.")
+		return
+	case onboarding.CauseOther:
+		o.diagnostics.AddAttributeError(o.targetPath(), "Cluster has the agent of another cluster", text+otherRemedy)
 		return
 	case onboarding.CauseNoKind:
 		o.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
@@ -330,7 +366,7 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 		return nil
 	}
 	o.warnOf(done.Notes)
-	after := &agentPrivate{Records: done.Records, UID: done.UID, Shape: shapeOf(secrets)}
+	after := &agentPrivate{Cluster: m.Cluster.ValueString(), Records: done.Records, UID: done.UID, Shape: shapeOf(secrets)}
 	if m.isOnHub() {
 		after.Reached = accessOf(o.clusters(), m.Cluster.ValueString())
 	}

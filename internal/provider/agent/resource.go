@@ -102,7 +102,7 @@ var definition = schema.Schema{
 			"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning."),
 		"confine": schemas.OptionalBool("Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). `install` gets the arguments for it. " +
 			"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform alone may create such objects."),
-		"force":    schemas.OptionalBool("Whether fields that others manage are taken over, which is a conflict otherwise."),
+		"force":    schemas.OptionalBool("Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster has, which is an error otherwise."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table)),
 		"objects":  schemas.ComputedTextMap("The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now."),
 		"found":    schemas.ComputedTexts("Those of `objects` that were there before. A destroy leaves them."),
@@ -164,6 +164,7 @@ func plan(ctx context.Context, c *frame.Call[agentModel]) {
 	}
 	// A replacement is planned twice: first with the old state, then with none, but with its private state. What was
 	// imported has no private state, so it counts where it has no state either.
+	o.formerName = private.Cluster
 	o.counts = (before != nil) == (len(private.Records) > 0)
 	o.plan(ctx, c.Prior, before)
 }
