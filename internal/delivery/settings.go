@@ -130,8 +130,8 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, know
 	return done, err
 }
 
-// free makes sure that no other open request comes from the branch that is proposed. That of the state is closed where the Git
-// host has it go into another branch, since the owner's branch was deleted or made anew.
+// free makes sure that no other open request comes from the branch that is proposed. The owner's own is closed where the Git
+// host has it go into another branch, since the owner's branch was deleted or renamed.
 func (c *Client) free(ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *State, needsBase bool) error {
 	selector := settings.request(owner)
 	err := host.Free(ctx, selector)
@@ -144,10 +144,10 @@ func (c *Client) free(ctx context.Context, host *forge.GitHost, settings Setting
 		}
 		return nil
 	}
-	if known == nil || known.Owner != owner {
-		return err
+	if settings.Head != "" && (known == nil || known.Owner != owner) {
+		return err // owners on several branches may share this head by mistake
 	}
-	if err := host.CloseOther(ctx, selector, known.number()); err != nil {
+	if err := host.CloseElsewhere(ctx, selector); err != nil {
 		return err
 	}
 	return host.Free(ctx, selector)

@@ -303,9 +303,8 @@ func (h *GitHost) Close(ctx context.Context, p *PullRequest) error {
 	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
 }
 
-// CloseOther closes the owner's open request of a number, unless it is the one that the selector names: a Git host has it go
-// into another branch when its base is renamed or deleted, and come from another one when its head is renamed. The number 0 is
-// that of no request.
+// CloseOther closes the owner's open request of a number, unless it is the one that the selector names: a Git host has it come
+// from another branch when its head is renamed. The number 0 is that of no request.
 func (h *GitHost) CloseOther(ctx context.Context, s Selector, number int) error {
 	if number == 0 {
 		return nil
@@ -318,6 +317,16 @@ func (h *GitHost) CloseOther(ctx context.Context, s Selector, number int) error 
 		return h.describe(fmt.Errorf("pull request #%d: %w", number, err))
 	case r.State != Open || r.foreign || r.Owner != s.Owner || r.Base == s.Base && r.Head == s.Head:
 		return nil
+	}
+	return h.Close(ctx, &r.PullRequest)
+}
+
+// CloseElsewhere closes the owner's open request from the head if it goes into another branch than the base: a Git host may
+// have it go elsewhere when its base is renamed or deleted.
+func (h *GitHost) CloseElsewhere(ctx context.Context, s Selector) error {
+	r, err := h.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base && r.Owner == s.Owner })
+	if err != nil || r == nil {
+		return h.describe(err)
 	}
 	return h.Close(ctx, &r.PullRequest)
 }

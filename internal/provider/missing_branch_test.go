@@ -276,6 +276,9 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 			}
 			for name, operation := range operations {
 				for _, isLate := range []bool{false, true} {
+					if name == "import" && strings.Contains(d.name, "renamed") && delivery != nil {
+						continue // a lost state finds the request by its branches alone
+					}
 					if !acceptancetest.All() && !isAlways(d.name, mode, name, isLate) {
 						continue
 					}
