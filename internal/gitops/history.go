@@ -34,14 +34,15 @@ type History struct {
 }
 
 // HistoryCommit is one commit of the branch that changed owned folders. A
-// branch that was merged is one commit: the one that merged it.
+// branch that was merged is one commit: the one that merged it. Owners, Release and
+// Source of a merge that names none are those of the commits that it merged.
 type HistoryCommit struct {
 	Commit  string
 	Author  git.Signature
 	Time    time.Time // of the committer
 	Subject string
-	// Owners are the assignments that the trailers name; none when the folders were
-	// changed by hand.
+	// Owners are the assignments that the trailers name, else those whose records changed
+	// with the folders; none when the folders were changed by hand.
 	Owners []string
 	// Signed says that one of the allowed keys has signed the commit; nil without allowed keys.
 	Signed *bool
@@ -181,10 +182,17 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 			}
 			continue
 		}
+		merged := w.merged()
 		for i, s := range steps {
 			if len(found[i]) > 0 {
 				text, _ := w.CommitText(s.commit)
 				commit := parseCommit(text)
+				if len(commit.Owners) == 0 {
+					w.attribute(&commit, merged[s.commit])
+				}
+				if len(commit.Owners) == 0 {
+					w.attributeByRecords(&commit, s, found[i])
+				}
 				commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.commits[s.commit].Time, found[i]
 				if w.signers != nil {
 					signed := w.signers.Verify(text)
@@ -195,6 +203,83 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 		}
 		return nil
 	}
+}
+
+// merged returns the commits that each merge brought to the branch, newest first, as far as commits are here. Each commit
+// belongs to the oldest merge that has it.
+func (w *walk) merged() map[git.Hash][]git.Hash {
+	var line []git.Hash // first parents, newest first
+	for at := w.Commit; ; {
+		head, ok := w.commits[at]
+		if !ok {
+			break
+		}
+		if line = append(line, at); len(head.Parents) == 0 {
+			break
+		}
+		at = head.Parents[0]
+	}
+	seen, merged := map[git.Hash]bool{}, map[git.Hash][]git.Hash{}
+	for _, at := range slices.Backward(line) {
+		var brought []git.Hash
+		for left := []git.Hash{at}; len(left) > 0; {
+			next := left[len(left)-1]
+			left = left[:len(left)-1]
+			head, ok := w.commits[next]
+			if !ok || seen[next] {
+				continue
+			}
+			if seen[next] = true; next != at {
+				brought = append(brought, next)
+			}
+			left = append(left, head.Parents...)
+		}
+		if at != line[len(line)-1] && len(brought) > 0 { // the first one stands for all before it
+			slices.SortFunc(brought, func(a, b git.Hash) int {
+				return cmp.Or(w.commits[b].Time.Compare(w.commits[a].Time), bytes.Compare(a[:], b[:]))
+			})
+			merged[at] = brought
+		}
+	}
+	return merged
+}
+
+// attribute gives a merge the trailers of the commits that it merged, of which the newest come first.
+func (w *walk) attribute(commit *HistoryCommit, merged []git.Hash) {
+	for _, id := range merged {
+		text, ok := w.CommitText(id)
+		if !ok {
+			continue
+		}
+		of := parseCommit(text)
+		for _, owner := range of.Owners {
+			if !slices.Contains(commit.Owners, owner) {
+				commit.Owners = append(commit.Owners, owner)
+			}
+		}
+		commit.Release, commit.Source = cmp.Or(commit.Release, of.Release), cmp.Or(commit.Source, of.Source)
+	}
+	slices.Sort(commit.Owners)
+}
+
+// attributeByRecords gives a commit without trailers, such as a squash, the owners whose records say of a changed folder what
+// it is, and that it changed later than before. A commit of a person leaves the record as it is, or reverts it.
+func (w *walk) attributeByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
+	w.parsed = map[git.Hash][]git.Entry{}
+	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	for _, change := range changes {
+		is, recorded := w.record(w.records(after, change.Owner)[change.Host])[change.DeploymentTarget]
+		was := w.record(w.records(before, change.Owner)[change.Host])[change.DeploymentTarget]
+		tree := w.below(after, path.Join(change.Host, change.DeploymentTarget))
+		if !recorded || !git.IsID(is.Tree, tree) || is.Changed <= was.Changed {
+			continue
+		}
+		if !slices.Contains(commit.Owners, change.Owner) {
+			commit.Owners = append(commit.Owners, change.Owner)
+		}
+		commit.Source = cmp.Or(commit.Source, is.Source)
+	}
+	slices.Sort(commit.Owners)
 }
 
 // records are the ids of an owner's records, by host.
@@ -351,10 +436,17 @@ func parseCommit(content []byte) HistoryCommit {
 	}
 	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
 	c.Subject, _, _ = strings.Cut(text, "\n")
-	trailers := text[strings.LastIndex(text, "\n\n")+1:]
-	for line := range strings.Lines(trailers) {
+	if c.readTrailers(text[strings.LastIndex(text, "\n\n")+1:]); len(c.Owners) == 0 {
+		c.readTrailers(text) // a squash has the messages of its commits within its own
+	}
+	return c
+}
+
+// readTrailers reads the trailers of Flotilla among the lines of a message.
+func (c *HistoryCommit) readTrailers(text string) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if owner, ok := strings.CutPrefix(line, "Flotilla-Assignment: "); ok {
+		if owner, ok := strings.CutPrefix(line, "Flotilla-Assignment: "); ok && !slices.Contains(c.Owners, owner) {
 			c.Owners = append(c.Owners, owner)
 		}
 		if release, ok := strings.CutPrefix(line, "Flotilla-Release: "); ok {
@@ -364,5 +456,4 @@ func parseCommit(content []byte) HistoryCommit {
 			c.Source = folder.ParseSource(source)
 		}
 	}
-	return c
 }

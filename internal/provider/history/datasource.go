@@ -66,7 +66,7 @@ var commits = table.Object[gitops.HistoryCommit]{
 	table.Text("subject", "First line of its message.", func(c gitops.HistoryCommit) string { return c.Subject }),
 	table.Bool("signed", "Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the "+
 		"Git host made of a pull request, has the Git host's signature or none.", func(c gitops.HistoryCommit) *bool { return c.Signed }),
-	table.Texts("assignments", "Assignments that made it; empty where folders were changed by hand.", func(c gitops.HistoryCommit) []string { return c.Owners }),
+	table.Texts("assignments", "Assignments that made it, also where a pull request brought it; empty where folders were changed by hand.", func(c gitops.HistoryCommit) []string { return c.Owners }),
 	table.ObjectOrNull("source", "Where the changes came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
 		func(c gitops.HistoryCommit) folder.Source { return c.Source }),
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),

@@ -1,0 +1,62 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// merge merges an open request in one of Gitea's ways, once Gitea has found out that it can be.
+func (l *branchLife) merge(number int, how string) {
+	l.t.Helper()
+	for range 240 {
+		if l.host.pull(number).Mergeable {
+			break
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	l.host.api(http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": how}, nil)
+}
+
+// However people merge a request, the history says which assignment made the change, and from which commit of the
+// configuration. A commit of a person has no assignment.
+func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
+	t.Parallel()
+	l := newBranchLife(t)
+	apply(t, l.w, l.configuration("dev", "first", nil))
+	ways := []string{"merge", "rebase", "rebase-merge", "squash"}
+	source := func(i int) string { return strings.Repeat(fmt.Sprint(i+1), 40) }
+	for i, way := range ways {
+		wanted := l.configuration("dev", way, requested())
+		wanted.Resources[assignment].Attributes["source"] = map[string]any{"url": "https://git.example.com/platform", "commit": source(i)}
+		apply(t, l.w, wanted)
+		l.merge(l.ours()[0].Number, way)
+	}
+	l.repo.change(t, "dev", func(folder string) { writeFile(t, folder+"/large/app-core/platform-config.yaml", "by: hand\n") })
+
+	read, said := l.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": l.host.user.Token}}},
+		"flotilla_history", map[string]any{"gitops_repo": map[string]any{"url": l.repo.url, "branch": "dev"}, "name": "dev"})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	commits, _ := read["commits"].([]any)
+	if len(commits) != len(ways)+2 {
+		t.Fatalf("there are %d commits: %v", len(commits), commits)
+	}
+	if person := field(commits[0], "assignments"); fmt.Sprint(person) != "[]" {
+		t.Errorf("a person's commit is of %v", person)
+	}
+	for i, way := range ways {
+		commit := commits[len(ways)-i]
+		if made := fmt.Sprint(field(commit, "assignments")); made != "[dev]" {
+			t.Errorf("%s: the commit %q is of %s", way, field(commit, "subject"), made)
+		}
+		if from := field(field(commit, "source"), "commit"); from != source(i) {
+			t.Errorf("%s: the change came from %v", way, field(commit, "source"))
+		}
+	}
+}
