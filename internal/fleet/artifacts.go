@@ -14,6 +14,8 @@ type ArtifactInput struct {
 	// Sources are the beginnings of the URLs that the manifests of a workload may come from, by the name of its workspace;
 	// nil: any.
 	Sources map[string][]string
+	// Environments are the environments that deployment targets name, sorted.
+	Environments []string
 	// Known says that no workload and no workspace is unknown.
 	Known bool
 }
@@ -28,7 +30,10 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	root := &Object{reader: &d.Reader, table: &fleetTable, fields: fields}
 	bounds := d.sourceBounds(root)
 	d.collection(root, "workloads", d.workload)
-	read := ArtifactInput{Workloads: d.Fleet.Workloads, Known: IsKnown(workloads) && IsKnown(workspaces), Sources: bounds.sources}
+	read := ArtifactInput{
+		Workloads: d.Fleet.Workloads, Known: IsKnown(workloads) && IsKnown(workspaces), Sources: bounds.sources,
+		Environments: slices.Sorted(maps.Keys(d.targetEnvironments)),
+	}
 	if !bounds.isSet || !read.Known || len(d.Findings) > 0 {
 		return read, d.Findings
 	}

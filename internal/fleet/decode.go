@@ -108,6 +108,8 @@ type decoder struct {
 	// workloadNames those of all, with targets in this environment or not.
 	workloads     []localWorkload
 	workloadNames []string
+	// targetEnvironments are the environments that deployment targets name.
+	targetEnvironments map[string]bool
 }
 
 type objectKey struct{ collection, name string }
@@ -115,7 +117,7 @@ type objectKey struct{ collection, name string }
 func newDecoder() *decoder {
 	return &decoder{
 		Decoded:    Decoded{Fleet: &Fleet{}, Known: true, EnvironmentKnown: true, Config: Config{}, ContainersKnown: true, ConstraintsKnown: true},
-		incomplete: map[string]bool{}, paths: map[objectKey]*Path{},
+		incomplete: map[string]bool{}, paths: map[objectKey]*Path{}, targetEnvironments: map[string]bool{},
 	}
 }
 

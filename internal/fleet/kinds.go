@@ -175,6 +175,8 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", o.namespaceName)}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.Report("environment", "is required")
+	} else if text, ok := environment.(string); ok {
+		d.targetEnvironments[text] = true
 	}
 	belongs = d.belongs(o)
 	o.targetManifests(target, (*Object).manifests)

@@ -133,6 +133,15 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 		!strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, repo) || !strings.Contains(said, `"till-edge"`) {
 		t.Errorf("it is down: version %v, kept %v; said is %s", version, kept, said)
 	}
+	for _, update := range []any{nil, []any{}} {
+		further := map[string]any{
+			"workloads": workloads, "environment": "dev", "name": "dev", "keep_unreachable": true, "update": update,
+			"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		}
+		if read, said := readArtifacts(t, further); !reflect.DeepEqual(read["newest"], map[string]any{"till-edge": "1.2.1"}) {
+			t.Errorf("it is down: newest is %v; said is %s", read["newest"], said)
+		}
+	}
 	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) || !strings.Contains(said, "502") ||
 		!strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and pins may not be kept: said is %s", said)

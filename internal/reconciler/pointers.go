@@ -44,17 +44,24 @@ var (
 	}
 )
 
+// DigestAnnotation has the digest of an artifact, on objects whose spec has no field for it. The templates write it, so that a
+// version which is published again is a change.
+const DigestAnnotation = "flotilla.dev/digest"
+
 // IsRevision says whether a field of an object that deploys or fetches, by the steps of its path, says what is taken of a
 // repository: a commit, a branch, a tag, a version or a digest.
 func IsRevision(kind string, path []string) bool {
-	of, at := KindNamed(kind), "spec."
+	of, above := KindNamed(kind), ""
 	if of != nil && of.Template != "" {
-		of, at = KindNamed(of.Makes[0]), at+of.Template+".spec."
+		of, above = KindNamed(of.Makes[0]), "spec."+of.Template+"."
 	}
 	if of == nil {
 		return false
 	}
-	field := strings.Join(path, ".") + "."
+	field, at := strings.Join(path, ".")+".", above+"spec."
+	if field == above+"metadata.annotations."+DigestAnnotation+"." {
+		return true
+	}
 	return slices.ContainsFunc(of.Pointers, func(p Pointer) bool {
 		return slices.Contains([]Said{Version, Branch, Revision, Ref}, p.Is) && strings.HasPrefix(field, at+p.Field+".")
 	})

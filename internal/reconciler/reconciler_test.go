@@ -85,9 +85,11 @@ func TestWhatSaysWhichRevisionIsTaken(t *testing.T) {
 		"OCIRepository spec.ref.digest": true, "HelmRelease spec.chart.spec.version": true, "HelmRelease spec.values.version": false,
 		"Application spec.source.targetRevision": true, "Application spec.source.path": false,
 		"ApplicationSet spec.template.spec.source.targetRevision": true, "ApplicationSet spec.source.targetRevision": false, "ConfigMap data.ref": false,
+		"HelmRelease metadata.annotations.flotilla#dev/digest": true, "ApplicationSet spec.template.metadata.annotations.flotilla#dev/digest": true,
+		"HelmRelease metadata.annotations.other": false, "ConfigMap metadata.annotations.flotilla#dev/digest": false,
 	} {
 		kind, path, _ := strings.Cut(field, " ")
-		if got := reconciler.IsRevision(kind, strings.Split(path, ".")); got != want {
+		if got := reconciler.IsRevision(kind, strings.Split(strings.ReplaceAll(path, "#", "."), ".")); got != want {
 			t.Errorf("%s: it is %t", field, got)
 		}
 	}

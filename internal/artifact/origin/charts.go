@@ -32,7 +32,7 @@ func find(chart, version string, entries []chartVersion) (*chartVersion, error) 
 			return nil, fmt.Errorf("chart %q: %w", chart, err)
 		}
 		if at = named(newest); at < 0 {
-			return nil, fmt.Errorf("%w: none of the %d versions of chart %q is %q, or in that range", git.ErrNotFound, len(entries), chart, orAny(version))
+			return nil, fmt.Errorf("%w: %s", errNoVersion, describeMiss(fmt.Sprintf("versions of chart %q", chart), version, texts(entries)))
 		}
 	}
 	return &entries[at], nil

@@ -76,16 +76,16 @@ func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests
 		tag = manifests.Tag
 	case version == "" && manifests.Storage == "oci":
 		tag = "latest"
-	case !isExact(version):
-		tags, err := c.listTags(ctx, repository, sources)
+	case !artifact.IsVersion(version):
+		all, err := c.listTags(ctx, repository, sources)
 		if err != nil {
 			return folder.Pin{}, err
 		}
-		if tag, err = greatest(tags, version); err != nil {
+		if tag, err = greatest(all, version); err != nil {
 			return folder.Pin{}, err
 		}
 		if tag == "" {
-			return folder.Pin{}, fmt.Errorf("none of its %d tags is a version in the range %q", len(tags), orAny(version))
+			return folder.Pin{}, fmt.Errorf("%w: %s", errNoVersion, describeMiss("tags", version, all))
 		}
 	}
 	at, err := c.registry(repository)

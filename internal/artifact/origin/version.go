@@ -2,24 +2,33 @@ package origin
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 )
 
 func orAny(version string) string { return cmp.Or(version, "*") }
 
-// parseVersion reads a whole version, as reconcilers do: "v" may be before it, and "_" stands for "+" in tags. A tag such
-// as 2024 is none, although it would be the greatest.
-func parseVersion(text string) (*semver.Version, bool) {
-	version, err := semver.StrictNewVersion(strings.ReplaceAll(strings.TrimPrefix(text, "v"), "_", "+"))
-	return version, err == nil
-}
+// errNoVersion means that a repository answers, and has no version that the manifests ask for.
+var errNoVersion = errors.New("no such version")
 
-func isExact(version string) bool {
-	_, exact := parseVersion(version)
-	return exact
+// describeMiss explains why none of the versions that a repository has is in a range. Ranges leave out pre-releases, unless they
+// name one.
+func describeMiss(what, within string, versions []string) string {
+	text := fmt.Sprintf("none of the %d %s is %q, or in that range", len(versions), what, orAny(within))
+	constraint, err := semver.NewConstraint(orAny(within))
+	if err != nil {
+		return text
+	}
+	constraint.IncludePrerelease = true
+	if newest := greatestOf(versions, constraint); newest != "" {
+		text += fmt.Sprintf("; a range matches pre-releases only if it names one, and the newest of these is %[1]q: set version to it, or to a range such as \">=%[1]s\"", newest)
+	}
+	return text
 }
 
 // greatest is the text of the greatest version in a range ("" is any), "" for none; that which equals the range comes
@@ -29,10 +38,15 @@ func greatest(texts []string, within string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("version %q is neither a version nor a range of them, such as \"3.2.1\" or \">=3.2 <4\"", within)
 	}
+	return greatestOf(texts, constraint), nil
+}
+
+// greatestOf returns the text of the greatest version that satisfies a constraint; "" if there is none.
+func greatestOf(texts []string, constraint *semver.Constraints) string {
 	var best *semver.Version
 	found := ""
 	for _, text := range texts {
-		version, ok := parseVersion(text)
+		version, ok := artifact.ParseVersion(text)
 		if !ok || !constraint.Check(version) {
 			continue
 		}
@@ -44,5 +58,5 @@ func greatest(texts []string, within string) (string, error) {
 			best, found = version, text
 		}
 	}
-	return found, nil
+	return found
 }

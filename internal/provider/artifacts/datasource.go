@@ -2,6 +2,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,7 +69,8 @@ func definition() schema.Schema {
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
 			"newest": schemas.ComputedTextMap("By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the manifests ask for, " +
-				"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such versions, or does not list them, are not in it."),
+				"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such versions, or does not list them, are not in it. " +
+				"While a repository does not answer and the pin is kept, it is the version that is deployed."),
 		},
 	}
 }
@@ -101,6 +103,8 @@ type wanted struct {
 	of        string              // name of the owner; "" for none
 	at        delivery.Location
 	mayUpdate func(target string) bool
+	// otherEnvironments are those of the deployment targets if none belongs to the environment.
+	otherEnvironments []string
 }
 
 // validate checks what is known.
@@ -149,6 +153,9 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 			workloadOf[name], names[name] = workload.Name, true
 		}
 	}
+	if known && len(findings) == 0 && len(w.manifests) == 0 {
+		w.otherEnvironments = input.Environments
+	}
 	if m.Update.IsNull() || m.Update.IsUnknown() {
 		return w
 	}
@@ -167,12 +174,24 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	return w
 }
 
+// warnOfEnvironment warns if only other environments have deployment targets: that may be the first use of an environment, or
+// a misspelt name, which would turn all pins off.
+func warnOfEnvironment(environment string, others []string, diagnostics *diag.Diagnostics) {
+	if environment == "" || len(others) == 0 {
+		return
+	}
+	diagnostics.AddAttributeWarning(path.Root("environment"), "Environment has no pins", fmt.Sprintf(
+		"No deployment target of the workloads belongs to environment %q, so nothing is pinned. The workloads have deployment targets of %s%s",
+		environment, wording.List(wording.Quoted(others), wording.Named), cmp.Or(wording.DidYouMean(environment, others), ".")))
+}
+
 // read resolves the manifests.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	w := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
+	warnOfEnvironment(m.Environment.ValueString(), w.otherEnvironments, diagnostics)
 	var deployed map[string]deployedPin
 	if w.of != "" {
 		if deployed = readDeployed(ctx, c, w, diagnostics); diagnostics.HasError() {
@@ -181,6 +200,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	}
 	found := resolve(ctx, c.Artifacts, w, deployed)
 	found.report(ctx, m.KeepUnreachable.ValueBool(), diagnostics)
+	found.warnOfRepublished(diagnostics)
 	if diagnostics.HasError() {
 		return
 	}

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,11 @@ import (
 // pinned is one deployment target.
 type pinned struct {
 	artifact.Entry
-	kept   bool
-	newest string
-	err    error
-	before *deployedPin // nil where none is deployed for these manifests
+	kept        bool
+	newest      string
+	err         error
+	republished string       // how the content of a version differs whose pin is kept; "" if it is the same
+	before      *deployedPin // nil where none is deployed for these manifests
 }
 
 type result map[string]*pinned
@@ -51,6 +53,7 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 		repository.AddError(ctx, diagnostics, err, errors.Is(err, git.ErrNotFound))
 		return nil
 	}
+	warnOfMissingOwner(w, found.Owners, diagnostics)
 	unsigned := map[string]bool{}
 	for _, record := range found.Unsigned {
 		unsigned[record.Record] = true
@@ -72,6 +75,25 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 	return deployed
 }
 
+// warnOfMissingOwner warns if an assignment has no records: before its first apply that is right, and else its name or place is
+// misspelt, which would turn the deployed pins off.
+func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagnostics) {
+	own := strings.Trim(w.at.Path, "/")
+	var names []string
+	for _, owner := range owners {
+		if owner.Path == own {
+			names = append(names, owner.Name)
+		}
+	}
+	if slices.Contains(names, w.of) {
+		return
+	}
+	diagnostics.AddAttributeWarning(path.Root("name"), "No pins are deployed", fmt.Sprintf(
+		"Branch %q has no records of an assignment %q at path %q, so every pin is resolved, and neither update nor keep_unreachable keeps one. "+
+			"Before the first apply of the assignment that is expected; otherwise correct name or gitops_repo%s",
+		w.at.Branch, w.of, own, cmp.Or(wording.DidYouMean(w.of, names), ".")))
+}
+
 // maxAsked is how many deployment targets are asked for at once.
 const maxAsked = 16
 
@@ -87,16 +109,65 @@ func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[
 		}
 		if one.before != nil && !w.mayUpdate(names[i]) {
 			one.Entry, one.kept = one.before.Entry, true
+			one.republished = findRepublished(ctx, client, one.before.Entry, w.sources[names[i]])
 		} else if one.Pin, one.err = client.Resolve(ctx, one.Manifests, w.sources[names[i]]); one.err != nil {
 			return
 		}
-		one.newest, _ = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // registries need not list tags, and pins do not need it
+		var err error
+		one.newest, err = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // registries need not list tags, and pins do not need it
+		if one.kept && errors.Is(err, git.ErrUnreachable) {
+			one.newest = one.deployedVersion()
+		}
 	})
 	found := result{}
 	for i, name := range names {
 		found[name] = all[i]
 	}
 	return found
+}
+
+// deployedVersion returns the version that is deployed; "" if that is none. It stands for the newest one while a repository does
+// not answer, so that configurations which read newest can still be planned.
+func (p *pinned) deployedVersion() string {
+	for _, version := range []string{p.Pin.Version, p.Manifests.Tag} {
+		if artifact.IsVersion(version) {
+			return version
+		}
+	}
+	return ""
+}
+
+// findRepublished asks whether a version that stays pinned has other content now. A repository that does not answer has the same.
+func findRepublished(ctx context.Context, client *origin.Client, deployed artifact.Entry, sources []string) string {
+	before, now := deployed.Manifests, deployed.Manifests
+	if before.Pin = deployed.Pin; !artifact.IsMovable(before) {
+		return ""
+	}
+	if now.Storage != "git" && now.Tag == "" {
+		now.Version = deployed.Pin.Version
+	}
+	pin, err := client.Resolve(ctx, now, sources)
+	if err != nil {
+		return ""
+	}
+	now.Pin = pin
+	return artifact.DescribeRepublished(before, now)
+}
+
+// warnOfRepublished warns of versions that were published again while their pins are kept, each once.
+func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
+	targets := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if text := r[name].republished; text != "" {
+			targets[text] = append(targets[text], name)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(targets)) {
+		diagnostics.AddAttributeWarning(path.Root("update"), "Version was published again", tfvalue.Sentence(text)+
+			" update does not allow these pins to change, so the fleet keeps the content that is deployed. An agent that fetches by the version alone, as from a chart "+
+			"repository, may get the new content all the same; render = \"objects\" prevents that. To accept the new content, add the deployment targets to update."+
+			"\n\nDeployment targets: "+wording.List(wording.Quoted(targets[text]), wording.Named)+".")
+	}
 }
 
 // report says what could not be resolved, each error once, with all deployment targets that it concerns. With keep, those
@@ -115,6 +186,7 @@ func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnos
 		}
 		if keep && one.before != nil && errors.Is(one.err, git.ErrUnreachable) {
 			one.Entry, one.kept = one.before.Entry, true
+			one.newest = one.deployedVersion()
 		} else if first == nil {
 			first = one.err
 		}

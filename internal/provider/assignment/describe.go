@@ -98,6 +98,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	}
 	o.fill(ctx, folders, changed, back)
 	complete = o.fillFinals(ctx, folders, before) && complete
+	o.warnOfRepublished(ctx, folders, before)
 	for _, key := range removed.Keys() {
 		folders = append(folders, changes.Folder{Key: key, Removed: true, Back: o.goesBack(key)})
 	}

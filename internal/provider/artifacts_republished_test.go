@@ -1,0 +1,128 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// tillAt serves a chart repository with version 1.2.1 of the chart "till", whose digest consists of the digit that was published last.
+func tillAt(t *testing.T) (url string, publish func(digit string)) {
+	t.Helper()
+	var digit atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/index.yaml" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "entries:\n  till:\n    - {version: 1.2.1, digest: %q}\n", strings.Repeat(digit.Load().(string), 64))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(one string) { digit.Store(one) }
+}
+
+// A chart that is published again under its version is a change with a line and a warning, and update stops it.
+func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
+	t.Parallel()
+	for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
+		t.Run(reconciler, func(t *testing.T) {
+			t.Parallel()
+			repo, publish := tillAt(t)
+			publish("1")
+			url, workloads := bare(t), tills(repo, "1.2.1")
+			w := providertest.New(startProvider)
+			configured := func(update any) (providertest.Configuration, string) {
+				t.Helper()
+				read, said := readArtifacts(t, map[string]any{
+					"workloads": workloads, "environment": "dev", "update": update, "name": "dev",
+					"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+				})
+				if read["artifacts"] == nil {
+					t.Fatal(said)
+				}
+				return assigned(url, fleetOf(map[string]any{
+					"workloads": workloads, "artifacts": read["artifacts"],
+					"cluster_types": []any{map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}, "reconciler": reconciler}},
+				}), nil), said
+			}
+			first, _ := configured(nil)
+			apply(t, w, first)
+			publish("2")
+
+			held, said := configured([]any{})
+			if !strings.Contains(said, "Version was published again") || !strings.Contains(said, `Chart "till" 1.2.1`) || !strings.Contains(said, "render = ") {
+				t.Errorf("the pin is kept: said is %s", said)
+			}
+			plan, problems := w.Plan(t.Context(), held)
+			if problems.Err() != nil || plan.Change(assignment).Action != providertest.NoOp || strings.Contains(fmt.Sprint(problems), "published again") {
+				t.Errorf("update = [] does not stop it: %v, said is %v", plan.Change(assignment).After["changes"], problems)
+			}
+
+			allowed, _ := configured([]any{"till"})
+			plan, problems = w.Plan(t.Context(), allowed)
+			want := `metadata.annotations["flotilla.dev/digest"], on drone: till-edge, by workload "till"`
+			if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, want) {
+				t.Errorf("changes are %s, want %s", lines, want)
+			}
+			for _, want := range []string{"Version was published again", repo, "sha256:" + strings.Repeat("1", 64), "sha256:" + strings.Repeat("2", 64), `"till-edge"`} {
+				if !strings.Contains(fmt.Sprint(problems), want) {
+					t.Errorf("said is %v, want %s", problems, want)
+				}
+			}
+			apply(t, w, allowed)
+			if plan, problems := w.Plan(t.Context(), allowed); plan.Change(assignment).Action != providertest.NoOp || strings.Contains(fmt.Sprint(problems), "published again") {
+				t.Errorf("after it, the plan is %v, said is %v", plan.Change(assignment).After["changes"], problems)
+			}
+		})
+	}
+}
+
+// A misspelt name or environment would turn all pins off, and an assignment or environment that is new looks the same.
+func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
+	t.Parallel()
+	repo, publish := tillAt(t)
+	publish("1")
+	url, workloads := bare(t), tills(repo, "1.2.1")
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{"workloads": workloads}), nil))
+	at := func(path string) map[string]any { return map[string]any{"url": url, "branch": "dev", "path": path} }
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		want       string // "" for no warning
+	}{
+		"right":              {map[string]any{"name": "dev", "gitops_repo": at("clusters/all"), "environment": "dev"}, ""},
+		"a name":             {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `has no records of an assignment "dve" at path "clusters/all", so every pin is resolved`},
+		"a name, nearest":    {map[string]any{"name": "dve", "gitops_repo": at("clusters/all")}, `correct name or gitops_repo; did you mean "dev"?`},
+		"a path":             {map[string]any{"name": "dev", "gitops_repo": at("clusters/al")}, "No pins are deployed"},
+		"an environment":     {map[string]any{"environment": "prd"}, `belongs to environment "prd", so nothing is pinned. The workloads have deployment targets of "dev", "prod"; did you mean "prod"?`},
+		"no workloads":       {map[string]any{"environment": "prd", "workloads": []any{}}, ""},
+		"all environments":   {nil, ""},
+		"another that is it": {map[string]any{"environment": "prod"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := map[string]any{"workloads": workloads}
+			for name, value := range test.attributes {
+				attributes[name] = value
+			}
+			read, said := readArtifacts(t, attributes)
+			if read["artifacts"] == nil || test.want == "" && said != "" || !strings.Contains(strings.Join(strings.Fields(said), " "), test.want) {
+				t.Errorf("said is %s, want %s", said, test.want)
+			}
+		})
+	}
+}
+
+func TestAChartWithOnlyPreReleasesIsExplained(t *testing.T) {
+	t.Parallel()
+	repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")
+	_, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "*")})
+	said = strings.Join(strings.Fields(said), " ")
+	if want := `the newest of these is "v1.0.0-rc.2": set version to it, or to a range such as ">=v1.0.0-rc.2"`; !strings.Contains(said, want) || strings.Contains(said, "not found") {
+		t.Errorf("said is %s, want %s", said, want)
+	}
+}

@@ -1,0 +1,53 @@
+package assignment
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// warnOfRepublished warns of versions that were published again: a folder has another digest for the same version than its
+// record. Each version gets one warning, with all of its deployment targets.
+func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.Folder, before rollout.Trees) {
+	changed := map[int]*changes.Folder{} // by assignment
+	for i := range folders {
+		one := &folders[i]
+		if o.result == nil || o.known == nil || one.Before == nil || one.Removed {
+			continue
+		}
+		at, ok := o.result.Assignment(one.Host, one.DeploymentTarget)
+		if ok && artifact.IsMovable(o.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
+			changed[at] = one
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	former, _ := o.formerOf(ctx, changed, before)
+	targets := map[string]map[string]bool{}
+	for at, was := range former {
+		if was.Manifests == nil {
+			continue
+		}
+		target := o.result.Schedule.Assignments[at].Target
+		if text := artifact.DescribeRepublished(*was.Manifests, target.Target.Manifests.Manifests); text != "" {
+			if targets[text] == nil {
+				targets[text] = map[string]bool{}
+			}
+			targets[text][target.Name] = true
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(targets)) {
+		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Version was published again", tfvalue.Sentence(text)+" This plan deploys the new content. "+
+			"If you do not expect that, ask the publisher. To keep the content that is deployed, leave the deployment targets out of update of flotilla_artifacts."+
+			"\n\nDeployment targets: "+wording.List(wording.Quoted(slices.Sorted(maps.Keys(targets[text]))), wording.Named)+".")
+	}
+}
