@@ -93,7 +93,8 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 	if done.PullRequest != "" {
 		done.Replaced = map[rollout.Key]string{}
 		for _, change := range written.Changes {
-			done.Replaced[change.Key] = change.Was
+			done.Replaced[change.Key] = ""
+			done.Replaced[change.Origin()] = change.Was
 		}
 	}
 	if plan.Cleared != nil || plan.LetGo {

@@ -27,7 +27,11 @@ func Body(changes []folder.Change, limit int) string {
 	fmt.Fprintf(&b, "%s on %s: %s.\n", wording.Count(len(changes), "deployment target", "deployment targets"), wording.Count(hosts(changes), "host", "hosts"), tally(changes))
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
 	for i, change := range changes {
-		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action, versions(change))
+		what := string(change.Action)
+		if change.From != "" {
+			what += ", from " + code(change.From)
+		}
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), what, versions(change))
 		rest := fmt.Sprintf("\nAnd %d more: %s.\n", len(changes)-i, tally(changes[i:]))
 		if b.Len()+len(row)+len(rest)+64 > limit { // 64: the next rest may be longer
 			b.WriteString(rest)
@@ -53,9 +57,9 @@ func versions(c folder.Change) string {
 	return code(c.Before) + " → " + code(c.After)
 }
 
-// tally says how many were added, changed and removed.
+// tally says how many were added, changed, moved and removed.
 func tally(changes []folder.Change) string {
-	return strings.Join(wording.Counts(folder.Counts(changes), "added", "changed", "removed"), ", ")
+	return strings.Join(folder.Tally(changes), ", ")
 }
 
 func hosts(changes []folder.Change) int {

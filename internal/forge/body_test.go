@@ -61,6 +61,16 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 				"| host | deployment target | what | configuration |\n|---|---|---|---|\n" +
 				"| `drone` | `app-test` | added | → `aa` |\n",
 		},
+		"folders that move": {
+			[]folder.Change{
+				{Key: folder.Key{Host: "new", DeploymentTarget: "a"}, Action: folder.Moved, From: "old|x", Before: "aa", After: "aa"},
+				{Key: folder.Key{Host: "new", DeploymentTarget: "b"}, Action: folder.Changed, From: "old|x", Before: "aa", After: "bb"},
+			},
+			"2 deployment targets on 1 host: 1 changed, 2 moved.\n\n" +
+				"| host | deployment target | what | configuration |\n|---|---|---|---|\n" +
+				"| `new` | `a` | moved, from `old\\x7cx` | `aa` |\n" +
+				"| `new` | `b` | changed, from `old\\x7cx` | `aa` → `bb` |\n",
+		},
 		"each kind, sorted": {
 			[]folder.Change{
 				{Key: folder.Key{Host: "large", DeploymentTarget: "b"}, Action: folder.Removed, Before: "aa"},

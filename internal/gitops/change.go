@@ -15,11 +15,13 @@ type change struct {
 	edit     Edit
 	at       time.Time       // of its commit
 	letGo    []folder.Key    // folders that stay and have no owner from then on
-	hosts    []string        // whose marker or record is repaired
+	hosts    []string        // whose marker or record is written or removed
 	adopted  []Conflict      // folders that another owner had
 	formerly string          // the name that the owner had until then; "" when nothing is of it
 	claim    *claimChange    // nil where the edit is of an owner
-	folders  []folder.Change // added, changed and removed, with config versions, in order
+	folders  []folder.Change // with config versions, in order
+
+	newHosts, renamedHosts, goneHosts int // of hosts; the others are repaired
 
 	held bool // by another holder: some or all hosts stay as they are
 
@@ -62,7 +64,7 @@ func (c *change) with(actions ...folder.Action) []folder.Key {
 
 // back are the folders that are rolled back, of those added and changed.
 func (c *change) back() []folder.Key {
-	return slices.DeleteFunc(c.with(folder.Added, folder.Changed), func(k folder.Key) bool {
+	return slices.DeleteFunc(c.with(folder.Added, folder.Changed, folder.Moved), func(k folder.Key) bool {
 		return c.edit.Hosts[k.Host][k.DeploymentTarget].Action != RollBack
 	})
 }

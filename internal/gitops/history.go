@@ -353,11 +353,12 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	maps.Copy(hosts, is)
 	var changed []hostChange
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
-		if w.filter.Host != "" && host != w.filter.Host {
+		known := len(w.missing)
+		c := hostChange{host: host, was: was[host], is: is[host]}
+		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // else its folders may be those of the other host
 			continue
 		}
-		known := len(w.missing)
-		c := hostChange{host: host, old: w.below(before, host), now: w.below(after, host), was: was[host], is: is[host]}
+		c.old, c.now = w.below(before, host), w.below(after, host)
 		if len(w.missing) > known || c.was == c.is && c.old == c.now {
 			continue
 		}
@@ -369,9 +370,13 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	if len(w.missing) > 0 {
 		return nil
 	}
-	var changes []HistoryChange
+	var folders []folderChange
 	for _, c := range changed {
-		for _, change := range w.folders(c) {
+		folders = append(folders, w.folders(c)...)
+	}
+	var changes []HistoryChange
+	for _, change := range pairMoves(folders) {
+		if w.filter.Host == "" || change.Host == w.filter.Host || change.From == w.filter.Host {
 			changes = append(changes, HistoryChange{Owner: owner, Change: change})
 		}
 	}
@@ -386,12 +391,59 @@ type hostChange struct {
 	was, is  git.Hash
 }
 
+// comesOrGoes reports whether the owner has the host on one side alone.
+func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
+
+// folderChange is a change with what tells a folder that moves to another host.
+type folderChange struct {
+	folder.Change
+	old, now    git.Hash // trees; zero for none
+	treeBefore  string   // in the record after it
+	comesOrGoes bool     // with its host
+}
+
+// pairMoves makes one change of a folder that goes with its host, and the same one that comes with another host: the host has
+// another name.
+func pairMoves(changes []folderChange) []folder.Change {
+	type identity struct{ deploymentTarget, tree string }
+	gone := map[identity]*folderChange{}
+	for i := range changes {
+		if c := &changes[i]; c.Action == folder.Removed && c.comesOrGoes {
+			gone[identity{c.DeploymentTarget, c.old.String()}] = c
+		}
+	}
+	moved := map[folder.Key]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != folder.Added || !c.comesOrGoes {
+			continue
+		}
+		action := folder.Moved
+		from := gone[identity{c.DeploymentTarget, c.now.String()}]
+		if from == nil {
+			action, from = folder.Changed, gone[identity{c.DeploymentTarget, c.treeBefore}]
+		}
+		if from != nil {
+			c.Action, c.From, c.Before = action, from.Host, from.Before
+			moved[from.Key] = true
+			delete(gone, identity{c.DeploymentTarget, from.old.String()})
+		}
+	}
+	var paired []folder.Change
+	for _, c := range changes {
+		if !moved[c.Key] || c.Action != folder.Removed {
+			paired = append(paired, c.Change)
+		}
+	}
+	return paired
+}
+
 // folders compares the folders that the records of a host list.
-func (w *walk) folders(c hostChange) []folder.Change {
+func (w *walk) folders(c hostChange) []folderChange {
 	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
 	targets := maps.Collect(maps.All(oldRecord))
 	maps.Copy(targets, nowRecord)
-	var changes []folder.Change
+	var changes []folderChange
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
 			continue
@@ -411,7 +463,7 @@ func (w *walk) folders(c hostChange) []folder.Change {
 		default:
 			change.Action = folder.Changed
 		}
-		changes = append(changes, change)
+		changes = append(changes, folderChange{change, oldID, nowID, nowRecord[target].TreeBefore, c.comesOrGoes()})
 	}
 	return changes
 }

@@ -43,10 +43,21 @@ func (s *staging) host(host string, marker git.Hash) {
 		right = false
 		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: s.edit.Owner.markerText()})
 	}
-	if !right {
+	if !right && !s.hasFormerHost(host) { // else the former name counts
 		s.change.hosts = append(s.change.hosts, host)
+		if !s.isOwn(host) {
+			s.change.newHosts++
+		}
 	}
 	s.formerMarker(host)
+}
+
+// hasFormerHost reports whether a host is recorded under a name that it had before.
+func (s *staging) hasFormerHost(host string) bool {
+	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
+		_, recorded := s.atTip[former]
+		return recorded
+	})
 }
 
 // wantedRecord is the record of a host as it has to be.
@@ -220,8 +231,10 @@ func (s *staging) otherHosts(marker git.Hash) {
 		if s.isRenamed(host) {
 			s.vanish(host, marker, recorded || former || loses[host])
 			s.change.hosts = append(s.change.hosts, host)
+			s.change.renamedHosts++
 		} else if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
 			s.change.hosts = append(s.change.hosts, host)
+			s.change.goneHosts++
 		}
 		if recorded {
 			s.change.remove = append(s.change.remove, s.edit.Owner.RecordPath(host))

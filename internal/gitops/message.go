@@ -40,14 +40,29 @@ func (c *change) subject() string {
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	parts = append(parts, wording.Counts(append(folder.Counts(c.folders), len(c.adopted)), "added", "changed", "removed", "taken over")...)
+	parts = append(parts, folder.Tally(c.folders)...)
+	parts = append(parts, wording.Counts([]int{len(c.adopted)}, "taken over")...)
 	if back := c.back(); len(back) > 0 {
 		parts = append(parts, c.rolledBack(back))
 	}
 	if len(parts) == 0 {
-		parts = []string{wording.Count(len(c.hosts), "host", "hosts") + " repaired"}
+		parts = c.hostCounts()
 	}
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
+}
+
+// hostCounts says what becomes of hosts where no folder changes.
+func (c *change) hostCounts() (counts []string) {
+	repaired := len(c.hosts) - c.newHosts - c.renamedHosts - c.goneHosts
+	for _, count := range []struct {
+		number int
+		what   string
+	}{{c.newHosts, "added"}, {c.renamedHosts, "renamed"}, {c.goneHosts, "removed"}, {repaired, "repaired"}} {
+		if count.number > 0 {
+			counts = append(counts, wording.Count(count.number, "host", "hosts")+" "+count.what)
+		}
+	}
+	return counts
 }
 
 // rolledBack says how many folders were rolled back, and to which commit if it is
@@ -81,6 +96,7 @@ func (c *change) body() string {
 	}
 	list(&b, "Added", folder.Texts(c.with(folder.Added)))
 	list(&b, "Changed", folder.Texts(c.with(folder.Changed)))
+	list(&b, "Moved", c.movedTexts())
 	list(&b, "Removed", folder.Texts(c.with(folder.Removed)))
 	list(&b, "Taken over", c.adoptedTexts())
 	list(&b, "Rolled back", c.backTexts())
@@ -89,6 +105,15 @@ func (c *change) body() string {
 		list(&b, "Hosts", c.hosts)
 	}
 	return b.String()
+}
+
+func (c *change) movedTexts() (texts []string) {
+	for _, change := range c.folders {
+		if change.From != "" {
+			texts = append(texts, fmt.Sprintf("%s, from %s", change.Key, change.Origin()))
+		}
+	}
+	return texts
 }
 
 func (c *change) backTexts() []string {

@@ -390,12 +390,18 @@ func (s *staging) folders() {
 			s.folder(k, wanted)
 		}
 	}
+	moved := map[folder.Key]bool{}
+	for _, change := range s.change.folders {
+		moved[change.Origin()] = true
+	}
 	for k := range s.owned {
 		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
 		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
-			s.note(k, folder.Removed)
+			if !moved[k] {
+				s.note(folder.Change{Key: k, Action: folder.Removed})
+			}
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
 		}
 	}
@@ -404,26 +410,47 @@ func (s *staging) folders() {
 func (s *staging) folder(k folder.Key, wanted Folder) {
 	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
 	id, _ := git.ParseID(wanted.Tree) // checked with the edit
+	change := folder.Change{Key: k, Action: folder.Changed}
 	switch {
 	case ok && e.IsTree() && e.ID == id:
 		return
 	case ok:
-		s.note(k, folder.Changed)
 	default:
-		s.note(k, folder.Added)
+		change.Action = folder.Added
+		if former, tree, moves := s.movesFrom(k); moves {
+			if change.From, change.Action = former, folder.Changed; tree == id {
+				change.Action = folder.Moved
+			}
+		}
 	}
+	s.note(change)
 	s.change.put = append(s.change.put, putFile{
 		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Action == RollBack || wanted.Action == move,
 	})
 }
 
+// movesFrom finds the folder of a former name of the host, and its tree.
+func (s *staging) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
+	for _, former := range s.edit.Renames.FormerNames(k.Host) {
+		from := folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}
+		if tree, there := s.folderAt(from); there && s.owned[from] {
+			return former, tree, true
+		}
+	}
+	return "", git.Hash{}, false
+}
+
 // note adds a folder that changes, with the config versions in the records.
-func (s *staging) note(k folder.Key, action folder.Action) {
-	change := folder.Change{Key: k, Action: action, After: s.edit.Hosts[k.Host][k.DeploymentTarget].Record.ConfigVersion}
-	if prior, _ := s.prior(k); action != folder.Added {
+func (s *staging) note(change folder.Change) {
+	prior, _ := s.prior(change.Key)
+	change.After = s.edit.Hosts[change.Host][change.DeploymentTarget].Record.ConfigVersion
+	if change.Action != folder.Added {
 		change.Before = prior.ConfigVersion
 	}
-	if tree, there := s.folderAt(k); there {
+	if change.Action == folder.Moved {
+		change.After = change.Before
+	}
+	if tree, there := s.folderAt(change.Origin()); there {
 		change.Was = tree.String()
 	}
 	s.change.folders = append(s.change.folders, change)

@@ -245,7 +245,7 @@ func TestHistorySaysWhoChangedWhat(t *testing.T) {
 						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("changes"), knownvalue.ListExact([]knownvalue.Check{
 							knownvalue.ObjectExact(map[string]knownvalue.Check{
 								"assignment": text("dev"), "host": text("large"), "deployment_target": text("app-core"), "action": text("changed"),
-								"before": knownvalue.NotNull(), "after": knownvalue.NotNull(),
+								"from": knownvalue.Null(), "before": knownvalue.NotNull(), "after": knownvalue.NotNull(),
 							}),
 						})),
 						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(1).AtMapKey("changes"), knownvalue.ListSizeExact(3)),

@@ -76,7 +76,9 @@ var changes = table.Object[gitops.HistoryChange]{
 	table.Text("assignment", "The assignment that owns the folder.", func(c gitops.HistoryChange) string { return c.Owner }),
 	table.Text("host", "The host.", func(c gitops.HistoryChange) string { return c.Host }),
 	table.Text("deployment_target", "Full name of the deployment target.", func(c gitops.HistoryChange) string { return c.DeploymentTarget }),
-	table.Text("action", "`added`, `changed` or `removed`.", func(c gitops.HistoryChange) string { return string(c.Action) }),
+	table.Text("action", "`added`, `changed`, `moved` or `removed`.", func(c gitops.HistoryChange) string { return string(c.Action) }),
+	table.TextOrNull("from", "The name that the host had before, where the folder moved because its cluster type has another name; null otherwise.",
+		func(c gitops.HistoryChange) string { return c.From }),
 	table.TextOrNull("before", "Version of the configuration before; null for none.", func(c gitops.HistoryChange) string { return c.Before }),
 	table.TextOrNull("after", "Version of the configuration after; null for none.", func(c gitops.HistoryChange) string { return c.After }),
 }
