@@ -104,7 +104,29 @@ func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 
 // Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	return c.orNone(c.requestObject(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch))
+	return c.orNone(c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch))
+}
+
+// The verbs of requests that change an object, as [Client.Try] takes them.
+const (
+	VerbPatch  = "patch"
+	VerbDelete = "delete"
+)
+
+// Try reports whether the server would let these credentials change an object, by a dry run: it changes nothing. What else
+// prevents the change is no error.
+func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
+	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
+	if verb == VerbDelete {
+		method, contentType = http.MethodDelete, "application/json"
+		body = map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": []string{"All"}}
+	}
+	_, _, err := c.requestObject(ctx, ref, verb, method, url.Values{"dryRun": {"All"}}, contentType, body)
+	switch {
+	case errors.Is(err, errNoObject), ReasonOf(err) == ReasonNoKind, ReasonOf(err) == ReasonRefused, ReasonOf(err) == ReasonConflict:
+		return nil // a webhook may have side effects, and refuse dry runs
+	}
+	return c.withoutSecrets(err)
 }
 
 // orNone is the object of an answer; nil where the cluster does not have it, or not its kind.
@@ -125,7 +147,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}
 	}
-	_, _, err := c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", how)
+	_, _, err := c.requestObject(ctx, ref, VerbDelete, http.MethodDelete, nil, "application/json", how)
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
 		return nil
 	}
@@ -203,7 +225,7 @@ func refusedObject(response *http.Response, answer *metav1.Status, verb string, 
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
 	case code == http.StatusConflict && hasCause(answer, metav1.CauseTypeFieldManagerConflict):
 		return conflictError(answer, ref)
-	case code == http.StatusConflict && verb == "delete":
+	case code == http.StatusConflict && verb == VerbDelete:
 		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
 	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
 		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)

@@ -32,10 +32,12 @@ type Result struct {
 	UID     string // of the cluster
 	// Notes are sentences about objects that were not removed, and why.
 	Notes []string
+	// Changes are the changes that were made, as in "Secret a/b was applied", in their order.
+	Changes []string
 }
 
 // Apply applies objects to a cluster. It looks at all of them first, and writes nothing where one of them cannot be
-// applied. Then it works stage by stage: definitions, until the API serves their kinds; namespaces; the rest, with the
+// applied, or a former one not be removed. Then it works stage by stage: definitions, until the API serves their kinds; namespaces; the rest, with the
 // objects that follow the folders last. An object that is as wanted is not written. Objects of the last apply that are
 // not wanted any more are removed at the end.
 func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) {
@@ -44,11 +46,15 @@ func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) 
 	if err != nil {
 		return result, err
 	}
+	if err := checkFormer(ctx, cluster, wanted, look); err != nil {
+		return result, err
+	}
 	result.UID = look.UID
 	a := &applier{cluster: cluster, look: look, force: wanted.Force, defined: definedKinds(wanted.Objects)}
 	for objects := wanted.Objects; len(objects) > 0; {
 		count := sameStep(objects)
 		records, err := a.step(ctx, objects[:count])
+		result.Changes = a.changes.list
 		if result.Records = append(result.Records, records...); err != nil {
 			return result, err
 		}
@@ -60,7 +66,8 @@ func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) 
 			return result, err
 		}
 	}
-	result.Notes, err = removeFormer(ctx, cluster, wanted, look)
+	removed, err := removeFormer(ctx, cluster, wanted, look)
+	result.Notes, result.Changes = removed.Notes, append(result.Changes, removed.Changes...)
 	return result, err
 }
 
@@ -99,6 +106,7 @@ type applier struct {
 	look    Look
 	force   bool
 	defined map[string]bool
+	changes changeList
 }
 
 // step applies objects in parallel, and returns when all are applied and the API serves the kinds that they define.
@@ -146,6 +154,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 				return Record{}, err
 			}
 		}
+		a.changes.add("%s was applied", object.ID())
 		live = applied.Object
 		if without := withoutFields(addedFields(object, live)); without != nil {
 			patched, err := a.cluster.Patch(ctx, kube.RefOf(object.Unstructured), without)

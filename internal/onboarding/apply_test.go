@@ -257,7 +257,7 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
 		removal := onboarding.Removal{Records: result.Records, UID: result.UID, Delete: true}
-		notes, err := onboarding.Remove(ctx, cluster, removal)
+		notes, err := remove(ctx, cluster, removal)
 		want := []string{
 			"Namespace staged stays: it has objects of others, which would be removed with it: ConfigMap staged/theirs",
 			"CustomResourceDefinition boats.staged.flotilla.example stays: it has objects of others, which would be removed with it: Boat default/theirs",
@@ -270,7 +270,7 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
 		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
-		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		for _, object := range objects {

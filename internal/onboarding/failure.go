@@ -164,7 +164,11 @@ func installHint(group string) string {
 
 // NewFailure is the failure of a cluster as a whole.
 func NewFailure(err error) *Failure {
-	return &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
+	failure := &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
+	if kube.ReasonOf(err) == kube.ReasonForbidden {
+		failure.Cause = CauseForbidden
+	}
+	return failure
 }
 
 // Reason is the reason in the cluster's answer; kube.ReasonOther where the failure is not about an answer.

@@ -45,3 +45,9 @@ func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do fu
 		t.Fatal(answer.Err)
 	}
 }
+
+// remove removes the objects, and returns the notes about others.
+func remove(ctx context.Context, cluster onboarding.Cluster, removal onboarding.Removal) ([]string, error) {
+	removed, err := onboarding.Remove(ctx, cluster, removal)
+	return removed.Notes, err
+}

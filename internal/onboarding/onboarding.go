@@ -23,6 +23,7 @@ type Cluster interface {
 	Apply(ctx context.Context, object *unstructured.Unstructured, options kube.ApplyOptions) (kube.Applied, error)
 	Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error)
 	Delete(ctx context.Context, ref kube.Ref, uid string) error
+	Try(ctx context.Context, verb string, ref kube.Ref) error
 	List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error)
 	Resources(ctx context.Context) (found []kube.Resource, incomplete bool, err error)
 }

@@ -199,7 +199,9 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 			return false, "", err
 		}
 	}
-	_, err = r.cluster.Patch(ctx, ref, reconciler.Marked(live))
+	if _, err = r.cluster.Patch(ctx, ref, reconciler.Marked(live)); err == nil {
+		r.changes.add("Namespace %s was marked to stay", name)
+	}
 	return false, why, err
 }
 

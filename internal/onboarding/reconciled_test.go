@@ -97,7 +97,7 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 			}
 			var agents sync.WaitGroup
 			agents.Go(func() { play(ctx, cluster, result.Records) })
-			notes, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
+			notes, err := remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
 			agents.Wait()
 			if err != nil || !slices.Equal(notes, want) {
 				t.Errorf("the notes are\n%s\nwant\n%s\n%v", strings.Join(notes, "\n"), strings.Join(want, "\n"), err)

@@ -38,7 +38,7 @@ stringData: {others: theirs}
 			t.Fatalf("the Secret has %v", data())
 		}
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
-		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		if left := data(); len(left) != 1 || left["others"] == nil {
@@ -69,7 +69,7 @@ stringData: {others: theirs}
 			t.Fatalf("the Secret has %d entries", len(data()))
 		}
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
-		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		if left := data(); len(left) != 1 || left["others"] == nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,31 +32,57 @@ type Removal struct {
 	Delete bool
 }
 
-// Remove removes an agent's objects. The notes are sentences about what was not removed, and why.
-func Remove(ctx context.Context, cluster Cluster, removal Removal) (notes []string, err error) {
+// Removed is what a removal has done, also where it has failed.
+type Removed struct {
+	// Notes are sentences about objects that were not removed, and why.
+	Notes []string
+	// Changes are the changes that were made, as in "Secret a/b was deleted", in their order.
+	Changes []string
+}
+
+// Remove removes an agent's objects. Before the first change it checks that the credentials may make all of them.
+func Remove(ctx context.Context, cluster Cluster, removal Removal) (Removed, error) {
 	uid, err := identify(ctx, cluster, removal.UID, removal.Records)
 	if err != nil {
-		return nil, err
+		return Removed{}, err
 	}
 	if removal.UID != "" && removal.UID != uid {
-		return []string{"another cluster has taken its place, and nothing on that one is touched"}, nil
+		return Removed{Notes: []string{"another cluster has taken its place, and nothing on that one is touched"}}, nil
 	}
 	r := &remover{cluster: cluster, mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
-	err = r.remove(ctx, removal.Records)
-	return r.notes, err
+	planned, err := r.plan(ctx, removal.Records)
+	if err == nil {
+		err = r.remove(ctx, planned)
+	}
+	return Removed{r.notes, r.changes.list}, err
 }
 
 // removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
 // cluster stays, since another object may follow the same folders now.
-func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) (notes []string, err error) {
+func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) (removed Removed, err error) {
+	r, former := formerOf(cluster, wanted, look)
+	planned, err := r.plan(ctx, former)
+	if err == nil {
+		err = r.remove(ctx, planned)
+	}
+	return Removed{r.notes, r.changes.list}, err
+}
+
+// checkFormer checks that the objects of the last apply that are not wanted any more can be removed.
+func checkFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) error {
+	r, former := formerOf(cluster, wanted, look)
+	_, err := r.plan(ctx, former)
+	return err
+}
+
+// formerOf returns the objects of the last apply that are not wanted any more, and what removes them.
+func formerOf(cluster Cluster, wanted Wanted, look Look) (*remover, []Record) {
+	r := &remover{cluster: cluster, mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 	if wanted.UID == "" || wanted.UID != look.UID {
-		return nil, nil
+		return r, nil
 	}
 	objects := byID(wanted.Objects)
-	former := slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
-	r := &remover{cluster: cluster, mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
-	err = r.remove(ctx, former)
-	return r.notes, err
+	return r, slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
 }
 
 // nameOf is the label of the cluster that objects are of; "" where none of them has it.
@@ -78,6 +105,19 @@ type remover struct {
 	// keepsContent leaves what the agent has applied on the cluster.
 	keepsContent bool
 	notes        []string
+	changes      changeList
+}
+
+// changeList are the changes that were made to a cluster, in their order.
+type changeList struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (c *changeList) add(format string, arguments ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, fmt.Sprintf(format, arguments...))
 }
 
 func (r *remover) note(format string, arguments ...any) {
@@ -90,31 +130,58 @@ type liveRecord struct {
 	live *unstructured.Unstructured
 }
 
-func (r *remover) remove(ctx context.Context, records []Record) error {
-	if err := r.release(ctx, records); err != nil {
-		return err
+// plannedRemoval is everything that a removal changes, read before the first change.
+type plannedRemoval struct {
+	released    []liveRecord // lose what Flotilla has set in them
+	roots, rest []liveRecord
+	left        *reconciled // what the roots have applied, and what is removed with them
+}
+
+// removesContent says whether what the agent has applied on the cluster is removed.
+func (r *remover) removesContent() bool { return r.removeAll && !r.keepsContent }
+
+// plan reads what is to be removed, and checks that the credentials may remove it.
+func (r *remover) plan(ctx context.Context, records []Record) (*plannedRemoval, error) {
+	p := &plannedRemoval{left: &reconciled{}}
+	var err error
+	if p.released, err = r.releasable(ctx, records); err != nil {
+		return nil, err
 	}
 	found, err := r.find(ctx, records)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var roots, rest []liveRecord
 	for _, one := range found {
 		switch {
 		case one.Part == agent.Root:
-			roots = append(roots, one)
+			p.roots = append(p.roots, one)
 		case r.removeAll || isRemovedAlways(one.Record):
-			rest = append(rest, one)
+			p.rest = append(p.rest, one)
 		}
 	}
-	if r.removeAll && !r.keepsContent {
-		if err := r.unregister(ctx, rest); err != nil {
+	if r.removesContent() {
+		if p.left, err = r.collect(ctx, p.roots); err != nil {
+			return nil, err
+		}
+	}
+	return p, r.checkRights(ctx, p)
+}
+
+func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
+	if err := r.release(ctx, p.released); err != nil {
+		return err
+	}
+	if r.removesContent() {
+		if err := r.unregister(ctx, p.rest); err != nil {
+			return err
+		}
+		if err := r.keepNamespacesInUse(ctx, p.left); err != nil {
 			return err
 		}
 	}
+	roots, rest, left := p.roots, p.rest, p.left
 	// Before anything is deleted, pruning is off for all objects that follow the folders, or on for all.
-	left, err := r.prepare(ctx, roots)
-	if err != nil {
+	if err := r.prepare(ctx, roots); err != nil {
 		return err
 	}
 	if err := r.delete(ctx, roots); err != nil {
@@ -183,8 +250,8 @@ func (r *remover) isOfOther(live *unstructured.Unstructured) bool {
 	return r.name != "" && label != "" && label != render.LabelValue(r.name)
 }
 
-// release removes from objects of others the fields that Flotilla has set.
-func (r *remover) release(ctx context.Context, records []Record) error {
+// releasable are the objects of others of which Flotilla removes the fields that it has set.
+func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecord, error) {
 	var found []liveRecord
 	for i := range records {
 		record := &records[i]
@@ -193,16 +260,17 @@ func (r *remover) release(ctx context.Context, records []Record) error {
 		}
 		live, err := r.cluster.Read(ctx, record.Ref())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if live != nil && !isTerminating(live) {
 			found = append(found, liveRecord{record, live})
 		}
 	}
-	found, err := r.withoutShared(ctx, found)
-	if err != nil {
-		return err
-	}
+	return r.withoutShared(ctx, found)
+}
+
+// release removes from objects of others the fields that Flotilla has set.
+func (r *remover) release(ctx context.Context, found []liveRecord) error {
 	for _, one := range found {
 		own := ownData(one.live)
 		if !r.releases(one.Record) {
@@ -214,6 +282,7 @@ func (r *remover) release(ctx context.Context, records []Record) error {
 		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"data": own}); err != nil {
 			return err
 		}
+		r.changes.add("%s lost what Flotilla had set in it", one.ID())
 	}
 	return nil
 }
@@ -227,19 +296,18 @@ func (r *remover) releases(record *Record) bool {
 // it: once the labels of its type and its environment are gone, none of Flotilla's selects the cluster any more, neither
 // by its type nor by itself. What ApplicationSets of others apply to it is theirs.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
-	hub := reconciler.Hub()
-	label, value, _ := strings.Cut(hub.Agent.Registers, "=")
-	kind := &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.Kind) bool { return kind.Destination != "" })]
+	kind := hubsKind()
 	isMaker := func(owner metav1.OwnerReference) bool {
 		return reconciler.KindNamed(owner.Kind).MakesKind(kind.Kind)
 	}
 	for _, one := range rest {
-		if !one.OnHub || one.live.GetLabels()[label] != value || isTerminating(one.live) {
+		if !r.registers(one) {
 			continue
 		}
 		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}}}); err != nil {
 			return err
 		}
+		r.changes.add("%s lost its labels", one.ID())
 		var left []string
 		err := poll(ctx, func() (bool, error) {
 			list, err := r.cluster.List(ctx, listedAs(kind), kube.ListOptions{Namespace: one.Namespace})
@@ -257,6 +325,12 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		}
 	}
 	return nil
+}
+
+// registers says whether an object registers the cluster at a hub, which removes what it has applied there.
+func (r *remover) registers(one liveRecord) bool {
+	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
+	return r.removesContent() && one.OnHub && one.live.GetLabels()[label] == value && !isTerminating(one.live)
 }
 
 // withoutShared leaves out the objects that the agents of other clusters need, too: of those that the same Argo CD has,
@@ -281,34 +355,26 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 }
 
 // prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
-// on all of them, and on the objects that their controllers generate. It returns what they have applied and what is to
-// be removed with them; nothing where that stays.
-func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled, error) {
-	change, left := reconciler.WithoutPruning, &reconciled{}
-	if r.removeAll && !r.keepsContent {
+// on all of them, and on the objects that their controllers generate.
+func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
+	change := reconciler.WithoutPruning
+	if r.removesContent() {
 		change = reconciler.WithPruning
-		var err error
-		if left, err = r.collect(ctx, roots); err == nil {
-			err = r.keepNamespacesInUse(ctx, left)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	for _, root := range roots {
 		if isTerminating(root.live) {
 			continue
 		}
-		id, what := root.ID().String(), "pruning was not changed in time, and nothing was removed"
+		id, what := root.ID().String(), "pruning was not changed in time"
 		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
 		if err == nil {
 			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
 		}
 		if err != nil {
-			return nil, overdue(ctx, id, id+": "+what, err)
+			return overdue(ctx, id, id+": "+what, err)
 		}
 	}
-	return left, nil
+	return nil
 }
 
 // changed patches an object and says whether no patch is needed any more.
@@ -321,39 +387,55 @@ func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstru
 	if patch == nil {
 		return true, nil
 	}
-	_, err = r.cluster.Patch(ctx, ref, patch)
+	if _, err = r.cluster.Patch(ctx, ref, patch); err == nil {
+		r.changes.add("%s was set to %s", ref, r.effect())
+	}
 	return false, err
+}
+
+// effect says what the objects that follow the folders are set to before they are removed.
+func (r *remover) effect() string {
+	if r.removesContent() {
+		return "prune"
+	}
+	return "leave what it has applied"
 }
 
 // generated says whether the objects that a controller generates from a root have the change, too: the Applications of an
 // ApplicationSet, the Bundles of a GitRepo. It patches those that do not have it yet, since their controller may be slow.
 func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+	made, err := r.generatedBy(ctx, root)
+	if err != nil {
+		return false, err
+	}
+	isDone := true
+	for _, live := range made {
+		if patch := change(live); patch != nil {
+			isDone = false
+			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
+				return false, err
+			}
+			r.changes.add("%s was set to %s", kube.RefOf(live), r.effect())
+		}
+	}
+	return isDone, nil
+}
+
+// generatedBy lists the objects that a controller generates from a root.
+func (r *remover) generatedBy(ctx context.Context, root liveRecord) ([]*unstructured.Unstructured, error) {
 	maker := reconciler.KindNamed(root.Kind)
 	if maker == nil || len(maker.Makes) == 0 {
-		return true, nil
+		return nil, nil
 	}
 	options := kube.ListOptions{Namespace: root.Namespace}
 	if maker.Label != "" {
 		options.LabelSelector = maker.Label + "=" + root.Name
 	}
 	list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
-	if err != nil {
-		return false, err
-	}
-	isDone := true
-	for _, live := range list.Items {
-		owned := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() })
-		if maker.Label == "" && !owned || isTerminating(live) {
-			continue
-		}
-		if patch := change(live); patch != nil {
-			isDone = false
-			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
-				return false, err
-			}
-		}
-	}
-	return isDone, nil
+	return slices.DeleteFunc(list.Items, func(live *unstructured.Unstructured) bool {
+		isOwner := func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() }
+		return maker.Label == "" && !slices.ContainsFunc(live.GetOwnerReferences(), isOwner) || isTerminating(live)
+	}), err
 }
 
 // delete deletes objects and waits until they have gone.
@@ -382,6 +464,7 @@ func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool,
 		if err != nil {
 			return false, err
 		}
+		r.changes.add("%s was deleted", one.ID())
 	}
 	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
 	if err != nil {

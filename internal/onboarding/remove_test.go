@@ -80,7 +80,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				notes, err := onboarding.Remove(ctx, watched, removal)
+				notes, err := remove(ctx, watched, removal)
 				if err != nil || len(notes) > 0 {
 					t.Errorf("the notes are %q: %v", notes, err)
 				}
@@ -93,7 +93,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				if got := slices.Compact(watched.did); !slices.Equal(got, want) {
 					t.Errorf("it did %q, want %q", got, want)
 				}
-				if again, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(again) > 0 {
+				if again, err := remove(ctx, cluster, removal); err != nil || len(again) > 0 {
 					t.Errorf("what is gone is %q: %v", again, err)
 				}
 			})
@@ -153,7 +153,7 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 						time.Sleep(100 * time.Millisecond)
 					}
 				}()
-				notes, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
+				notes, err := remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
 				<-done
 				if err != nil {
 					t.Fatal(err)
@@ -261,12 +261,12 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 		}
 		first := removals["eu-1"]
 		first.Delete = false
-		if notes, err := onboarding.Remove(ctx, cluster, first); err != nil || len(notes) > 0 || there() != len(shared) {
+		if notes, err := remove(ctx, cluster, first); err != nil || len(notes) > 0 || there() != len(shared) {
 			t.Errorf("after the first, of %d shared objects are there %d: %q, %v", len(shared), there(), notes, err)
 		}
 		last := removals["eu-2"]
 		last.Delete = false
-		if notes, err := onboarding.Remove(ctx, cluster, last); err != nil || len(notes) > 0 {
+		if notes, err := remove(ctx, cluster, last); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		free("eu-2")
@@ -292,7 +292,7 @@ func TestADestroyTellsAllThatOthersHaveMadeAgain(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, settings("made-again"))})
-		notes, err := onboarding.Remove(ctx, replacing{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
+		notes, err := remove(ctx, replacing{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
 		want := []string{
 			"Kustomization made-again/flotilla-cluster stays: it was made again by others",
 			"Kustomization made-again/flotilla-cluster-type stays: it was made again by others",

@@ -71,6 +71,10 @@ func (w *world) Delete(ctx context.Context, ref kube.Ref, uid string) error {
 	return w.Cluster.Delete(ctx, w.in(ref), uid)
 }
 
+func (w *world) Try(ctx context.Context, verb string, ref kube.Ref) error {
+	return w.Cluster.Try(ctx, verb, w.in(ref))
+}
+
 func (w *world) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
 	if options.Namespace != "" {
 		options.Namespace = w.prefix + options.Namespace

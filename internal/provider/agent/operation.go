@@ -298,12 +298,6 @@ func (o *operation) addFailure(failure *onboarding.Failure) {
 	once.Error(o.diagnostics, at, "Cluster cannot be reached", text)
 }
 
-func (o *operation) addError(err error) {
-	for _, failure := range onboarding.FailuresOf(err) {
-		o.addFailure(failure)
-	}
-}
-
 // connect connects to the target, and removes the hidden texts from all errors.
 func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, client *kube.Client) error) error {
 	var inner error
@@ -362,7 +356,9 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 		return err
 	})
 	if err != nil {
-		o.addError(err)
+		for _, failure := range onboarding.FailuresOf(err) {
+			o.addFailure(withChanges(failure, done.Changes))
+		}
 		return nil
 	}
 	o.warnOf(done.Notes)

@@ -36,16 +36,16 @@ func (o *operation) remove(ctx context.Context, before *agentPrivate) {
 		return
 	}
 	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UID: before.UID, Delete: m.OnDestroy.ValueString() == "delete"}
-	var notes []string
+	var done onboarding.Removed
 	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
-		notes, err = onboarding.Remove(ctx, client, removal)
+		done, err = onboarding.Remove(ctx, client, removal)
 		return err
 	})
-	o.warnOf(notes)
+	o.warnOf(done.Notes)
 	for _, failure := range onboarding.FailuresOf(err) {
 		switch {
-		case failure.Cause != onboarding.CauseCluster:
-			o.addFailure(failure)
+		case failure.Cause != onboarding.CauseCluster || len(done.Changes) > 0:
+			o.addFailure(withChanges(failure, done.Changes))
 		case o.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
 			o.warnForgotten(o.sentence(failure), records)
 		default:
@@ -53,6 +53,19 @@ func (o *operation) remove(ctx context.Context, before *agentPrivate) {
 		}
 	}
 }
+
+// withChanges is a failure with the changes that were made before it.
+func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Failure {
+	if len(changes) == 0 {
+		return failure
+	}
+	more := *failure
+	more.Text = fullStop(failure.Text) + " Before that, these changes were made: " + wording.List(changes, allChanges)
+	return &more
+}
+
+// allChanges bounds how many changes an error names: an agent has fewer objects, unless it is installed, too.
+const allChanges = 30
 
 // forgets says whether a cluster that cannot be reached is left as it is when its agent is destroyed.
 func (o *operation) forgets() bool { return o.model.OnUnreachable.ValueString() == forgetCluster }
