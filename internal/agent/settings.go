@@ -163,6 +163,7 @@ func (r *renderer) checkNames() {
 	s := r.settings
 	r.label("cluster", s.Cluster, true)
 	r.label("cluster_type", s.ClusterType, true)
+	r.label("environment", s.Environment, false)
 	r.label("name", s.Name, false)
 	longest := maxName
 	if of := s.of().LongestName; of > 0 {

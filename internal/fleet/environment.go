@@ -79,6 +79,9 @@ func (o *Object) gitopsRepo() folder.Location {
 // belongs to the fleet's environment.
 func (d *decoder) belongs(o *Object) belonging {
 	environment := o.text("environment")
+	if problem := labelForm.check(environment); isSet(environment) && problem != "" {
+		o.Report("environment", "%q %s", environment, problem)
+	}
 	d.checkEnvironment(o.path.Attribute("environment"), environment)
 	switch {
 	case environment == "":

@@ -37,7 +37,7 @@ var (
 	labelsAttribute = Attribute{Name: "labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, NullElements: true,
 		Meaning: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools must be in quotes."}
 	descriptionAttribute = Attribute{Name: "description", Meaning: "Description for people; nothing is computed from it."}
-	environmentAttribute = Attribute{Name: "environment", Meaning: "Name of the environment that it belongs to. Unset: every environment."}
+	environmentAttribute = Attribute{Name: "environment", Form: labelForm, Meaning: "Name of the environment that it belongs to. Unset: every environment."}
 	taintsAttribute      = Attribute{Name: "taints", Type: ObjectsType, Of: &taintTable, Meaning: "They keep deployment targets away unless their policy tolerates them, by Kubernetes' rules."}
 	workloadSelector     = selectorAttribute("workload_selector", "Only deployment targets of workloads with matching labels.")
 	targetSelector       = selectorAttribute("deployment_target_selector", "Only deployment targets with matching labels: their own and their workload's, their own winning.")

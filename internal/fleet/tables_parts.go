@@ -93,7 +93,7 @@ var deploymentTargetTable = Table{
 	Name:    "deployment target",
 	Meaning: "One way a workload is deployed in one environment. Its name is its key in `deployment_targets`, a DNS label.",
 	Attributes: []Attribute{
-		{Name: "environment", Required: true, Meaning: "Name of the environment that it belongs to."},
+		{Name: "environment", Required: true, Form: labelForm, Meaning: "Name of the environment that it belongs to."},
 		labelsAttribute,
 		{Name: "namespace", Form: labelForm, Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
 			"and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set."},

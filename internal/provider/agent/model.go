@@ -228,7 +228,7 @@ func (m *agentModel) registration(given any, clusters *connection.Clusters) any 
 }
 
 // agentAttributes are the attributes of settings that have another name in the resource.
-var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials"}
+var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials.secret"}
 
 // addAgentProblems reports the problems of settings, each at its attribute.
 func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
@@ -239,7 +239,8 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
 		}
 		at, text := problem.Path, problem.Message
 		if given, renamed := agentAttributes[name]; renamed {
-			at, name = strings.Replace(at, name, given, 1), given
+			at = strings.Replace(at, name, given, 1)
+			name, _, _ = strings.Cut(given, ".")
 		}
 		switch word, _, _ := strings.Cut(text, " "); {
 		case at == "":

@@ -91,6 +91,7 @@ var objectsTable = table.Object[object]{
 // read renders the fleet, and checks the files.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	var repo *render.Repo
+	repository.CheckOwnerName(m.Name, diagnostics)
 	if !m.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))
 		tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))

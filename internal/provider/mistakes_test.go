@@ -1,0 +1,297 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// mistake is one wrong value in a configuration that is right otherwise.
+type mistake struct {
+	where string // "flotilla_assignment.rollout.stages.max_failed"
+	kind  string
+	value tftypes.Value
+	// names are the words of which one has to be in what is said, or at its attribute.
+	names []string
+	// make plans with the mistake, and without the configuration without it; nil where that is wrong, too.
+	make, without func() (providertest.Diagnostics, error)
+}
+
+func (m mistake) String() string { return fmt.Sprintf("%s, %s: %s", m.where, m.kind, m.value) }
+
+// isCaught reports whether the plan names the place of the mistake.
+func (m mistake) isCaught(t *testing.T) (bool, string) {
+	t.Helper()
+	said, err := m.make()
+	if err != nil {
+		t.Fatalf("%s: %s", m, err)
+	}
+	without := ""
+	if m.without != nil {
+		before, err := m.without()
+		if err != nil {
+			t.Fatalf("%s: %s", m, err)
+		}
+		without = before.String()
+	}
+	for _, one := range said {
+		for line := range strings.SplitSeq(one.Detail, "\n") {
+			names := func(name string) bool { return strings.Contains(one.At+" "+line, name) }
+			if (without == "" || !strings.Contains(without, line)) && slices.ContainsFunc(m.names, names) {
+				return true, ""
+			}
+		}
+	}
+	return false, said.String()
+}
+
+// acceptedMistakes are those that no plan catches, by the end of where they are made and their kind, with the reason.
+var acceptedMistakes = map[string]string{
+	"flotilla_agent.cluster_type: a wrong cluster_type":    "an agent knows no fleet: its cluster type may be of any",
+	"flotilla_agent.cluster_type: a wrong type":            "likewise",
+	"flotilla_cluster.cluster_type: a wrong cluster_type":  "the fleet that has the cluster finds it",
+	"flotilla_cluster.cluster_type: a wrong type":          "likewise",
+	"flotilla_cluster_type.config_type: a wrong type":      "a template of the fleet may have the name; the fleet finds it",
+	"flotilla_cluster_type.reconciler: a wrong reconciler": "likewise",
+	"flotilla_config_container.priority: below zero":       "it is any whole number",
+	"flotilla_agent.credentials_wo_version: below zero":    "likewise",
+	"match_expressions.key: another form":                  "it is checked once the expression has its operator",
+}
+
+func textValue(text string) tftypes.Value { return tftypes.NewValue(tftypes.String, text) }
+func wholeValue(number int) tftypes.Value { return tftypes.NewValue(tftypes.Number, number) }
+func nullOf(typ tftypes.Type) tftypes.Value {
+	return tftypes.NewValue(typ, nil)
+}
+
+// wrongTypes are values that an attribute of a type cannot have.
+func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
+	list := tupleOf([]tftypes.Value{textValue("x")})
+	switch typ {
+	case fleet.TextType:
+		return map[string]tftypes.Value{"a number": wholeValue(7), "a list": list}
+	case fleet.BoolType:
+		return map[string]tftypes.Value{"a text": textValue("yes"), "a number": wholeValue(7)}
+	case fleet.WholeType, fleet.NumberType:
+		return map[string]tftypes.Value{"a text": textValue("seven"), "a list": list}
+	case fleet.TextsType:
+		return map[string]tftypes.Value{"a number": wholeValue(7), "a list of numbers": tupleOf([]tftypes.Value{wholeValue(7)})}
+	case fleet.TextMapType, fleet.QuantitiesType:
+		return map[string]tftypes.Value{"a text": textValue("x"), "a list in it": objectOf(map[string]tftypes.Value{"x": list})}
+	case fleet.DurationType:
+		return map[string]tftypes.Value{"words": textValue("five minutes"), "a number": wholeValue(5), "below zero": textValue("-5m")}
+	case fleet.TimeType:
+		return map[string]tftypes.Value{"words": textValue("yesterday"), "a date": textValue("2026-01-31")}
+	case fleet.SchemaType:
+		return map[string]tftypes.Value{"no JSON": textValue("{"), "a number": wholeValue(7)}
+	case fleet.AnyObjectType, fleet.ObjectType, fleet.ObjectMapType:
+		return map[string]tftypes.Value{"a text": textValue("x"), "a list": list}
+	case fleet.ObjectsType, fleet.CollectionType:
+		return map[string]tftypes.Value{"a text": textValue("x"), "a list of texts": list}
+	case fleet.TextOrObjectType, fleet.TextOrTextMapType, fleet.BoolOrObjectType:
+		return map[string]tftypes.Value{"a number": wholeValue(7), "a list": list}
+	case fleet.NamesOrObjectsType, fleet.TextsInAnyFormType:
+		return map[string]tftypes.Value{"a number": wholeValue(7), "an object in an object": objectOf(map[string]tftypes.Value{"x": wholeValue(7)})}
+	}
+	return nil
+}
+
+// mistakesAt are those that can be made at a key of an object.
+func mistakesAt(where string, at keyOfObject, validate func(tftypes.Value) (providertest.Diagnostics, error)) []mistake {
+	key, attribute := at.keys[len(at.keys)-1], at.attribute
+	var all []mistake
+	add := func(kind, name string, value tftypes.Value, names ...string) {
+		members := map[string]tftypes.Value{name: value}
+		one := mistake{where + "." + at.String(), kind, value, append(names, name), func() (providertest.Diagnostics, error) {
+			return validate(at.wrap(members))
+		}, nil}
+		if !attribute.Required {
+			one.without = func() (providertest.Diagnostics, error) { return validate(at.wrap(nil)) }
+		}
+		all = append(all, one)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(wrongTypes(attribute.Type))) {
+		add(kind, key, wrongTypes(attribute.Type)[kind])
+	}
+	if len(attribute.Allowed) > 0 {
+		if attribute.Type == fleet.TextType {
+			add("an unknown choice", key, textValue(attribute.Allowed[0]+"x"))
+		}
+	}
+	if attribute.Type == fleet.WholeType && attribute.Most > 0 {
+		add("too many", key, wholeValue(attribute.Most+1))
+	}
+	if attribute.Type == fleet.WholeType && attribute.Least > 0 {
+		add("too few", key, wholeValue(attribute.Least-1))
+	}
+	if attribute.Form != nil && attribute.Type == fleet.TextType {
+		add("another form", key, textValue("!! x"))
+	}
+	if len(key) > 2 {
+		add("a typo", key[:1]+key[2:], textValue("x"))
+	}
+	if attribute.Required {
+		add("null", key, nullOf(tftypes.DynamicPseudoType))
+		add("a null text", key, nullOf(tftypes.String))
+		add("a null object", key, nullOf(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"x": tftypes.String}}))
+	}
+	if attribute.NullElements {
+		return all
+	}
+	switch attribute.Type {
+	case fleet.TextsType:
+		add("null in a list", key, tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{nullOf(tftypes.String)}))
+	case fleet.ObjectsType:
+		add("null in a list", key, tupleOf([]tftypes.Value{nullOf(tftypes.DynamicPseudoType)}))
+	case fleet.TextMapType, fleet.ObjectMapType:
+		add("null in a map", key, objectOf(map[string]tftypes.Value{"x": nullOf(tftypes.String)}))
+	}
+	return all
+}
+
+// mistakesOfScalars are those of the arguments whose type Terraform knows.
+func mistakesOfScalars(of string, schema *tfprotov6.Schema, try func(argument string, value any) providertest.Diagnostics) []mistake {
+	var all []mistake
+	for _, argument := range configurable(schema) {
+		add := func(kind string, value tftypes.Value) {
+			all = append(all, mistake{of + "." + argument.Name, kind, value, []string{argument.Name}, func() (providertest.Diagnostics, error) {
+				return try(argument.Name, value), nil
+			}, nil})
+		}
+		list := tupleOf([]tftypes.Value{textValue("x")})
+		typ := argument.ValueType()
+		switch {
+		case argument.NestedType != nil || isDynamic(argument):
+			continue
+		case typ.Is(tftypes.String):
+			add("a list", list)
+			for suffix, wrong := range wrongTexts {
+				if argument.Name == suffix || strings.HasSuffix(argument.Name, "_"+suffix) {
+					add("a wrong "+suffix, textValue(wrong))
+				}
+			}
+		case typ.Is(tftypes.Number):
+			add("a text", textValue("seven"))
+			add("below zero", wholeValue(-7))
+		case typ.Is(tftypes.Bool):
+			add("a text", textValue("yes"))
+		default:
+			add("a number", wholeValue(7))
+		}
+		if argument.Required {
+			add("null", nullOf(typ))
+		}
+	}
+	return all
+}
+
+// wrongTexts are texts that an argument cannot have, or names of what does not exist, by the last word of the argument.
+var wrongTexts = map[string]string{
+	"name": "No_Name", "environment": "No_Name", "cluster": "nowhere", "cluster_type": "nowhere", "deployment_target": "nothing-live",
+	"host": "nowhere", "key": "NO_KEY", "hub": "nowhere", "since": "yesterday", "interval": "often", "timeout": "long", "soak": "long", "duration": "long",
+	"failed_for": "long", "progress_deadline": "long", "on_failure": "panic", "on_destroy": "panic", "on_unreachable": "panic", "unknown": "panic",
+	"reconciler": "fluxx", "rollback_to": "yesterday", "commit": "yesterday", "now": "soon", "url": "ftp://x", "type": "nothing", "proof": "facts.",
+	"expression": "1 +", "mode": "panic", "state": "panic", "forge": "gitub", "evidence": "{", "ref": "a..b", "workload": "nothing", "owner": "nobody",
+}
+
+// withMembers adds members that an object does not have.
+func withMembers(object tftypes.Value, further map[string]tftypes.Value) tftypes.Value {
+	members := map[string]tftypes.Value{}
+	if object.As(&members) != nil {
+		return object
+	}
+	all := maps.Clone(further)
+	maps.Copy(all, members)
+	return objectOf(all)
+}
+
+// mistakes are all that the generator makes.
+func mistakes(t *testing.T) []mistake {
+	t.Helper()
+	m := matrixWithAnAssignment(t)
+	schemas, tables := providerSchemas(t), settingsTables()
+	var all []mistake
+	ofResource := func(name string) func(argument string, value any) providertest.Diagnostics {
+		return func(argument string, value any) providertest.Diagnostics {
+			_, said := providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.alone(name, map[string]any{argument: value}))
+			return said
+		}
+	}
+	ofDataSource := func(name string) func(argument string, value any) providertest.Diagnostics {
+		return func(argument string, value any) providertest.Diagnostics {
+			_, said := m.read(name, map[string]any{argument: value})
+			return said
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(schemas.ResourceSchemas)) {
+		all = append(all, mistakesOfScalars(name, schemas.ResourceSchemas[name], ofResource(name))...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(schemas.DataSourceSchemas)) {
+		all = append(all, mistakesOfScalars(name, schemas.DataSourceSchemas[name], ofDataSource(name))...)
+	}
+	for _, of := range dynamicAttributes(t) {
+		block, argument, _ := strings.Cut(of.name, ".")
+		validate := func(value tftypes.Value) (providertest.Diagnostics, error) {
+			switch {
+			case rows[block].attributes != nil:
+				return ofResource(block)(argument, value), nil
+			case readings[block] != nil:
+				return ofDataSource(block)(argument, value), nil
+			}
+			if of.name == "agent_manifests.settings" {
+				value = withMembers(value, map[string]tftypes.Value{
+					"cluster": textValue("edge-1"), "cluster_type": textValue("edge"),
+					"gitops_repo": objectOf(map[string]tftypes.Value{"url": textValue("https://git.example.com/gitops"), "branch": textValue("dev")}),
+				})
+			}
+			said, err := of.validate(value)
+			var diagnostics providertest.Diagnostics
+			for _, one := range said {
+				diagnostics = append(diagnostics, providertest.Diagnostic{Summary: one.Summary, Detail: one.Detail})
+			}
+			return diagnostics, err
+		}
+		for _, at := range placesOf(of, tables) {
+			all = append(all, mistakesAt(of.name, at, validate)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b mistake) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// At most one mistake in fifty is not caught at plan, and each of these has a reason.
+func TestMistakesAreCaughtAtPlan(t *testing.T) {
+	t.Parallel()
+	all := mistakes(t)
+	if len(all) < 1000 {
+		t.Errorf("there are %d mistakes only", len(all))
+	}
+	random := rand.New(rand.NewPCG(40, 400)) //nolint:gosec // the same mistakes in each run
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	all = all[:acceptancetest.Count(400, len(all))]
+	missed := 0
+	for _, one := range all {
+		isCaught, said := one.isCaught(t)
+		if isCaught {
+			continue
+		}
+		missed++
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(acceptedMistakes)), func(of string) bool { return strings.HasSuffix(one.where+": "+one.kind, of) }) {
+			t.Errorf("%s: the plan says %q", one, said)
+		}
+	}
+	t.Logf("%d of %d mistakes are not caught", missed, len(all))
+	if missed*50 > len(all) {
+		t.Errorf("%d of %d mistakes are not caught", missed, len(all))
+	}
+}
