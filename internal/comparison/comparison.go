@@ -4,11 +4,13 @@
 package comparison
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Side is what one side has, by folder.
@@ -40,6 +42,39 @@ type Input struct {
 
 // Pairs says what is the same under two names: the names on the right side by those on the left side.
 type Pairs struct{ DeploymentTargets, Hosts map[string]string }
+
+// unpaired returns the names in the pairs that their side does not have, as in `hosts: the left side has no "edge"`.
+func (in *Input) unpaired() (all []string) {
+	for _, of := range []struct {
+		attribute string
+		pairs     map[string]string
+		name      func(folder.Key) string
+	}{
+		{"deployment_targets", in.Pairs.DeploymentTargets, func(key folder.Key) string { return key.DeploymentTarget }},
+		{"hosts", in.Pairs.Hosts, func(key folder.Key) string { return key.Host }},
+	} {
+		left, right := namesOn(in.Left, of.name), namesOn(in.Right, of.name)
+		for _, name := range slices.Sorted(maps.Keys(of.pairs)) {
+			if !slices.Contains(left, name) {
+				all = append(all, fmt.Sprintf("%s: the left side has no %q%s", of.attribute, name, wording.DidYouMean(name, left)))
+			}
+			if other := of.pairs[name]; !slices.Contains(right, other) {
+				all = append(all, fmt.Sprintf("%s[%q]: the right side has no %q%s", of.attribute, name, other, wording.DidYouMean(other, right)))
+			}
+		}
+	}
+	return all
+}
+
+// namesOn returns names on a side, each once, in order.
+func namesOn(side Side, name func(folder.Key) string) []string {
+	var names []string
+	for key := range side {
+		names = append(names, name(key))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // State says on which sides something is.
 type State string

@@ -74,6 +74,9 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 				wording.List(written.Unreadable, wording.Named)))
 		}
 	}
+	if result.Left.Written && result.Right.Written {
+		result.Unpaired = in.unpaired()
+	}
 	cut, err := in.read(ctx, repository, left.Owner, right.Owner)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ type Result struct {
 	MoreTargets int      `json:"more_deployment_targets,omitempty"` // that were cut
 	// Notes are sentences on what is missing.
 	Notes []string `json:"notes,omitempty"`
+	// Unpaired are the names in the pairs that their side does not have.
+	Unpaired []string `json:"-"`
 }
 
 // Seen is what was looked at on one side.

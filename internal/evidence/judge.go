@@ -78,6 +78,26 @@ func CheckExpression(source string, of Of, hasSamples bool) []string {
 	return wrong
 }
 
+// NeedsRest reports whether pass or fail of a check fails where there is no rest: it does not test rest == null first.
+func NeedsRest(source string, of Of) bool {
+	language, err := variables()
+	if err != nil || source == "" || of == OfFleet {
+		return false
+	}
+	compiled, wrong := language.Compile(source, cel.BoolType)
+	if len(wrong) > 0 || !compiled.Names("rest") {
+		return false
+	}
+	for _, value := range []float64{0, 1e12} { // whatever is tested before may be true or false
+		for _, samples := range []float64{0, 1e12} {
+			if _, err := compiled.Bool(map[string]any{"value": value, "samples": samples, "rest": nil}); err != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // compile compiles the expressions of a check.
 func (c *Check) compile() error {
 	j := &judgement{passes: " (passes where " + shown(c.Pass) + ")", fails: " (fails where " + shown(c.Fail) + ")"}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -152,6 +153,30 @@ func (e *Expression) Names(variable string) bool {
 		}
 	}
 	return false
+}
+
+// Fields returns the fields of a variable that an expression selects, as in variable.field or variable["field"], each once, in order.
+func (e *Expression) Fields(variable string) []string {
+	isOf := func(expr ast.Expr) bool { return expr.Kind() == ast.IdentKind && expr.AsIdent() == variable }
+	var fields []string
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
+		switch expr.Kind() {
+		case ast.SelectKind:
+			if of := expr.AsSelect(); isOf(of.Operand()) {
+				fields = append(fields, of.FieldName())
+			}
+		case ast.CallKind:
+			call := expr.AsCall()
+			if call.FunctionName() != operators.Index || !isOf(call.Args()[0]) || call.Args()[1].Kind() != ast.LiteralKind {
+				continue
+			}
+			if name, ok := call.Args()[1].AsLiteral().(types.String); ok {
+				fields = append(fields, string(name))
+			}
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
 // Bool evaluates an expression that gives a bool. The variables are by name: texts, bools, numbers, nil, and maps and

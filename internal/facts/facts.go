@@ -71,6 +71,15 @@ var All = []Fact{
 	{"properties", TextsByName, "`status.properties` of its ClusterProfile", []Source{ClusterProfiles}, ""},
 }
 
+// Names are the names of all facts.
+func Names() []string {
+	names := make([]string, len(All))
+	for i := range All {
+		names[i] = All[i].Name
+	}
+	return names
+}
+
 // Named is the fact of a name.
 func Named(name string) (Fact, bool) {
 	at := slices.IndexFunc(All, func(fact Fact) bool { return fact.Name == name })

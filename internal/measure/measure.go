@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 const (
@@ -84,6 +85,9 @@ type Result struct {
 	// Others are how many series are of nothing in the fleet, and Unlabelled how many do not say what they are of.
 	Others, Unlabelled int
 	Warnings           []string // of the server, each in one line
+
+	wanted  string // the labels that say what a series is of
+	isEmpty bool   // whether the answer was right, and had no series
 }
 
 // Measure asks for the figures of all checks, in parallel. Where the context ends before, the reason says so.
@@ -98,6 +102,27 @@ func (c *Client) Measure(ctx context.Context, checks []Check, subjects Subjects)
 		}
 	})
 	return results
+}
+
+// Problems says what is wrong with a check itself: a query that the server refuses, series that do not say what they are of, and an
+// expression that fails where there is no rest. A query without a series is no problem: there may be no events yet.
+func (r *Result) Problems() (all []string) {
+	switch {
+	case r.Message != "" && !r.isEmpty:
+		all = append(all, r.Message)
+	case r.Unlabelled > 0:
+		all = append(all, fmt.Sprintf("the query gives %s without the %s, which count for nothing", wording.Count(r.Unlabelled, "series", "series"), r.wanted))
+	}
+	if len(r.Figures) > 0 && r.Measured() == 0 {
+		first := slices.Sorted(maps.Keys(r.Figures))[0]
+		all = append(all, fmt.Sprintf("there is no value, as of %s: %s", cmp.Or(first, "the fleet"), r.Figures[first].Message))
+	}
+	for _, one := range []struct{ name, source string }{{"pass", r.Pass}, {"fail", r.Fail}} {
+		if evidence.NeedsRest(one.source, r.Of) {
+			all = append(all, fmt.Sprintf("%s fails where there is no rest, as on the first cluster that gets a change: write rest == null ? … : … for that case", one.name))
+		}
+	}
+	return all
 }
 
 // Measured is how many figures have a value.

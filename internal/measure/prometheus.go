@@ -55,6 +55,7 @@ func (c *Client) query(ctx context.Context, check *Check, names []string, result
 	if check.Samples != "" {
 		addSamples(result.Figures, check.figures(samples, known).figures)
 	}
+	result.wanted, result.isEmpty = check.wantedLabels(), len(values) == 0
 	if len(result.Figures) == 0 {
 		result.Message = check.nothing(len(values), found)
 	}

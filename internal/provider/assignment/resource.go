@@ -127,6 +127,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	decodeProtection(m.Protection, diagnostics)
 	repository.CheckOwnerName(m.Name, diagnostics)
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
+	tfvalue.CheckFraction("candidate", m.Candidate, diagnostics)
 	checkRollback(m.RollbackTo, diagnostics)
 	checkCommitMessage(m.CommitMessage, diagnostics)
 	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)

@@ -78,6 +78,9 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		addError(ctx, diagnostics, err)
 		return
 	}
+	for _, problem := range result.Unpaired {
+		diagnostics.AddAttributeWarning(path.Root("pairs"), "Pair of what is not there", tfvalue.Sentence(problem))
+	}
 	document, err := result.Marshal(q.showValues)
 	if err != nil {
 		diagnostics.AddError("Cannot write the comparison", tfvalue.Sentence(err.Error()))

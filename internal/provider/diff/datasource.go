@@ -118,6 +118,9 @@ func folders(
 		return nil, nil
 	}
 
+	if len(outlook.Found) == 0 {
+		repository.WarnOfNames(ctx, c.Delivery, owner.Location, repository.Names{Assignment: owner.Name}, diagnostics)
+	}
 	outlook.Found = intent.Renames.Trees(outlook.Found)
 	var folders []changes.Folder
 	wanted := map[rollout.Key][]git.File{}

@@ -87,6 +87,7 @@ var changes = table.Object[gitops.HistoryChange]{
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	filter := gitops.HistoryFilter{Host: m.Host.ValueString(), DeploymentTarget: m.DeploymentTarget.ValueString(), Limit: int(m.Limit.ValueInt64())}
+	repository.CheckOwnerName(m.Name, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
 	if !m.Since.IsNull() {
 		since, err := time.Parse(time.RFC3339, m.Since.ValueString())
@@ -102,6 +103,11 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return
+	}
+	if len(history.Commits) == 0 {
+		repository.WarnOfNames(ctx, c.Delivery, at, repository.Names{
+			Assignment: m.Name.ValueString(), Host: filter.Host, DeploymentTarget: filter.DeploymentTarget,
+		}, diagnostics)
 	}
 	m.Complete, m.Commits = types.BoolValue(history.Complete), commits.List(history.Commits)
 }

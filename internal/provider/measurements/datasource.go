@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
@@ -97,9 +98,22 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	for i := range found {
 		document.Checks[i], rows[i] = found[i].Check, &found[i]
 	}
+	if c != nil && c.Measure != nil {
+		warn(found, diagnostics)
+	}
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "measure with fewer checks, or of hosts in place of assignments", diagnostics)
 	m.Results = results.List(rows)
+}
+
+// warn reports checks that decide nothing, since a rollout would wait for them without end.
+func warn(results []measure.Result, diagnostics *diag.Diagnostics) {
+	for i := range results {
+		r := &results[i]
+		for _, problem := range r.Problems() {
+			diagnostics.AddAttributeWarning(path.Root("checks"), "Check decides nothing", tfvalue.Sentence(fmt.Sprintf("check %q: %s", r.Name, problem)))
+		}
+	}
 }
 
 // subjectsOf are the names of all that checks can be of.

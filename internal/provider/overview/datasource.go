@@ -11,6 +11,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"maps"
+	"slices"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -115,6 +118,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if question.rules(ctx, value, diagnostics); diagnostics.HasError() {
 		return
 	}
+	warnOfRegionLabel(m.RegionLabel.ValueString(), question.in.Result, diagnostics)
 	if err := m.set(overview.Build(question.in), &question); err != nil {
 		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
 	}
@@ -188,4 +192,23 @@ func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) 
 		return
 	}
 	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics)
+}
+
+// warnOfRegionLabel warns of a label by which nothing is grouped.
+func warnOfRegionLabel(label string, result *pipeline.Result, diagnostics *diag.Diagnostics) {
+	keys := map[string]bool{}
+	for i := range result.Fleet.ClusterTypes {
+		for key := range result.Fleet.ClusterTypes[i].Labels {
+			keys[key] = true
+		}
+	}
+	for i := range result.Fleet.Clusters {
+		for key := range result.Fleet.Clusters[i].Labels {
+			keys[key] = true
+		}
+	}
+	if label != "" && !keys[label] {
+		diagnostics.AddAttributeWarning(path.Root("region_label"), "Nothing has the label", fmt.Sprintf(
+			"No cluster type and no cluster of the fleet has a label %q%s.", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys)))))
+	}
 }

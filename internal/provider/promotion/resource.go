@@ -13,6 +13,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"maps"
+	"slices"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -114,6 +117,8 @@ func (m *model) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p ga
 			report("soak", "%s", problem)
 		}
 	}
+	tfvalue.CheckFraction("candidate", m.Candidate, diagnostics)
+	tfvalue.CheckFraction("pin", m.Pin, diagnostics)
 	reader := &fleet.Reader{}
 	p.Windows = gate.DecodeWindows(reader, nil, tfvalue.Plain(m.Windows))
 	tfvalue.AddFindings(diagnostics, path.Root("windows"), "Invalid promotion", tfvalue.Inner(reader.Findings))
@@ -175,6 +180,7 @@ func (m *model) decide(ctx context.Context, prior *model, exists bool, diagnosti
 	if opened, err := time.Parse(time.RFC3339, prior.OpenedAt.ValueString()); err == nil {
 		p.OpenedAt = opened
 	}
+	m.warnOfApprovals(p.Approvals, prior, diagnostics)
 	verdict := p.Decide()
 	m.WaitingFor = types.StringPointerValue(wording.OrNil(verdict.WaitsFor))
 	m.OpenedAt = tfvalue.Time(verdict.OpenedAt)
@@ -186,6 +192,23 @@ func (m *model) decide(ctx context.Context, prior *model, exists bool, diagnosti
 		m.letThrough(m.Pin, prior, p.Now)
 	case verdict.Promote:
 		m.letThrough(m.Candidate, prior, p.Now)
+	}
+}
+
+// warnOfApprovals warns of approvals that are neither of the candidate nor of a value that was let through.
+func (m *model) warnOfApprovals(approvals []string, prior *model, diagnostics *diag.Diagnostics) {
+	contents := map[string]bool{}
+	for _, value := range []types.Dynamic{m.Candidate, m.Pin, prior.Candidate, prior.Promoted, prior.Previous} {
+		if plain := tfvalue.Plain(value); plain != nil && fleet.IsKnown(plain) {
+			contents[tfvalue.Content(plain)] = true
+		}
+	}
+	for _, approval := range approvals {
+		if !contents[approval] {
+			diagnostics.AddAttributeWarning(path.Root("approvals"), "Approval is for no candidate", fmt.Sprintf(
+				"%q is the short name of neither the candidate nor a value that was let through%s. The plan of a candidate that needs an approval prints it.",
+				approval, fleet.DidYouMean(approval, slices.Sorted(maps.Keys(contents)))))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package tfvalue
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -187,6 +188,23 @@ func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnost
 func IsItselfKnown(value any) bool {
 	_, unknown := value.(fleet.Unknown)
 	return !unknown
+}
+
+// Fraction says what is wrong with a value that is a number with a fraction: it is a version without quotes, as 1.40, which is 1.4. ""
+// where nothing is wrong.
+func Fraction(plain any) string {
+	number, ok := plain.(json.Number)
+	if !ok || !strings.Contains(number.String(), ".") {
+		return ""
+	}
+	return fmt.Sprintf("is the number %s: put it in quotes, since 1.40 would become 1.4; where it is a variable, write tostring(...)", number)
+}
+
+// CheckFraction reports a [Fraction].
+func CheckFraction(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) {
+	if problem := Fraction(Plain(value)); problem != "" {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence(attribute+" "+problem))
+	}
 }
 
 // IsGiven reports whether a configuration has a value. One that is not known yet may turn out to be null.

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
@@ -82,8 +83,18 @@ func (m *model) compileProof(diagnostics *diag.Diagnostics) *expression.Expressi
 		return nil
 	}
 	compiled, wrong := language.Compile(m.Proof.ValueString(), cel.BoolType)
+	if compiled != nil {
+		for _, name := range compiled.Fields("facts") {
+			if _, known := facts.Named(name); !known {
+				wrong = append(wrong, fmt.Sprintf("asks for facts.%s, and there is no such fact%s", name, fleet.DidYouMean(name, facts.Names())))
+			}
+		}
+	}
 	for _, problem := range wrong {
 		diagnostics.AddAttributeError(path.Root("proof"), "Invalid proof", tfvalue.Sentence("proof "+problem))
+	}
+	if len(wrong) > 0 {
+		return nil
 	}
 	return compiled
 }
@@ -127,7 +138,20 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 	if plain == nil {
 		return rollout.ByCluster{}
 	}
+	if object, ok := plain.(map[string]any); ok {
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if key == byCluster && len(object) > 1 {
+				return report("%s must be the only key: it has a value for each cluster", byCluster)
+			}
+			if near := fleet.DidYouMean(key, []string{byCluster}); key != byCluster && near != "" && len(object) == 1 {
+				return report("%s would be a value for all clusters%s", key, near)
+			}
+		}
+	}
 	if _, each := elements(value); !each {
+		if problem := tfvalue.Fraction(plain); problem != "" {
+			return report("%s %s", attribute, problem)
+		}
 		text, err := fleet.CanonicalJSON(plain)
 		if err != nil {
 			return report("%s", err)
@@ -142,6 +166,9 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 	for _, cluster := range slices.Sorted(maps.Keys(given)) {
 		if given[cluster] == nil {
 			return report("%s[%q] is null: a cluster always has a value", byCluster, cluster)
+		}
+		if problem := tfvalue.Fraction(given[cluster]); problem != "" {
+			return report("%s[%q] %s", byCluster, cluster, problem)
 		}
 		text, err := fleet.CanonicalJSON(given[cluster])
 		if err != nil {

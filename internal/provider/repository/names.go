@@ -1,0 +1,51 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// Names are names of what a branch has; "" for one that is not given.
+type Names struct{ Assignment, Host, DeploymentTarget string }
+
+// WarnOfNames warns of names that no record at a location has: the result is empty, without an error, and a typo looks like it. They
+// may be of what is not written yet. It says nothing where the records cannot be read.
+func WarnOfNames(ctx context.Context, from *delivery.Client, at delivery.Location, given Names, diagnostics *diag.Diagnostics) {
+	if given == (Names{}) {
+		return
+	}
+	found, err := from.Inventory(ctx, at, gitops.InventoryFilter{})
+	if err != nil {
+		return
+	}
+	names, hosts, targets := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, owner := range found.Owners {
+		names[owner.Name] = true
+	}
+	for i := range found.Assignments {
+		hosts[found.Assignments[i].Host], targets[found.Assignments[i].DeploymentTarget] = true, true
+	}
+	for _, one := range []struct {
+		attribute, kind, name string
+		known                 map[string]bool
+	}{
+		{"name", "assignment", given.Assignment, names}, {"host", "host", given.Host, hosts},
+		{"deployment_target", "deployment target", given.DeploymentTarget, targets},
+	} {
+		if one.name == "" || one.known[one.name] {
+			continue
+		}
+		diagnostics.AddAttributeWarning(path.Root(one.attribute), "Branch has no such name", fmt.Sprintf(
+			"Branch %q has no %s %q%s. Correct the name, unless it is not written yet.",
+			at.Branch, one.kind, one.name, fleet.DidYouMean(one.name, slices.Sorted(maps.Keys(one.known)))))
+	}
+}
