@@ -3,7 +3,6 @@ package kinds
 import (
 	"errors"
 	"fmt"
-	"maps"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,9 +25,6 @@ type Definition struct {
 	kind     schema.GroupKind
 	versions map[string]*kind // those that are served
 }
-
-// Kind returns the group and kind: "widgets.example.com/Widget".
-func (d *Definition) Kind() string { return d.kind.Group + "/" + d.kind.Kind }
 
 // ReadDefinition reads a CustomResourceDefinition. An error says why a cluster would refuse its schemas.
 func ReadDefinition(object map[string]any) (*Definition, error) {
@@ -60,6 +56,9 @@ func ReadDefinition(object map[string]any) (*Definition, error) {
 		if err != nil {
 			return nil, fmt.Errorf("version %q: %w", version.Name, err)
 		}
+		if errs := structuralschema.ValidateStructural(nil, structural); len(errs) > 0 {
+			return nil, fmt.Errorf("version %q: %w", version.Name, errs.ToAggregate())
+		}
 		if definition.Spec.PreserveUnknownFields {
 			structural.XPreserveUnknownFields = true
 		}
@@ -69,9 +68,4 @@ func ReadDefinition(object map[string]any) (*Definition, error) {
 		return nil, errors.New("serves no version")
 	}
 	return read, nil
-}
-
-// Equal reports whether two definitions serve the same versions of the same kind with the same schemas.
-func (d *Definition) Equal(other *Definition) bool {
-	return d.kind == other.kind && maps.EqualFunc(d.versions, other.versions, func(a, b *kind) bool { return a == b })
 }

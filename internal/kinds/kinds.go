@@ -35,6 +35,11 @@ func (v *Violation) Path() string {
 	return strings.ReplaceAll(strings.Join(v.Steps, "."), ".[", "[")
 }
 
+// In returns a clause about the violation that names its part and the schema.
+func (v *Violation) In(catalog *Catalog, object map[string]any) string {
+	return strings.TrimSpace(v.Path() + " " + v.Message + " (schema of " + catalog.Source(object) + ")")
+}
+
 // Catalog has the schemas that the clusters of a type have. Its methods may be called from several goroutines.
 type Catalog struct {
 	minor     int    // minor version of the schemas of Kubernetes
@@ -79,10 +84,11 @@ func (c *Catalog) With(definitions ...*Definition) *Catalog {
 	return &more
 }
 
-// Knows reports whether the catalog has the schema of the kind of an object.
-func (c *Catalog) Knows(object map[string]any) bool {
-	of, _ := c.kindOf(object)
-	return of != nil
+// IsOfClusters reports whether the schema of an object is that of the clusters: one of Kubernetes, or of a definition that [Catalog.With]
+// was given.
+func (c *Catalog) IsOfClusters(object map[string]any) bool {
+	apiVersion, kind := nameOf(object)
+	return c.defined[kind] != nil || served.IsOfKubernetes(apiVersion+"/"+kind.Kind)
 }
 
 // MayLackFields reports whether the clusters may have fields that the schema of an object does not have, because theirs may be newer.

@@ -2,7 +2,9 @@ package kinds
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,6 +105,23 @@ func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) 
 	}
 	return all, nil
 }
+
+// Version returns a text that changes with the published schemas.
+var Version = sync.OnceValue(func() string {
+	all := sha256.New()
+	err := fs.WalkDir(files, "published", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return hex.EncodeToString(all.Sum(nil))
+})
 
 // definition returns the published definition of a kind, or nil.
 func (p *published) definition(of schema.GroupKind) *Definition {

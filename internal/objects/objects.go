@@ -123,6 +123,18 @@ type Result struct {
 	// MissingAPIs are the APIs that the chart asked for and that neither Kubernetes nor the request has, sorted. If the clusters have
 	// one of them, the chart may render something else there.
 	MissingAPIs []string
+	// Violations are the parts of objects that the schemas of Kubernetes, or of definitions among the objects, do not allow.
+	Violations []Violation
+	// Undefined are the numbers of objects of other kinds.
+	Undefined []int
+}
+
+// Violation is a part of an object that a cluster refuses, or drops.
+type Violation struct {
+	Object  int    // number among the objects
+	Message string // names the part and the schema, without the value
+	// IsUnknown says that the schema has no such field, and IsNewer that the clusters are newer than the schema and may have it.
+	IsUnknown, IsNewer bool
 }
 
 // Chart is what a chart says of itself.

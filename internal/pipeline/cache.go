@@ -16,7 +16,8 @@ import (
 // Cache keeps the results of the last fleets, since a refresh, a plan and data sources compute the same ones. The zero
 // value is ready for use. It is safe for concurrent use, and computes each fleet once.
 type Cache struct {
-	Renderer objects.Renderer // that of the results
+	Renderer    objects.Renderer // that of the results
+	Definitions Definitions      // those of the results
 
 	mu      sync.Mutex
 	entries []*cached // the latest first
@@ -37,7 +38,7 @@ func (c *Cache) Compute(value fleet.Value) (*Result, []Finding) {
 	entry := c.entry(keyOf(value))
 	entry.once.Do(func() {
 		if entry.result, entry.findings = Compute(value); entry.result != nil {
-			entry.result.Renderer = c.Renderer
+			entry.result.Renderer, entry.result.Definitions = c.Renderer, c.Definitions
 		}
 	})
 	return entry.result, entry.findings

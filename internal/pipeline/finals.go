@@ -67,6 +67,7 @@ type folderFiles struct {
 	all      []render.File
 	pointers []render.File // those that templates render
 	missing  missingAPIs   // of final objects among all
+	schemas  schemaCheck   // of these
 }
 
 // files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
@@ -91,7 +92,7 @@ func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFile
 	case err != nil:
 		return nil, unrendered{err}
 	}
-	return &folderFiles{all, pointers, missingOf(result)}, nil
+	return &folderFiles{all, pointers, missingOf(result), r.checkOf(subject, result)}, nil
 }
 
 // ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
@@ -117,6 +118,7 @@ func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
 	})
 	r.unrendered, r.exposed = make([]string, len(r.Trees)), make([][]exposure, len(r.Trees))
+	r.schemas = make([]schemaCheck, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
 		i := rendered[k]
 		if render.HasObjects(r.Result.Schedule.Assignments[i]) {
@@ -131,9 +133,11 @@ func (r *Rendering) finals(ctx context.Context, deployed rollout.Trees) {
 			r.unrendered[i] = err.Error()
 		case result != nil:
 			r.missing[i] = missingOf(result)
-			r.exposed[i] = r.Result.exposedIn(r.Result.subject(i, r.Destination), result.Objects)
+			subject := r.Result.subject(i, r.Destination)
+			r.exposed[i], r.schemas[i] = r.Result.exposedIn(subject, result.Objects), r.Result.checkOf(subject, result)
 		}
 	})
+	r.checkUndefined()
 }
 
 // addUnrendered adds the errors of rendering into final objects.
@@ -149,7 +153,8 @@ func (f *findings) addUnrendered(r *Rendering) {
 	}
 }
 
-// Warnings returns a warning about each credential in final objects that are not committed, and one about APIs that charts miss.
+// Warnings returns a warning about each credential in final objects that are not committed, one about APIs that charts miss, and those
+// about the schemas of final objects.
 func (r *Rendering) Warnings() []Finding {
 	var all Unrendered
 	for i, exposures := range r.exposed {
@@ -162,6 +167,7 @@ func (r *Rendering) Warnings() []Finding {
 		warnings.add("Credentials in final objects", message)
 	}
 	warnings.addMissing(r)
+	warnings.addQuestioned(r)
 	return warnings.list()
 }
 

@@ -37,6 +37,8 @@ type Result struct {
 	Templates *render.Templates
 	// Renderer renders final objects; while it is nil, they are not known yet.
 	Renderer objects.Renderer
+	// Definitions check final objects.
+	Definitions Definitions
 
 	warnings []Finding
 	index    map[string]int // assignments by key

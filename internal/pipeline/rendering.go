@@ -52,6 +52,8 @@ type Rendering struct {
 	unrendered       []string      // errors of final objects, by assignment
 	exposed          [][]exposure  // credentials in final objects that are not committed, by assignment
 	missing          []missingAPIs // by assignment
+	schemas          []schemaCheck // by assignment
+	deployed         rollout.Trees // those that need no check
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
 	Findings []Finding
@@ -128,8 +130,16 @@ func (r *Rendering) checkedBut(ctx context.Context, deployed rollout.Trees) *Ren
 	}
 	found.addUnrendered(r)
 	own := *r
+	own.deployed = deployed
+	found.addRefused(&own)
 	own.Findings = found.list()
 	return &own
+}
+
+// isDeployed reports whether the folder of an assignment is in the repository already.
+func (r *Rendering) isDeployed(i int) bool {
+	assignment := r.Result.Schedule.Assignments[i]
+	return r.Trees[i] != "" && r.deployed[assignment.Host.Name][assignment.Target.Name] == r.Trees[i]
 }
 
 // Fingerprint is a hash of all that decides what is rendered, including the release of the provider.
@@ -139,6 +149,7 @@ func (r *Result) Fingerprint(to Destination, release string) string {
 	h.Write(key[:])
 	to.write(h)
 	writeText(h, release)
+	writeText(h, r.Definitions.Sum)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -179,6 +190,9 @@ func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed
 	}
 	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
 	rendering.missing[i] = files.missing
+	if rendering.schemas != nil { // only final objects have one
+		rendering.schemas[i] = files.schemas
+	}
 }
 
 // Files renders one assignment.

@@ -74,6 +74,17 @@ data "flotilla_scheduling" "dev" { fleet = local.fleet }
 const rareArguments = `
 provider "flotilla" {
   cache = { path = "%[1]s-cache", max_mib = 512 }
+
+  custom_resource_definitions = <<-EOT
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {name: widgets.example.com}
+    spec:
+      group: example.com
+      scope: Namespaced
+      names: {kind: Widget, plural: widgets}
+      versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  EOT
 }
 
 resource "flotilla_template" "files" {

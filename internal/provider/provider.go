@@ -61,6 +61,9 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"cache":    cacheAttribute(),
 			"clusters": connection.ClustersAttribute(),
+			definitionsAttribute: schema.DynamicAttribute{Optional: true, MarkdownDescription: "CustomResourceDefinitions that clusters have besides those " +
+				"among final objects: a text of YAML documents, or a list or map of such texts. Final objects are checked against their schemas. Objects of kinds " +
+				"without a definition are not checked."},
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
 			"measurements": schemas.OfProvider("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
@@ -75,6 +78,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
 	decode(ctx, req.Config, &resp.Diagnostics)
 	decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
+	decodeDefinitions(attributeOf(ctx, req.Config, definitionsAttribute, &resp.Diagnostics), &resp.Diagnostics)
 }
 
 func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnostics *diag.Diagnostics) (value types.Dynamic) {
@@ -93,6 +97,7 @@ func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnost
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	settings, reached, measured, kept := decode(ctx, req.Config, &resp.Diagnostics)
 	trusted := decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
+	defined := decodeDefinitions(attributeOf(ctx, req.Config, definitionsAttribute, &resp.Diagnostics), &resp.Diagnostics)
 	reached.WarnOfUnverified(&resp.Diagnostics)
 	kept.check(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -140,6 +145,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
 	if c.Complete && trusted.complete && kept.complete {
+		c.Fleets.Definitions = defined
 		c.Fleets.Renderer = renderer.New(origin.NewStore(c.Artifacts, kept.folder), renderer.Options{Cache: kept.folder})
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c

@@ -121,7 +121,7 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
-	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"${REGION}\"}\n"})
+	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"})
 	for name, test := range map[string]struct {
 		reconciler string
 		manifests  map[string]any // nil: of the chart

@@ -21,7 +21,7 @@ var openFiles = map[string]string{
 	"values.yaml":         tillFiles["values.yaml"],
 	"templates/all.yaml":  tillSecret.ReplaceAllString(tillFiles["templates/all.yaml"], "---\n"),
 	"templates/text.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\ndata: {text: '{{ \"{{ .Values.a }}\" }}'}\n",
-	"crds/tills.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Till, plural: tills}, versions: []}\n",
+	"crds/tills.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Till, plural: tills}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n",
 }
 
 // objectsFleet is a fleet whose deployment target "till-live" commits the objects of a chart, with this many replicas.

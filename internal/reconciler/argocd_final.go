@@ -14,6 +14,11 @@ import (
 // applicationFinal is what Argo CD does with an Application that has one source.
 var applicationFinal = &Final{
 	Path: "source.path", Has: (*Listing).applicationHas,
+	Drops: func(spec map[string]any) bool {
+		policy, _ := spec["syncPolicy"].(map[string]any)
+		options, _ := policy["syncOptions"].([]any)
+		return slices.Contains(options, any("Validate=false"))
+	},
 	Request: func(object map[string]any, into *objects.Request) []string {
 		name := readFields(object, "metadata").text("name")
 		f := readFields(object, "spec")

@@ -25,6 +25,9 @@ type Final struct {
 	Has  func(all *Listing, one *Object) Applied
 	// Wraps says that a place has to be a chart.
 	Wraps bool
+	// Drops reports whether an object with these fields of its spec may have unknown fields of what it deploys dropped, in place of
+	// being refused; nil if it never has.
+	Drops func(spec map[string]any) bool
 }
 
 // Place is a folder of final objects in the GitOps repository.

@@ -37,6 +37,8 @@ var kustomizationFinal = &Final{
 // helmReleaseFinal is what helm-controller does with a HelmRelease.
 var helmReleaseFinal = &Final{
 	Path: "chart.spec.chart", Has: (*Listing).helmReleaseHas, Wraps: true,
+	// Helm 3 creates objects without validation of fields. Helm 4, in helm-controller 1.6, asks for it.
+	Drops: func(map[string]any) bool { return true },
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("valuesFrom", "its values are on the cluster alone; use values")

@@ -77,6 +77,23 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
 }
 
+// DropsFields reports whether the agent of an assignment may drop unknown fields of final objects. Other agents refuse such objects.
+func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
+	of := t.hostOf(assignment).reconciler
+	if of == nil {
+		return false
+	}
+	kind := of.KindFor(manifestsOf(&assignment.Target.Target.Manifests))
+	if kind == nil {
+		return false
+	}
+	if kind.Template != "" {
+		kind = reconciler.KindNamed(kind.Makes[0])
+	}
+	fields, _ := t.parametersOf(assignment)[kind.Parameter].(map[string]any)
+	return kind.Final != nil && kind.Final.Drops != nil && kind.Final.Drops(fields)
+}
+
 // Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
 func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
 	assignment := subject.Assignment

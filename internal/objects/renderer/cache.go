@@ -16,6 +16,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/diskcache"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
 )
 
@@ -23,7 +24,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 6
+const cacheFormat = 7
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {
@@ -48,8 +49,9 @@ func cacheKey(request *objects.Request, keys string) string {
 		Libraries string
 		Artifact  string
 		Keys      string
+		Schemas   string
 		Request   *objects.Request
-	}{cacheFormat, libraries(), request.Artifact.Key(), keys, &canonical})
+	}{cacheFormat, libraries(), request.Artifact.Key(), keys, kinds.Version(), &canonical})
 	if err != nil {
 		panic(err) // values are those of JSON
 	}

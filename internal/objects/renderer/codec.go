@@ -25,8 +25,10 @@ type described struct {
 
 // heading describes a result.
 type heading struct {
-	Chart       *objects.Chart `json:",omitempty"`
-	MissingAPIs []string       `json:",omitempty"`
+	Chart       *objects.Chart      `json:",omitempty"`
+	MissingAPIs []string            `json:",omitempty"`
+	Violations  []objects.Violation `json:",omitempty"`
+	Undefined   []int               `json:",omitempty"`
 	Objects     []described
 }
 
@@ -41,7 +43,7 @@ func encode(result *objects.Result) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, all})
+	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, all})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,9 @@ func decode(text []byte) (*objects.Result, error) {
 	if err := json.Unmarshal(line, &of); err != nil {
 		return nil, err
 	}
-	result := &objects.Result{Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs}
+	result := &objects.Result{
+		Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs, Violations: of.Violations, Undefined: of.Undefined,
+	}
 	for i, d := range of.Objects {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")

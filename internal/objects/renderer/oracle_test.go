@@ -188,6 +188,10 @@ func renderAll(t *testing.T, folder, helm string) {
 					t.Errorf("with %q: %v; helm template: %v", values, err, oracleErr)
 				default:
 					t.Logf("with %q: %d objects", values, sameAs(t, result, want))
+					for _, violation := range result.Violations {
+						o := &result.Objects[violation.Object]
+						t.Logf("%s violates a schema: %s", o.Kind+" "+o.Name, violation.Message)
+					}
 				}
 			}
 		})

@@ -85,7 +85,7 @@ func renderBook(ctx context.Context, kept *shelf, b *book, request *objects.Requ
 		return nil, err
 	}
 	result.Chart = of
-	return result, nil
+	return result, checkSchemas(result, request.KubernetesVersion)
 }
 
 // formOf is what the request is for, or of several what the folder is made for, as Argo CD finds out.

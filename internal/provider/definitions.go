@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// definitionsAttribute is the attribute with CustomResourceDefinitions.
+const definitionsAttribute = "custom_resource_definitions"
+
+// decodeDefinitions reads CustomResourceDefinitions. Texts that are not known yet define nothing.
+func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defined pipeline.Definitions) {
+	at := path.Root(definitionsAttribute)
+	report := func(format string, arguments ...any) {
+		diagnostics.AddAttributeError(at, "Invalid definitions", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+	}
+	read := tfvalue.Plain(value)
+	elements, areMany := fleet.Elements((*fleet.Path)(nil).Attribute(definitionsAttribute), read)
+	if !areMany && read != nil {
+		elements = []fleet.Element{{Path: (*fleet.Path)(nil).Attribute(definitionsAttribute), Value: read}}
+	}
+	sum := sha256.New()
+	for _, element := range elements {
+		if _, isUnknown := element.Value.(fleet.Unknown); isUnknown {
+			continue
+		}
+		text, isText := element.Value.(string)
+		if !isText {
+			report("%s must be a text of YAML documents, or a list or map of such texts", element.Path)
+			continue
+		}
+		objects, err := fleet.ReadObjects(text)
+		if err != nil {
+			report("%s cannot be read: %s", element.Path, err)
+			continue
+		}
+		if len(objects) == 0 {
+			report("%s has no CustomResourceDefinition", element.Path)
+		}
+		sum.Write([]byte(text))
+		for _, object := range objects {
+			if !kinds.IsDefinition(object) {
+				continue // beside definitions, files of projects have Namespaces and the like
+			}
+			definition, err := kinds.ReadDefinition(object)
+			if err != nil {
+				report("%s: %s %s", element.Path, nameOf(object), err)
+				continue
+			}
+			defined.All = append(defined.All, definition)
+		}
+	}
+	defined.Sum = hex.EncodeToString(sum.Sum(nil))
+	return defined
+}
+
+// nameOf returns the name of an object in quotes.
+func nameOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	return fmt.Sprintf("%q", name)
+}

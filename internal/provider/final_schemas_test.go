@@ -1,0 +1,147 @@
+package provider_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// workloadOf is a Deployment with one line of its spec, and a line of its container.
+func workloadOf(line, ofContainer string) string {
+	return `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: till}
+spec:
+  ` + line + `
+  selector: {matchLabels: {app: till}}
+  template:
+    metadata: {labels: {app: till}}
+    spec:
+      containers:
+        - name: till
+          image: registry.example.com/till:v1
+          ` + ofContainer + "\n"
+}
+
+// widgets is the definition of a kind whose size is a number.
+const widgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`
+
+const widget = "\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: large}\n"
+
+// A cluster refuses final objects that the schema of their kind does not allow. Depending on the agent, it refuses unknown fields, or
+// some versions of the agent drop them.
+func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
+	t.Parallel()
+	const refused, dropped = "Clusters would refuse final objects", "Clusters may drop fields of final objects"
+	valid := workloadOf("replicas: 2", "ports: [{containerPort: 80}]")
+	unknown := workloadOf("replica: 2", "ports: []")
+	argo := map[string]any{"reconciler": "argocd"}
+	lenient := map[string]any{"reconciler": "argocd", "parameters": map[string]any{"application": map[string]any{"syncPolicy": map[string]any{"syncOptions": []any{"Validate=false"}}}}}
+	resized := "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}], resources: {limits: {cpu: 1}}}\n"
+	for name, test := range map[string]struct {
+		manifests        string
+		clusterType      map[string]any
+		definitions      []any
+		summary, message string
+	}{
+		"valid":        {manifests: valid},
+		"a wrong type": {manifests: workloadOf("replicas: two", "ports: []"), summary: refused, message: `Deployment target "till-live": Deployment "till": spec.replicas must be of type integer, and is a string (schema of Kubernetes 1.37)`},
+		"no selector": {
+			manifests: strings.Replace(valid, "selector: {matchLabels: {app: till}}", "paused: true", 1), summary: refused, message: `Deployment "till": spec.selector is required`,
+		},
+		"a quantity": {
+			manifests: workloadOf("replicas: 2", `resources: {limits: {memory: "1 GB"}}`), summary: refused,
+			message: `spec.template.spec.containers[0].resources.limits.memory must be a quantity such as "500m" or "2Gi"`,
+		},
+		"an unknown field, and a chart of Flux":  {manifests: unknown, summary: dropped, message: `Deployment "till": spec.replica is no field of this kind`},
+		"an unknown field and Argo CD":           {manifests: unknown, clusterType: argo, summary: refused, message: "spec.replica is no field of this kind"},
+		"an unknown field and Validate=false":    {manifests: unknown, clusterType: lenient, summary: dropped, message: "spec.replica is no field of this kind"},
+		"an API that is gone":                    {manifests: "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n", clusterType: map[string]any{"kubernetes_version": "1.34"}, summary: refused, message: `CronJob "a": apiVersion has no kind CronJob in Kubernetes 1.34`},
+		"an API that is gone, without a version": {manifests: "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n"},
+		"a field of a newer version":             {manifests: resized, clusterType: map[string]any{"reconciler": "argocd", "kubernetes_version": "1.29"}, summary: refused, message: "spec.resources is no field of this kind (schema of Kubernetes 1.29)"},
+		"the field in that version":              {manifests: resized, clusterType: map[string]any{"reconciler": "argocd", "kubernetes_version": "1.36"}},
+		"a kind without a definition":            {manifests: widget},
+		"a definition among the objects":         {manifests: widgets + "---" + widget, summary: refused, message: `Widget "w": spec.size must be of type integer, and is a string (schema of its CustomResourceDefinition)`},
+		"a definition of the provider":           {manifests: widget, definitions: []any{widgets}, summary: refused, message: `Widget "w": spec.size must be of type integer, and is a string`},
+		"a version that is not served": {
+			manifests: strings.Replace(widget, "example.com/v1", "example.com/v2", 1), definitions: []any{widgets}, summary: refused,
+			message: `Widget "w": apiVersion is not served by the CustomResourceDefinition of Widget, which has v1`,
+		},
+		"a definition that no cluster takes": {
+			manifests: strings.Replace(widgets, "size: {type: integer}", "size: {}", 1), summary: refused, message: `CustomResourceDefinition "widgets.example.com": version "v1"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, how := range []string{"preview", "objects"} {
+				charts := newPublished(t)
+				pin := charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": test.manifests})
+				manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.0.0"}
+				clusterType := merged(map[string]any{"render": how}, test.clusterType)
+				if how == "objects" && clusterType["reconciler"] == "argocd" && strings.Contains(test.manifests, "kind: Pod") {
+					continue
+				}
+				configuration := assigned(bare(t), fleetOf(rendered(pin, manifests, nil, clusterType)), nil)
+				if test.definitions != nil {
+					configuration.Provider = map[string]any{"custom_resource_definitions": test.definitions}
+				}
+				_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
+				text := strings.Join(strings.Fields(said.String()), " ")
+				if hasFailed := said.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) || !strings.Contains(text, test.message) {
+					t.Errorf("%s: said is %s", how, text)
+				}
+				if test.summary == "" && (strings.Contains(text, refused) || strings.Contains(text, dropped)) {
+					t.Errorf("%s: said is %s", how, text)
+				}
+			}
+		})
+	}
+}
+
+// A definition that another workload of the host brings is that of the objects, too.
+func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pins := map[string]folder.Pin{"1.0.0": charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": widgets}), "2.0.0": charts.publish(t, "2.0.0", map[string]string{"templates/all.yaml": widget})}
+	target := func(version string) map[string]any {
+		return map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": version}
+	}
+	both := rendered(folder.Pin{}, target("2.0.0"), nil, map[string]any{"render": "preview"})
+	other := rendered(folder.Pin{}, target("1.0.0"), nil, nil)
+	workload := maps.Clone(other["workloads"].([]any)[0].(map[string]any))
+	workload["name"] = "definitions"
+	both["workloads"] = append(both["workloads"].([]any), workload)
+	resolved := artifact.Resolved{}
+	for target, version := range map[string]string{"till-live": "2.0.0", "definitions-live": "1.0.0"} {
+		resolved[target] = artifact.Entry{
+			Manifests: folder.Manifests{Storage: "helm", Repo: charts.url, Chart: "till", Version: version}, Pin: pins[version],
+		}
+	}
+	artifacts, err := resolved.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both["artifacts"] = artifacts
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
+	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil || !strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
+		t.Errorf("said is %s", text)
+	}
+}
