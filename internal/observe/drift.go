@@ -49,9 +49,9 @@ func (r *Result) Drift(wanted map[string]bool) []Difference {
 		case !wanted[folder.Key()]:
 			add(Difference{Assignment: folder.Key(), Git: folder.Tree, Reason: "Git has a folder that the fleet does not want any more"}, "")
 		case folder.Tree == "":
-			add(Difference{Assignment: folder.Key(), Reason: "the folder was removed from the branch by hand"}, "")
+			add(Difference{Assignment: folder.Key(), Reason: "the branch does not have the folder that its record lists"}, "")
 		case folder.Recorded != "" && folder.Recorded != folder.Tree:
-			add(Difference{Assignment: folder.Key(), Git: folder.Tree, Reason: "the folder was changed on the branch by hand"}, "")
+			add(Difference{Assignment: folder.Key(), Git: folder.Tree, Reason: "the folder on the branch is not what its record says"}, "")
 		}
 	}
 	for key := range wanted {

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -427,5 +428,26 @@ status:
 	drift := result.Drift(map[string]bool{"drone/web": true})
 	if len(drift) != 1 || len(drift[0].Objects) != 1 || drift[0].Clusters[0] != "drone-1" {
 		t.Errorf("%+v", drift)
+	}
+}
+
+// The reason does not say who changed a folder: the records and the folders of one commit do not tell that.
+func TestAFolderThatItsRecordDoesNotHaveIsDrift(t *testing.T) {
+	t.Parallel()
+	result := observe.Observe(observe.Input{Tip: tip, Folders: []observe.Folder{
+		{Host: "drone", DeploymentTarget: "changed", Tree: treeA, Recorded: treeB},
+		{Host: "drone", DeploymentTarget: "gone", Recorded: treeA},
+		{Host: "drone", DeploymentTarget: "same", Tree: treeA, Recorded: treeA},
+	}})
+	var got []string
+	for _, difference := range result.Drift(map[string]bool{"drone/changed": true, "drone/gone": true, "drone/same": true}) {
+		got = append(got, difference.Assignment+": "+difference.Reason)
+	}
+	want := []string{
+		"drone/changed: the folder on the branch is not what its record says",
+		"drone/gone: the branch does not have the folder that its record lists",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("drift is %q, not %q", got, want)
 	}
 }

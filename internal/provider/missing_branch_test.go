@@ -251,7 +251,11 @@ func TestBranchesThatOthersDeleteRenameAndMakeAnew(t *testing.T) {
 		"destroy": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			apply(t, l.w, l.configuration("dev", "one", nil))
 			apply(t, l.w, l.configuration("dev", "two", delivery))
-			checkSaid(t, "the destroy", l.step(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy()))
+			said := l.step(l.configuration("dev", "two", delivery), disturb, isLate, providertest.Destroy())
+			checkSaid(t, "the destroy", said)
+			if open := l.ours(); said.Err() == nil && !l.has("dev") && len(open) > 0 {
+				t.Errorf("after the destroy these are open: %+v", open)
+			}
 		},
 		"import": func(t *testing.T, l *branchLife, delivery map[string]any, disturb func(*branchLife), isLate bool) {
 			other := providertest.New(startProvider)
@@ -371,5 +375,43 @@ func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAPlanWarnsOfABranchThatARequestNeeds(t *testing.T) {
+	t.Parallel()
+	l := newBranchLife(t)
+	l.remove("dev")
+	wanted := l.configuration("dev", "one", requested())
+	plan, said := mustPlan(t, l.w, wanted)
+	if !said.Has("Branch does not exist yet") {
+		t.Errorf("the plan says %s", said)
+	}
+	if said := l.w.ApplyPlan(t.Context(), plan); !said.Has("Branch does not exist") || !strings.Contains(said.String(), "If it was deleted, create it.") {
+		t.Errorf("the apply says %s", said)
+	}
+	plan, _ = mustPlan(t, l.w, wanted)
+	l.create("dev") // as another resource of the same run does
+	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || len(l.ours()) != 1 {
+		t.Errorf("the apply says %s, and open are %+v", said, l.ours())
+	}
+}
+
+func TestAMoveFromABranchThatIsGoneClearsNothing(t *testing.T) {
+	t.Parallel()
+	l := newBareBranchLife(t)
+	apply(t, l.w, l.configuration("dev", "one", nil))
+	l.remove("dev")
+	wanted := l.configuration("main", "one", nil)
+	wanted.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "main", "path": "elsewhere"}
+	plan, said := mustPlan(t, l.w, wanted)
+	if !said.Has("Former branch is gone") {
+		t.Errorf("the plan says %s", said)
+	}
+	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil || l.has("dev") {
+		t.Errorf("the apply says %s", said)
+	}
+	if plan, said := mustPlan(t, l.w, wanted); !plan.Empty() {
+		t.Errorf("one more plan has %q %s", linesOf(plan), said)
 	}
 }
