@@ -111,7 +111,7 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: request.Owner.gitops(), Hosts: make(gitops.Folders, len(request.Decisions)),
 		Previously: plan.there(), Remove: plan.there().Without(request.After),
-		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Source: request.Source, Adopt: request.Adopt,
+		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Run: c.options.Run, Source: request.Source, Adopt: request.Adopt,
 		Renames: request.Renames,
 	}
 	switch plan.Identity {
@@ -122,7 +122,9 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 		edit.Previously, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
 	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
 	}
-	if edit.Holder == "" {
+	// A record that no allowed key has signed is written again, whatever holder it says.
+	edit.TakesOver = edit.Holder == "" || request.Adopt || request.State.Imported != "" || len(request.State.Drift.Unsigned) > 0
+	if edit.Holder == "" || request.State.Imported != "" {
 		edit.Holder = NewHolder()
 	}
 	if plan.Identity != Created && plan.Identity != Moved && request.State.Trees != nil && !request.State.Proposed {
@@ -210,7 +212,7 @@ func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bo
 func (c *Client) removal(known *State, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.gitops(), Previously: known.Trees, Remove: known.Trees, LeaveOthers: true,
-		Holder: known.Holder, Records: known.Records, Author: c.options.Author, Subject: subject, Release: c.options.Release,
+		Holder: known.Holder, Records: known.Records, Author: c.options.Author, Subject: subject, Release: c.options.Release, Run: c.options.Run,
 	}
 	if !known.Proposed { // else the branch has something else than what was seen
 		edit.Seen = known.Current()

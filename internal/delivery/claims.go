@@ -137,7 +137,7 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 func (c *Client) Claim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
 	remote := c.remote(claim.Location)
 	defer c.looks.forget(remote)
-	edit.Name, edit.Path, edit.Author, edit.Release = claim.Name, claim.Location.Path, c.options.Author, c.options.Release
+	edit.Name, edit.Path, edit.Author, edit.Release, edit.Run = claim.Name, claim.Location.Path, c.options.Author, c.options.Release, c.options.Run
 	return c.options.Git.Claim(ctx, remote, edit)
 }
 

@@ -53,6 +53,9 @@ type Saved struct {
 	Records map[string]string `json:"records,omitempty"`
 	// Holder is the random text in the owner's records that says that they are of this state.
 	Holder string `json:"holder,omitempty"`
+	// Imported names the commit that wrote the records from which the state was read, while this state has written nothing
+	// itself; "" for a state that has. Its next write gives the records a new holder, since another state may have them.
+	Imported string `json:"imported,omitempty"`
 	// Drift is what Refresh has found.
 	Drift Drift `json:"drift,omitzero"`
 	// Replaced are the folders that the pull request changes, with the trees that they had on the branch that it goes
@@ -109,13 +112,15 @@ type Options struct {
 	Author git.Signature
 	// Release is the version of the provider, for the trailer of commits.
 	Release string
+	// Run identifies the run of a pipeline, for the trailer of commits; "" if there is none.
+	Run string
 	// UserAgent is what requests to the APIs of Git hosts say of who asks.
 	UserAgent string
 }
 
 // New returns a Client. It makes no request.
 func New(options Options) *Client {
-	return &Client{options: options, plans: plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}}}
+	return &Client{options: options, plans: plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}, replaced: map[ownerKey]bool{}}}
 }
 
 func (c *Client) remote(at Location) git.Remote {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -22,7 +23,7 @@ var ErrDuplicate = errors.New("another flotilla_assignment of this configuration
 
 // NewHolder returns a random text, by which an object of one Terraform state differs from that of another.
 func NewHolder() string {
-	var random [8]byte
+	var random [gitops.HolderLength]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	return hex.EncodeToString(random[:])
 }
@@ -33,7 +34,9 @@ type plans struct {
 	owners  map[ownerKey]Location // claims, too
 	holders map[ownerKey][]string // of claims, as they were read in the state
 	folders []plannedFolders
-	writes  atomic.Bool
+	// replaced are owners whose object this process has destroyed, and of which it creates another one.
+	replaced map[ownerKey]bool
+	writes   atomic.Bool
 }
 
 // plannedFolders are the folders at one location that an owner adds, and those that it removes.
@@ -56,6 +59,19 @@ func keyOfOwner(owner Owner) ownerKey {
 // Writes notes that this process writes. What it plans to destroy after that are objects that it has replaced:
 // Terraform plans everything else in another process.
 func (c *Client) Writes() { c.plans.writes.Store(true) }
+
+// Replaces notes that this process creates another object of an owner, which takes over what the present one has.
+func (c *Client) Replaces(owner Owner) {
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
+	c.plans.replaced[keyOfOwner(owner)] = true
+}
+
+func (c *Client) isReplaced(owner Owner) bool {
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
+	return c.plans.replaced[keyOfOwner(owner)]
+}
 
 // HasWritten says whether Writes was called.
 func (c *Client) HasWritten() bool { return c.plans.writes.Load() }

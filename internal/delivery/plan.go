@@ -35,6 +35,8 @@ type Desired struct {
 	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that
 	// the state does not know.
 	Adopt bool
+	// Replaces reports that this owner takes the place of another object of the same configuration.
+	Replaces bool
 	// Leave lets the folders at a former location stay, as a destroy with on_destroy = "keep" does.
 	Leave bool
 	// Clusters names the clusters of hosts; nil where they are not known.
@@ -109,8 +111,12 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	desired.After = desired.Renames.Formerly(desired.After)
 	switch o.Identity {
 	case Same:
+		o.checkHolder(desired, desired.State.Drift.OtherHolder)
 		err = c.knows(ctx, desired, o)
 	case Renamed:
+		if err = c.checkNewName(ctx, desired, o); err != nil {
+			return nil, err
+		}
 		if err = c.knows(ctx, desired, o); err != nil {
 			return nil, err
 		}
@@ -119,7 +125,7 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		}
 	case Created, Moved:
 		if err = c.arrive(ctx, desired, desired.Owner, o); err == nil {
-			o.warnOfFound(desired)
+			err = c.warnOfFound(ctx, desired, o)
 		}
 	}
 	if err != nil {
@@ -138,6 +144,37 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		err = c.conflicts(ctx, wanted, o)
 	}
 	return o, err
+}
+
+// checkHolder reports a state that has taken the records over by a commit; "" for none.
+func (o *Plan) checkHolder(desired Desired, by string) {
+	switch {
+	case by == "":
+	case desired.Adopt:
+		o.warn("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment %q on branch %q by %s. "+
+			"This apply makes it this state's: the next plan of the other one fails. Then remove adopt.", desired.Owner.Name, desired.Owner.Location.Branch, by)
+	default:
+		o.add("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q on branch %q, by %s. "+
+			"Each of the two would undo what the other one writes.\n\nIf the other one shall have it, take it out of this one, "+
+			"with removed { from = <address>, lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
+			"If this one shall have it, set adopt = true for one apply: the next plan of the other one fails then.",
+			desired.Owner.Name, desired.Owner.Location.Branch, by)
+	}
+}
+
+// checkNewName reports states that have the records under the former name of an owner, or under its new one.
+func (c *Client) checkNewName(ctx context.Context, desired Desired, o *Plan) error {
+	o.checkHolder(desired, desired.State.Drift.OtherHolder)
+	view, err := c.view(ctx, desired.Owner)
+	if err != nil {
+		return err
+	}
+	if writer, found, err := view.OtherHolder(ctx, desired.State.Holder, desired.State.Records); err != nil {
+		return err
+	} else if found {
+		o.checkHolder(desired, writer.String())
+	}
+	return nil
 }
 
 // knows takes what the state knows, with what the refresh has found in records that were touched.
@@ -191,10 +228,24 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	return nil
 }
 
-// warnOfFound says what is at a location that is new to the state, and what becomes of that.
-func (o *Plan) warnOfFound(desired Desired) {
+// warnOfFound says what is at a location that is new to the state, who wrote it, and what becomes of it.
+func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) error {
 	if o.Found.Count() == 0 || o.HasError() {
-		return
+		return nil
+	}
+	writer, held := "", false
+	if !desired.Replaces && !c.isReplaced(desired.Owner) {
+		view, err := c.view(ctx, desired.Owner)
+		if err != nil {
+			return err
+		}
+		by, found, err := view.OtherHolder(ctx, "", nil)
+		if err != nil {
+			return err
+		}
+		if held = found; held {
+			writer = fmt.Sprintf(" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next plan of the other one fails.", by)
+		}
 	}
 	same := 0
 	var other []string
@@ -209,13 +260,16 @@ func (o *Plan) warnOfFound(desired Desired) {
 			other = append(other, "- "+key.String())
 		}
 	}
-	if len(other) == 0 {
-		return
+	there := fmt.Sprintf("Branch %q has %s of an assignment called %q that this state does not know.%s",
+		desired.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), desired.Owner.Name, writer)
+	switch {
+	case len(other) > 0:
+		o.warn("gitops_repo", "Folders are there already", "%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
+			there, same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
+	case held:
+		o.warn("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)
 	}
-	o.warn("gitops_repo", "Folders are there already",
-		"Branch %q has %s of an assignment called %q that this state does not know. %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
-		desired.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), desired.Owner.Name,
-		same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
+	return nil
 }
 
 // arrive finds folders of the owner at the location that the state does not know.

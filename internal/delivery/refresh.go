@@ -29,6 +29,8 @@ type Drift struct {
 	Into string `json:"into,omitempty"`
 	// Unsigned says of touched records by which commit they were changed, where no allowed key has signed it.
 	Unsigned []string `json:"unsigned,omitempty"`
+	// OtherHolder names the commit by which another state has taken the records over; "" where none has.
+	OtherHolder string `json:"other_holder,omitempty"`
 	// Request says why the pull request cannot be merged as it is, and what the next apply does; "" where it can.
 	Request string `json:"request,omitempty"`
 }
@@ -36,7 +38,8 @@ type Drift struct {
 // Equal says whether two are the same.
 func (d Drift) Equal(other Drift) bool {
 	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
-		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request
+		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request &&
+		d.OtherHolder == other.OtherHolder
 }
 
 // IsNone says that everything is as it was written.
@@ -98,6 +101,9 @@ func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error)
 	if k.Drift.Unsigned, err = k.unsigned(ctx, view); err != nil {
 		return err
 	}
+	if k.Drift.OtherHolder, err = k.otherHolder(ctx, view); err != nil {
+		return err
+	}
 	seen, err := view.Deployed(ctx, k.Trees)
 	if err != nil {
 		return err
@@ -145,6 +151,18 @@ func (k *State) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string,
 	return slices.Sorted(maps.Values(found)), nil
 }
 
+// otherHolder names the commit by which another state has taken over touched records; "" where none has.
+func (k *State) otherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
+	if len(k.Drift.Touched) == 0 || k.Holder == "" {
+		return "", nil
+	}
+	writer, found, err := view.OtherHolder(ctx, k.Holder, k.Records)
+	if err != nil || !found {
+		return "", err
+	}
+	return writer.String(), nil
+}
+
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
 func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
@@ -186,6 +204,13 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	unsigned, err := view.Unsigned(ctx, k.Records)
 	if err != nil {
 		return err
+	}
+	writer, found, err := view.OtherHolder(ctx, "", nil)
+	if err != nil {
+		return err
+	}
+	if found {
+		k.Imported = writer.String()
 	}
 	if len(unsigned) > 0 {
 		k.Holder = "" // any of them may have made it up

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -48,6 +49,8 @@ type ClaimEdit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
+	// Run goes into the trailer Flotilla-Run; "" leaves that out.
+	Run string
 }
 
 // ClaimTip is what a tip says of claims.
@@ -78,7 +81,7 @@ func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (
 	}
 	result, err := c.write(ctx, remote, Edit{
 		Owner:  Owner{Name: claimsFolder + "/" + edit.Name, Environment: edit.Environment, Path: edit.Path},
-		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, claim: &edit,
+		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, Run: edit.Run, claim: &edit,
 	})
 	if err != nil {
 		return ClaimResult{}, describe(remote, err)
@@ -90,7 +93,7 @@ func (e ClaimEdit) check() error {
 	if err := CheckClaim(e.Name); err != nil {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
-	return cmp.Or(checkFormer("claim", e.Formerly, e.Name, CheckClaim), checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), git.CheckPath(e.Path))
+	return cmp.Or(checkFormer("claim", e.Formerly, e.Name, CheckClaim), checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), folder.CheckText(e.Run), git.CheckPath(e.Path))
 }
 
 // claimChange is what an edit of a claim changes at one tip.

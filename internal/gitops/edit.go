@@ -30,6 +30,8 @@ type Edit struct {
 	// Holder is who has the owner from then on: a random text of the Terraform state,
 	// which the records say. "" leaves what they say.
 	Holder string
+	// TakesOver lets the edit write where records have another holder. Without it, that is an ErrHeld.
+	TakesOver bool
 	// Previously is what the state says was written. What is in it and not wanted
 	// any more may be removed even when the repository's records have lost it.
 	Previously folder.Trees
@@ -60,6 +62,8 @@ type Edit struct {
 	Release string
 	// Source goes into the trailer Flotilla-Source, and into the records of folders that change; "" leaves that out.
 	Source folder.Source
+	// Run goes into the trailer Flotilla-Run; "" leaves that out.
+	Run string
 	// GiveUp ends the ownership instead of removing folders: the folders and markers
 	// stay as they are, and the owner's records are removed, but for those of another
 	// holder. Its Hosts are empty.
@@ -151,7 +155,7 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // check finds what is wrong with an edit before the repository is asked.
 func (e Edit) check() error {
 	if err := cmp.Or(
-		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source)),
+		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source), e.Run),
 		checkFormer("owner", e.Formerly, e.Owner.Name, git.CheckName),
 	); err != nil {
 		return err

@@ -49,7 +49,9 @@ type HistoryCommit struct {
 	// Release is what the last trailer of that name says.
 	Release string
 	// Source is likewise where the changes came from; "" where no trailer says it.
-	Source  folder.Source
+	Source folder.Source
+	// Run is likewise the run of a pipeline that made the commit.
+	Run     string
 	Changes []HistoryChange
 }
 
@@ -506,6 +508,9 @@ func (c *HistoryCommit) readTrailers(text string) {
 		}
 		if source, ok := strings.CutPrefix(line, "Flotilla-Source: "); ok {
 			c.Source = folder.ParseSource(source)
+		}
+		if run, ok := strings.CutPrefix(line, "Flotilla-Run: "); ok && folder.CheckText(run) == nil {
+			c.Run = run
 		}
 	}
 }

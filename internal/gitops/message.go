@@ -156,5 +156,8 @@ func (c *change) trailers() string {
 	if c.edit.Source != "" {
 		text += "Flotilla-Source: " + string(c.edit.Source) + "\n"
 	}
+	if c.edit.Run != "" {
+		text += "Flotilla-Run: " + c.edit.Run + "\n"
+	}
 	return text
 }

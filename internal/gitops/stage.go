@@ -51,6 +51,11 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, err
 		}
 	}
+	if !edit.LeaveOthers && !edit.GiveUp {
+		if err := s.checkHolder(ctx, proposed); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}

@@ -106,32 +106,9 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]string) (map[str
 	if l.signers == nil || len(files) == 0 {
 		return unsigned, nil
 	}
-	past := newLineage(l.tip)
-	changed := map[string]git.Hash{}
-	for {
-		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
-		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
-			for _, file := range files {
-				reader.file(head.Tree, file)
-			}
-		}
-		if len(reader.missing) > 0 {
-			if err := l.tip.NeedPast(ctx, reader.missing, max(past.depth, git.FirstDepth)); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		for name, file := range files {
-			if commit, ok := past.changer(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
-				changed[name] = commit
-			}
-		}
-		if len(changed) == len(files) || past.isDeep() {
-			break
-		}
-		if err := past.deepen(ctx); err != nil {
-			return nil, err
-		}
+	changed, past, err := l.changers(ctx, files)
+	if err != nil {
+		return nil, err
 	}
 	for name, file := range files {
 		commit, ok := changed[name]
@@ -144,6 +121,37 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]string) (map[str
 		}
 	}
 	return unsigned, nil
+}
+
+// changers finds the commits that changed files last, which are given by any name. A file is left out if the commits that can
+// be read do not tell.
+func (l *Branch) changers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
+	past, changed = newLineage(l.tip), map[string]git.Hash{}
+	for {
+		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
+		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
+			for _, file := range files {
+				reader.file(head.Tree, file)
+			}
+		}
+		if len(reader.missing) > 0 {
+			if err := l.tip.NeedPast(ctx, reader.missing, max(past.depth, git.FirstDepth)); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		for name, file := range files {
+			if commit, ok := past.changer(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
+				changed[name] = commit
+			}
+		}
+		if len(changed) == len(files) || past.isDeep() {
+			return changed, past, nil
+		}
+		if err := past.deepen(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // changer is the commit that gave a file what it has at a commit. At a merge it is one of the side that the file came from, and the

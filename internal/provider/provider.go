@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -23,6 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/run"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
@@ -136,7 +138,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	c := &connection.Connection{
 		Delivery: delivery.New(delivery.Options{
 			Git: gitops.NewClient(options), Credentials: settings.credentials, Over: over, Author: settings.author,
-			Release: p.version, UserAgent: connection.UserAgent(p.version),
+			Release: p.version, Run: run.Current(os.Getenv), UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewClient(client, settings.credentials),
 		Artifacts: origin.NewClient(origin.Options{

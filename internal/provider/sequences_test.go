@@ -308,7 +308,8 @@ func (s *sequence) sane(said providertest.Diagnostics) {
 	}
 	for _, diagnostic := range said {
 		if diagnostic.Error && !slices.Contains([]string{
-			"Mass deletion", "Nothing would be left", "A host would lose everything", "Folder does not belong to this assignment",
+			"Mass deletion", "Nothing would be left", "A host would lose everything", "A host would lose too much",
+			"A workload would lose too many hosts", otherState, "Folder does not belong to this assignment",
 			"Two assignments have the same name", "Another assignment has this name", "Repository has changed since the plan",
 			"One apply would remove and add the same folders", "Two assignments have the same folders",
 		}, diagnostic.Summary) {

@@ -227,6 +227,7 @@ func (o *operation) plan(ctx context.Context) {
 		}
 		return
 	}
+	o.warnOfImport()
 	lines, complete := o.describe(ctx)
 	complete = complete && o.ruling.allDecided()
 	o.warnOfDeparture()
@@ -346,6 +347,16 @@ func (o *operation) isDone() bool {
 	}
 	// An open request must be updated after a change of delivery, even where nothing else changes.
 	return !o.isProposed()
+}
+
+// warnOfImport names the commit of the state that may still have what this one has read from the records.
+func (o *operation) warnOfImport() {
+	if o.known == nil || o.known.Imported == "" || o.intent.Adopt {
+		return
+	}
+	o.diagnostics.AddAttributeWarning(path.Root("name"), "Assignment is taken over from another state", fmt.Sprintf(
+		"This state knows the assignment %q from its records, which were written by %s. This apply makes it this state's: if another state "+
+			"still has the assignment, the next plan of that one fails.", o.known.Owner.Name, o.known.Imported))
 }
 
 // planDestroy checks a destroy against the protection in the state, unless all folders stay.

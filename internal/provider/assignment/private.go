@@ -152,7 +152,7 @@ func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollou
 // others commit has changed nothing here.
 func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
-		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
+		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder && m.Imported == other.Imported &&
 		m.Drift.Equal(other.Drift) && m.Proposed == other.Proposed && m.Incomplete == other.Incomplete &&
 		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]savedRecord) bool {
 			return maps.EqualFunc(one, other, func(a, b savedRecord) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })

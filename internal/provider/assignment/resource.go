@@ -56,7 +56,7 @@ var definition = schema.Schema{
 			"pending, not drift.", fleet.ObjectType, DeliveryTable)),
 		"adopt": schemas.OptionalBool("Take over folders that another assignment's records list, or that hold something else and are in " +
 			"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
-			"does not want. The plan names them. A folder without a record that is as wanted already needs no `adopt`."),
+			"does not want; and take the assignment back from another state that has it now. The plan names them. A folder without a record that is as wanted already needs no `adopt`."),
 		"protection": schemas.OptionalDynamic(schemas.Setting("The removals that are allowed, of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, are held to what was "+
 			"applied last: apply the change of `protection` first.", fleet.ObjectType, ProtectionTable)),
 		"on_destroy": schemas.OptionalText("The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
@@ -145,6 +145,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 	} else { // private state alone says that the object is replaced
 		o = operationOf(ctx, c, nil)
 		o.replaces = before != nil
+		o.intent.Replaces = o.replaces
 	}
 	if o.plan(ctx); c.Prior == nil && !c.Diagnostics.HasError() {
 		privatestate.Save(ctx, creationKey, creation{o.intent.Owner.Location, o.intent.Protection, o.intent.Leave}, c.Private, c.Diagnostics)
@@ -242,6 +243,7 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	created := takeCreation(ctx, c.Private, c.Diagnostics)
 	if created != nil {
 		if c.Connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
+			c.Connection.Delivery.Replaces(known.Owner)
 			return // the creating half of the replacement follows, and takes over the folders as they are
 		}
 		protection, leave = created.Protection, created.Leave

@@ -60,6 +60,7 @@ var kinds = []Kind{
 	{git.ErrUnreachable, "gitops_repo", "Repository cannot be reached", ""},
 	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
 	{gitops.ErrConflict, "gitops_repo", "Folder does not belong to this assignment", ""},
+	{gitops.ErrHeld, "name", "Another state has this assignment", " Nothing was written: plan again, which names its commit."},
 	{gitops.ErrUnplanned, "gitops_repo", "Repository has changed since the plan", " Nothing was written: plan again."},
 	{gitops.ErrBeside, "gitops_repo", "Folder of a cluster type cannot move", " Nothing was written."},
 	{delivery.ErrDuplicate, "name", "Two assignments have the same name", ""},

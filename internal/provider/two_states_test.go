@@ -1,0 +1,192 @@
+package provider_test
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// twoStates are two states whose configurations have an assignment of one name at one location, each with its own value.
+type twoStates struct {
+	t          *testing.T
+	url        string
+	ours, hers *providertest.Workspace
+}
+
+func (s *twoStates) configuration(value string, further map[string]any) providertest.Configuration {
+	return assigned(s.url, database(value), further)
+}
+
+const otherState = "Another state has this assignment"
+
+// held expects a plan that the other state holds, and that names a commit, and nothing that is written.
+func (s *twoStates) held(w *providertest.Workspace, configuration providertest.Configuration, says ...string) {
+	s.t.Helper()
+	tip := git(s.t, s.url, "rev-parse", "dev")
+	_, said := w.Apply(s.t.Context(), configuration)
+	if said.Err() == nil || !said.Has(otherState) {
+		s.t.Fatalf("the plan is not held: %s", said)
+	}
+	for _, one := range append(says, "by commit "+tip[:12]) {
+		if !strings.Contains(said.String(), one) {
+			s.t.Errorf("the plan does not say %q: %s", one, said)
+		}
+	}
+	if git(s.t, s.url, "rev-parse", "dev") != tip {
+		s.t.Error("something was written")
+	}
+}
+
+func newTwoStates(t *testing.T) *twoStates {
+	t.Helper()
+	s := &twoStates{t: t, url: bare(t), ours: providertest.New(startProvider), hers: providertest.New(startProvider)}
+	apply(t, s.ours, s.configuration("mysql://ours", nil))
+	return s
+}
+
+var adopts = map[string]any{"adopt": true}
+
+func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables of the environment
+	for name, value := range map[string]string{
+		"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/fleet", "GITHUB_RUN_ID": "17",
+	} {
+		t.Setenv(name, value)
+	}
+	s := newTwoStates(t)
+	const run = "run https://github.com/acme/fleet/actions/runs/17"
+	source := map[string]any{"source": map[string]any{"url": "https://git.example.com/acme/fleet", "commit": strings.Repeat("a1", 20)}}
+	tip := git(t, s.url, "rev-parse", "dev")
+	if message := git(t, s.url, "log", "-1", "--format=%(trailers:key=Flotilla-Run,valueonly)", "dev"); message != "https://github.com/acme/fleet/actions/runs/17" {
+		t.Errorf("the commit says that its run is %q", message)
+	}
+
+	// A state that is new there says whose the folders are, and takes them over.
+	_, said := s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
+	for _, want := range []string{"Folders are there already", "written last by commit " + tip[:12], run} {
+		if said.Err() != nil || !strings.Contains(said.String(), want) {
+			t.Errorf("the second state does not say %q: %s", want, said)
+		}
+	}
+	if plan, said := mustPlan(t, s.hers, s.configuration("mysql://hers", source)); !plan.Empty() || len(said) > 0 {
+		t.Errorf("the second state plans again: %s", said)
+	}
+
+	// The first one undoes nothing, also in a plan without a change of its own.
+	s.held(s.ours, s.configuration("mysql://ours", nil), run, "configuration https://git.example.com/acme/fleet@a1a1a1a1a1a1", "set adopt = true")
+	s.held(s.ours, s.configuration("mysql://newer", nil), run)
+
+	// It takes the assignment back where that is said, and then the other one is held.
+	_, said = s.ours.Apply(t.Context(), s.configuration("mysql://ours", adopts))
+	if said.Err() != nil || !said.Has("Assignment is taken over from another state") {
+		t.Errorf("adopt: %s", said)
+	}
+	if plan, said := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update || len(said) > 0 {
+		t.Errorf("without adopt again: %s", said)
+	}
+	apply(t, s.ours, s.configuration("mysql://ours", nil))
+	s.held(s.hers, s.configuration("mysql://hers", source), run)
+
+	// A state that does not want it any more removes nothing of the other one's.
+	if _, said := s.hers.Apply(t.Context(), providertest.Configuration{}); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan, _ := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); !plan.Empty() {
+		t.Error("the destroy of the other state has removed something")
+	}
+}
+
+func TestAStateThatIsTakenOverBetweenPlanAndApplyWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]providertest.Option{"a saved plan": nil, "without a refresh": {providertest.SkipRefresh()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTwoStates(t)
+			var plan *providertest.Plan
+			if options == nil {
+				plan, _ = mustPlan(t, s.ours, s.configuration("mysql://newer", nil))
+			}
+			apply(t, s.hers, s.configuration("mysql://ours", nil)) // the same folders: only the records change
+			tip := git(t, s.url, "rev-parse", "dev")
+			if options != nil {
+				plan, _ = mustPlan(t, s.ours, s.configuration("mysql://newer", nil), options...)
+			}
+			if said := s.ours.ApplyPlan(t.Context(), plan); !said.Has(otherState) || git(t, s.url, "rev-parse", "dev") != tip {
+				t.Errorf("the apply says %s", said)
+			}
+		})
+	}
+}
+
+func TestAnImportTakesAnAssignmentOverWithItsFirstWrite(t *testing.T) {
+	t.Parallel()
+	s := newTwoStates(t)
+	if said := s.hers.Import(t.Context(), s.configuration("mysql://ours", nil), assignment, s.url+"#dev:clusters/all:dev"); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan, said := mustPlan(t, s.hers, s.configuration("mysql://ours", nil)); !plan.Empty() || len(said) > 0 {
+		t.Errorf("the first plan after an import: %s", said)
+	}
+	tip := git(t, s.url, "rev-parse", "dev")
+	_, said := s.hers.Apply(t.Context(), s.configuration("mysql://hers", nil))
+	if said.Err() != nil || !said.Has("Assignment is taken over from another state") || !strings.Contains(said.String(), "commit "+tip[:12]) {
+		t.Errorf("the first write after an import: %s", said)
+	}
+	if _, said := s.hers.Apply(t.Context(), s.configuration("mysql://other", nil)); said.Err() != nil || len(said) > 0 {
+		t.Errorf("the second one: %s", said)
+	}
+	s.held(s.ours, s.configuration("mysql://ours", nil))
+}
+
+func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
+	t.Parallel()
+	plain := func(s *twoStates, value string) providertest.Configuration { return s.configuration(value, nil) }
+	for name, becomes := range map[string]func(s *twoStates){
+		"lost": func(s *twoStates) {
+			s.ours.Lose(assignment)
+			apply(s.t, s.ours, plain(s, "mysql://ours"))
+		},
+		"replaced": func(s *twoStates) {
+			_, said := s.ours.Apply(s.t.Context(), plain(s, "mysql://ours"), providertest.Replace(assignment))
+			if said.Err() != nil || said.Has("Folders are there already") {
+				s.t.Error(said)
+			}
+		},
+		"tainted": func(s *twoStates) {
+			s.ours.Taint(assignment)
+			apply(s.t, s.ours, plain(s, "mysql://ours"))
+		},
+		"renamed": func(s *twoStates) {
+			apply(s.t, s.ours, s.configuration("mysql://ours", map[string]any{"name": "other"}))
+		},
+		"moved": func(s *twoStates) {
+			at := map[string]any{"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}}
+			apply(s.t, s.ours, s.configuration("mysql://ours", at))
+		},
+		"of a holder that a person has changed": func(s *twoStates) {
+			repository{url: s.url, cloneURL: s.url}.change(s.t, "dev", func(folder string) {
+				writeFile(s.t, filepath.Join(folder, "clusters/all/.flotilla/dev/large.json"), `{"format": 1, "holder": "me", "deployment_targets": {}}`)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTwoStates(t)
+			becomes(s)
+			further := map[string]any{}
+			switch name {
+			case "renamed":
+				further["name"] = "other"
+			case "moved":
+				further["gitops_repo"] = map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}
+			}
+			for _, value := range []string{"mysql://ours", "mysql://newer"} {
+				if _, said := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); said.Err() != nil || said.Has(otherState) || said.Has("Folders are there already") {
+					t.Errorf("the next apply: %s", said)
+				}
+			}
+		})
+	}
+}
