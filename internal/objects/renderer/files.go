@@ -49,10 +49,11 @@ func (f treeFiles) IsDir(name string) bool {
 func (f treeFiles) Exists(name string) bool { return f.isFile(at(name)) || f.IsDir(name) }
 
 // CleanedAbs implements filesys.FileSystem.
+// It follows links, so that kustomize refuses those that lead out of a folder that it may not leave.
 func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	clean := at(name)
+	clean := f.tree.real(at(name))
 	switch {
-	case f.IsDir(name):
+	case f.IsDir(clean):
 		return filesys.ConfirmedDir(path.Join("/", clean)), "", nil
 	case f.isFile(clean):
 		return filesys.ConfirmedDir(path.Join("/", path.Dir(clean))), path.Base(clean), nil

@@ -1,6 +1,7 @@
 package renderer
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/provenance"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -22,14 +24,7 @@ import (
 
 // renderKustomize builds a folder as `kustomize build` does.
 func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collector) error {
-	kustomization, file, err := readKustomization(t, folder, k)
-	if err != nil {
-		return err
-	}
-	if err := apply(k, t, folder, kustomization); err != nil {
-		return err
-	}
-	text, err := yaml.Marshal(kustomization)
+	file, text, err := kustomizationText(t, folder, k)
 	if err != nil {
 		return err
 	}
@@ -53,6 +48,29 @@ func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collect
 	return nil
 }
 
+// kustomizationText returns the kustomization of a folder with what the request adds to it. If it adds nothing, the text stays as it
+// is: kustomize tells `resources: []` from a file without resources.
+func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file string, text []byte, err error) {
+	kustomization, file, err := readKustomization(t, folder, k)
+	if err != nil {
+		return "", nil, err
+	}
+	read, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := apply(k, t, folder, kustomization); err != nil {
+		return "", nil, err
+	}
+	if text, err = yaml.Marshal(kustomization); err != nil {
+		return "", nil, err
+	}
+	if !k.Generate && bytes.Equal(text, read) {
+		text, err = t.read(file)
+	}
+	return file, text, err
+}
+
 // readKustomization reads that of the folder, or makes one where Flux does: findOrGenerateKustomization of its package
 // kustomize.
 func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
@@ -62,7 +80,11 @@ func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kus
 		if err != nil {
 			return nil, "", err
 		}
-		if err := yaml.Unmarshal(content, kustomization); err != nil {
+		read := kustomization.Unmarshal // refuses unknown fields, as `kustomize build` does
+		if k.Generate {
+			read = func(content []byte) error { return yaml.Unmarshal(content, kustomization) } // as Flux does
+		}
+		if err := read(content); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", file, err)
 		}
 		if k.Generate && len(kustomization.Resources) == 0 {
@@ -228,10 +250,32 @@ func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool)
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
 	err = recovered(func() error {
-		all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file)))
-		return err
+		if all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file))); err != nil {
+			return err
+		}
+		return labelVersion(all)
 	})
 	return all, err
+}
+
+// kustomizeVersion is the release of kustomize that has the version of its package api in go.mod.
+const kustomizeVersion = "v5.8.1"
+
+// labelVersion corrects the label of `buildMetadata: [managedByLabel]`, for which the package takes the version of this program.
+func labelVersion(all resmap.ResMap) error {
+	const name, prefix = konfig.ManagedbyLabelKey, "kustomize-"
+	own := prefix + provenance.GetProvenance().Semver()
+	for _, resource := range all.Resources() {
+		labels := resource.GetLabels()
+		if labels[name] != own {
+			continue
+		}
+		labels[name] = prefix + kustomizeVersion
+		if err := resource.SetLabels(labels); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recovered makes an error of a panic: kustomize panics at some objects that are none.

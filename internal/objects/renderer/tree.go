@@ -216,6 +216,33 @@ func (t *tree) isLinked(name string) bool {
 	return false
 }
 
+// real returns the path to which a path of the artifact leads through links. A path that leads out of the artifact, or has no end,
+// stays as it is after some links.
+func (t *tree) real(name string) string {
+	const most = 40 // as in Linux
+	for range most {
+		next := t.followed(name)
+		if next == name || leavesRoot(next) {
+			return name
+		}
+		name = next
+	}
+	return name
+}
+
+// followed replaces the first link of a path by its target.
+func (t *tree) followed(name string) string {
+	for i := range len(name) + 1 {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		if target, isLink := t.targets[name[:i]]; isLink && !path.IsAbs(target) {
+			return path.Join(path.Dir(name[:i]), target, name[i:])
+		}
+	}
+	return name
+}
+
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
 func withoutMark(content []byte) []byte {
