@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -140,8 +142,7 @@ type File struct {
 	Content []byte
 }
 
-// The final objects of an assignment, where its folder has them, are in a folder of their own: one file of all, and as a chart
-// one more of the definitions of custom resources that it has.
+// The final objects of an assignment are in a folder of their own, in files of this name, or with a number behind it.
 const (
 	ObjectsFolder = "objects"
 	ObjectsFile   = "objects.yaml"
@@ -149,6 +150,21 @@ const (
 
 // IsOfObjects says whether a file is in the folder of final objects.
 func IsOfObjects(name string) bool { return strings.HasPrefix(name, ObjectsFolder+"/") }
+
+var objectsFile = regexp.MustCompile(`^objects(-[1-9][0-9]*)?\.yaml$`)
+
+// ObjectsFileAt returns the name of a file of final objects, of which an assignment has several if they are too large for one.
+func ObjectsFileAt(i int) string {
+	if i == 0 {
+		return ObjectsFile
+	}
+	return fmt.Sprintf("objects-%d.yaml", i+1)
+}
+
+// HasObjects reports whether a file in an assignment's folder has final objects.
+func HasObjects(name string) bool {
+	return IsOfObjects(name) && objectsFile.MatchString(path.Base(name))
+}
 
 // Location is where an owner's folders are. Path is relative to the repository's root; "" is the root.
 type Location struct{ URL, Branch, Path string }

@@ -59,7 +59,7 @@ func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 	}
 	allowed := annotatedPlain(documents[0])
 	for _, found := range credential.Find(documents[0], known...) {
-		if slices.Contains(allowed, found.Path) {
+		if slices.Contains(allowed, found.Path) || isProse(o, &found) {
 			continue
 		}
 		where := found.Path
@@ -70,6 +70,12 @@ func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 		exposed = append(exposed, exposure{clause, o.Kind + "." + found.Path})
 	}
 	return exposed
+}
+
+// isProse reports whether a finding is a setting that the description of a field in a CustomResourceDefinition mentions, such as
+// `automountServiceAccountToken: true`.
+func isProse(o *objects.Object, found *credential.Finding) bool {
+	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
 }
 
 // annotatedPlain returns the paths that an object's annotation allows to look like a credential.

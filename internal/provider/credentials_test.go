@@ -115,7 +115,7 @@ func TestCredentialsInFinalObjectsAreRefusedBeforeTheyAreCommitted(t *testing.T)
 
 		allowed := rendered(pin, tillManifests(charts), map[string]any{"allow_plain": keysOf(plantedNames)}, how)
 		apply(t, w, assigned(url, fleetOf(allowed), nil))
-		if !strings.Contains(onBranch(t, url, tillFolder+"objects/objects.yaml"), plantedCanary) {
+		if !strings.Contains(onBranch(t, url, tillFolder+objectsFiles[reconciler]), plantedCanary) {
 			t.Errorf("%s: what is allowed is not committed", reconciler)
 		}
 	}

@@ -37,7 +37,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		}
 		byHand := func(old, by string) (since string) {
 			byHandOn(t, url, "dev", func(folder string) {
-				name := filepath.Join(folder, filepath.FromSlash(tillFolder), "objects", "objects.yaml")
+				name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 				text, err := os.ReadFile(name)
 				if err != nil || !strings.Contains(string(text), old) {
 					t.Fatalf("%v: there is no %q in %s", err, old, text)
@@ -56,7 +56,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		plans(with(3, nil), "Deployment till: spec.replicas, on store: till-live, by hand, since commit "+since)
 		since = byHand("kind: Job", "kind: [canary")
 		plans(with(3, nil), "final objects: the former ones are not known: objects.yaml cannot be read, on store: till-live, by hand, since commit "+since,
-			"objects/objects.yaml: 1 line, on store: till-live, by hand, since commit "+since)
+			objectsFiles[reconciler]+": 1 line, on store: till-live, by hand, since commit "+since)
 		plans(with(4, nil), `Deployment till: spec.replicas, on store: till-live, by config container "all"`, follower+`by config container "all"`)
 		plans(with(4, map[string]any{"rollback_to": first}), "Deployment till: spec.replicas, on store: till-live, by rollback to commit "+first, follower+"by rollback to commit "+first)
 	}

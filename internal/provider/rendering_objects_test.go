@@ -33,6 +33,11 @@ func objectsFleet(charts *published, pin folder.Pin, replicas int, render, recon
 
 const tillFolder = "clusters/all/store/till-live/"
 
+// objectsFiles are the files of final objects of a chart, in the folder of an assignment, by reconciler.
+var objectsFiles = map[string]string{
+	"flux": "objects/charts/rendered/objects.yaml", "argocd": "objects/objects.yaml", "argocd-hub": "objects/objects.yaml",
+}
+
 // onBranch is a file on the branch; "" where there is none.
 func onBranch(t *testing.T, url, name string) string {
 	t.Helper()
@@ -67,9 +72,11 @@ func TestObjectsAreCommitted(t *testing.T) {
 			t.Errorf("%s: the second plan is %v, the first was %v", reconciler, again.Change(assignment).After, plan.Change(assignment).After)
 		}
 		names := filesOnBranch(t, url)
-		text := onBranch(t, url, tillFolder+"objects/objects.yaml")
+		file := objectsFiles[reconciler]
+		text := onBranch(t, url, tillFolder+file)
 		if isChart := reconciler == "flux"; isChart {
-			if names != "kustomization.yaml namespace.yaml objects/Chart.yaml objects/crds/objects.yaml objects/objects.yaml objects/templates/all.yaml reconciler.yaml" {
+			if names != "kustomization.yaml namespace.yaml objects/Chart.yaml objects/charts/rendered/Chart.yaml objects/charts/rendered/crds/objects.yaml "+
+				"objects/charts/rendered/objects.yaml objects/charts/rendered/templates/all.yaml reconciler.yaml" {
 				t.Errorf("%s: the folder has %s", reconciler, names)
 			}
 			packed := map[string]string{}
@@ -100,7 +107,7 @@ func TestObjectsAreCommitted(t *testing.T) {
 			"fleet": fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
 		files, _ := reads["files"].(map[string]any)
-		if file, _ := files["store/till-live/objects/objects.yaml"].(string); strings.TrimSuffix(file, "\n") != text {
+		if file, _ := files["store/till-live/"+file].(string); strings.TrimSuffix(file, "\n") != text {
 			t.Errorf("%s: flotilla_manifests has %q, %s", reconciler, slices.Sorted(maps.Keys(files)), said2)
 		}
 	}
@@ -155,7 +162,7 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		at := func(replicas int) (text, follower, chart string) {
 			apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))
-			return onBranch(t, url, tillFolder+"objects/objects.yaml"), onBranch(t, url, tillFolder+"reconciler.yaml"), onBranch(t, url, tillFolder+"objects/Chart.yaml")
+			return onBranch(t, url, tillFolder+objectsFiles[reconciler]), onBranch(t, url, tillFolder+"reconciler.yaml"), onBranch(t, url, tillFolder+"objects/Chart.yaml")
 		}
 		text, follower, chart := at(3)
 		changed, next, nextChart := at(4)

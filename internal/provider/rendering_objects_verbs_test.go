@@ -32,7 +32,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			return configuration
 		}
 		commits := func() string { return git(t, url, "rev-list", "--count", "dev") }
-		objects := func() string { return onBranch(t, url, tillFolder+"objects/objects.yaml") }
+		objects := func() string { return onBranch(t, url, tillFolder+objectsFiles[reconciler]) }
 		apply(t, w, with(3, nil))
 		first, text := git(t, url, "rev-parse", "dev"), objects()
 		if follower := onBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(follower, "clusters/other/store/till-live/objects") {
@@ -40,7 +40,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		}
 
 		byHandOn(t, url, "dev", func(folder string) {
-			name := filepath.Join(folder, filepath.FromSlash(tillFolder), "objects", "objects.yaml")
+			name := filepath.Join(folder, filepath.FromSlash(tillFolder+objectsFiles[reconciler]))
 			if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "replicas: 3", "replicas: 9")), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestObjectsGoThroughStages(t *testing.T) {
 		replicas := func() string {
 			var all []string
 			for _, host := range []string{"canary", "region"} {
-				text := onBranch(t, url, "clusters/all/"+host+"/till-live/objects/objects.yaml")
+				text := onBranch(t, url, "clusters/all/"+host+"/till-live/"+objectsFiles[reconciler])
 				_, after, _ := strings.Cut(text, "replicas: ")
 				all = append(all, after[:1])
 			}

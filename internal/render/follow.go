@@ -3,7 +3,10 @@ package render
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -146,6 +149,8 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 			mistakes = append(mistakes, fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name))
 		case isPlain:
 			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
+		case len(skipped)+len(o.YAML) > MaxFile:
+			mistakes = append(mistakes, fmt.Errorf("%s %q has more than %d MiB", o.Kind, o.Name, MaxFile>>20))
 		case !asChart && o.IsGenerated():
 			mistakes = append(mistakes, fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
 		case !asChart && i > 0 && o.Identity() == result.Objects[i-1].Identity():
@@ -162,47 +167,121 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
 			"encrypt them with SOPS, or set render = %q", wording.OneOrMany(len(secrets), "Secret", "Secrets"), wording.List(secrets, wording.Named), fleet.RenderPreview))
 	}
-	text := bytes.Join(all, []byte("---\n"))
-	if len(text) > MaxFile {
-		mistakes = append(mistakes, fmt.Errorf("its final objects have more than %d MiB", MaxFile>>20))
+	text, crds := bytes.Join(all, separator), bytes.Join(definitions, separator)
+	if size := releaseSize(text); asChart && size > maxRelease {
+		mistakes = append(mistakes, fmt.Errorf("its final objects make a release of %d KiB, and Helm stores a release in a Secret, "+
+			"which can have %d KiB: set values with which the chart renders less, or divide it into several "+
+			"deployment targets", size>>10, maxRelease>>10))
 	}
 	if mistakes != nil {
 		return nil, "", errors.Join(mistakes...)
 	}
-	add := func(name, text string) {
-		files = append(files, File{Name: path.Join(folder.ObjectsFolder, name), Content: []byte(text)})
+	digest = fmt.Sprintf("%x", sha256.Sum256(slices.Concat(text, []byte("\x00"), crds)))
+	if asChart {
+		files, err = chartFiles(result.Chart, parts(all), parts(definitions), digest)
+	} else {
+		files = kustomizationFiles(parts(all))
 	}
-	crds := string(bytes.Join(definitions, []byte("---\n")))
-	digest = fmt.Sprintf("%x", sha256.Sum256([]byte(string(text)+"\x00"+crds)))
-	add(folder.ObjectsFile, skipped+string(text))
-	switch {
-	case asChart:
-		about := objects.Chart{}
-		if result.Chart != nil {
-			about = *result.Chart
+	for i := range files {
+		files[i].Name = path.Join(folder.ObjectsFolder, files[i].Name)
+	}
+	return files, digest, err
+}
+
+var separator = []byte("---\n")
+
+// parts joins objects to files of at most [MaxFile] bytes, which one object does not exceed. There is at least one file.
+func parts(all [][]byte) (files [][]byte) {
+	var file []byte
+	for i, object := range all {
+		if i > 0 && len(skipped)+len(file)+len(separator)+len(object) > MaxFile {
+			files, file = append(files, file), nil
 		}
-		// Flux upgrades where the version is another one, and uninstalls where the name is.
-		separator := "+"
-		if strings.Contains(about.Version, "+") {
-			separator = "."
+		if file != nil {
+			file = append(file, separator...)
 		}
-		described, err := kubernetesyaml.Marshal(map[string]any{
-			"apiVersion": "v2", "type": "application", "name": about.Name, "version": about.Version + separator + digest[:12], "appVersion": about.AppVersion,
-		})
+		file = append(file, object...)
+	}
+	return append(files, file)
+}
+
+// subchart is the chart within the chart of final objects that has them. Helm stores the files of a chart in the Secret of its
+// release beside the objects, and leaves out those of its dependencies.
+const subchart = "rendered"
+
+// chartFiles returns the files of a chart that renders objects as they are.
+func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []File, err error) {
+	about := objects.Chart{}
+	if of != nil {
+		about = *of
+	}
+	// Flux upgrades where the version is another one, and uninstalls where the name is.
+	joint := "+"
+	if strings.Contains(about.Version, "+") {
+		joint = "."
+	}
+	const version = "1.0.0"
+	below := "charts/" + subchart + "/"
+	for name, description := range map[string]map[string]any{
+		"Chart.yaml": {
+			"apiVersion": "v2", "type": "application", "name": about.Name, "version": about.Version + joint + digest[:12],
+			"appVersion":   about.AppVersion,
+			"dependencies": []any{map[string]any{"name": subchart, "version": version}},
+		},
+		below + "Chart.yaml": {"apiVersion": "v2", "type": "application", "name": subchart, "version": version},
+	} {
+		text, err := kubernetesyaml.Marshal(description)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		add("Chart.yaml", skipped+string(described))
-		add("templates/all.yaml", "{{ .Files.Get \""+folder.ObjectsFile+"\" }}\n")
-		if crds != "" {
-			add("crds/"+folder.ObjectsFile, skipped+crds)
-		}
-	case len(all) == 0:
-		add(kustomizationFile, kustomization+" []\n")
-	default:
-		add(kustomizationFile, kustomization+"\n  - "+folder.ObjectsFile+"\n")
+		files = append(files, File{Name: name, Content: []byte(skipped + string(text))})
 	}
-	return files, digest, nil
+	template := ""
+	for i, part := range all {
+		name := folder.ObjectsFileAt(i)
+		template += fmt.Sprintf("---\n{{ .Files.Get %q }}\n", name)
+		files = append(files, File{Name: below + name, Content: append([]byte(skipped), part...)})
+	}
+	files = append(files, File{Name: below + "templates/all.yaml", Content: []byte(template)})
+	for i, part := range definitions {
+		if len(part) > 0 {
+			files = append(files, File{Name: below + "crds/" + folder.ObjectsFileAt(i), Content: append([]byte(skipped), part...)})
+		}
+	}
+	return files, nil
+}
+
+// kustomizationFiles returns the files of a kustomization of objects.
+func kustomizationFiles(all [][]byte) (files []File) {
+	listed := kustomization
+	for i, part := range all {
+		name := folder.ObjectsFileAt(i)
+		files = append(files, File{Name: name, Content: append([]byte(skipped), part...)})
+		if len(part) > 0 {
+			listed += "\n  - " + name
+		}
+	}
+	if listed == kustomization {
+		listed += " []"
+	}
+	return append(files, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
+}
+
+// maxRelease is the size of a Secret, in which Helm stores a release.
+const maxRelease = 1 << 20
+
+// releaseSize returns about how many bytes Helm stores of a release with these objects: JSON, compressed, in base64.
+func releaseSize(objects []byte) int {
+	const rest = 8 << 10 // the description of the chart and its state
+	if len(objects) < maxRelease/2 {
+		return len(objects) // and less
+	}
+	text, _ := json.Marshal(string(objects)) // a string has no error
+	var compressed bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression) // as Helm does
+	_, _ = writer.Write(text)
+	_ = writer.Close()
+	return rest + base64.StdEncoding.EncodedLen(compressed.Len())
 }
 
 // hasPlainSecret reports whether an object is a Secret with values that are not encrypted, or has one within it. The error is
@@ -245,7 +324,7 @@ func FormerObjects(files []folder.File, wanted []objects.Object) (former []objec
 		namespaces[name{o.Group, o.Kind, o.Name}] = o.Namespace
 	}
 	for _, file := range files {
-		if !folder.IsOfObjects(file.Name) || path.Base(file.Name) != folder.ObjectsFile {
+		if !folder.HasObjects(file.Name) {
 			continue
 		}
 		documents, err := fleet.ReadObjects(string(file.Content))

@@ -1,8 +1,12 @@
 package render_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,7 +112,7 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 			t.Errorf("%s: the folder's own objects are %q", name, files["kustomization.yaml"])
 		}
 		if test.isChart {
-			if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + rest; files["objects/objects.yaml"] != want || files["objects/crds/objects.yaml"] != skip+crd {
+			if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + rest; files["objects/charts/rendered/objects.yaml"] != want || files["objects/charts/rendered/crds/objects.yaml"] != skip+crd {
 				t.Errorf("%s: the objects are %q", name, files)
 			}
 			for _, want := range []string{"name: till\n", "version: 1.2.1+", "appVersion: \"7\"\n"} {
@@ -128,6 +132,68 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 	none, err := followed(t, deployment{repo: repo}, &objects.Result{})
 	if err != nil || !strings.HasSuffix(none["objects/kustomization.yaml"], "resources: []\n") {
 		t.Errorf("without objects, the folder has %q, %v", none, err)
+	}
+}
+
+// random returns objects of a size, with text that cannot be compressed much.
+func random(number, size int) (all []objects.Object) {
+	bytes := make([]byte, size*3/4)
+	source := rand.NewChaCha8([32]byte{})
+	for i := range number {
+		_, _ = source.Read(bytes)
+		name := fmt.Sprintf("a%d", i)
+		all = append(all, final("", "ConfigMap", name, "kind: ConfigMap\ntext: "+base64.StdEncoding.EncodeToString(bytes)+"\n"))
+	}
+	return all
+}
+
+// Objects that are too large for one file are in several, none of them in two.
+func TestManyObjectsAreInSeveralFiles(t *testing.T) {
+	t.Parallel()
+	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}
+	result := &objects.Result{Chart: &objects.Chart{Name: "till", Version: "1.0.0"}}
+	for i := range 5 {
+		large := func(group, kind, name string) objects.Object {
+			return final(group, kind, name, fmt.Sprintf("kind: %s\nmetadata:\n  name: %s\ntext: %s\n", kind, name, strings.Repeat("x", 1200<<10)))
+		}
+		result.Objects = append(result.Objects, large("", "ConfigMap", fmt.Sprintf("a%d", i)))
+		crd := large("apiextensions.k8s.io", "CustomResourceDefinition", fmt.Sprintf("b%d", i))
+		crd.IsCRD = true
+		result.Objects = append(result.Objects, crd)
+	}
+	for name, test := range map[string]struct {
+		deployment
+		want string
+	}{
+		"a chart": {deployment{manifests: chart("helm")}, "charts/rendered/Chart.yaml charts/rendered/crds/objects-2.yaml " +
+			"charts/rendered/crds/objects.yaml charts/rendered/objects-2.yaml charts/rendered/objects.yaml"},
+		"a kustomization": {deployment{reconciler: "argocd", manifests: chart("helm")}, "objects-2.yaml objects-3.yaml objects-4.yaml objects.yaml"},
+	} {
+		test.repo = repo
+		files, err := followed(t, test.deployment, result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		var committed []folder.File
+		for _, file := range slices.Sorted(maps.Keys(files)) {
+			committed = append(committed, folder.File{Name: file, Content: []byte(files[file])})
+			if below, is := strings.CutPrefix(file, "objects/"); is && len(files[file]) > render.MaxFile {
+				t.Errorf("%s: %s has %d bytes", name, file, len(files[file]))
+			} else if is && (len(files[file]) > 1<<20 || strings.HasPrefix(below, "charts/rendered/C")) {
+				names = append(names, below)
+			}
+		}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: it has %s", name, got)
+		}
+		former, err := render.FormerObjects(committed, nil)
+		if err != nil || len(former) != len(result.Objects) {
+			t.Errorf("%s: %d objects are read, %v", name, len(former), err)
+		}
+		if list := files["objects/kustomization.yaml"]; strings.Count(list, "\n  - objects") != 4 && name == "a kustomization" {
+			t.Errorf("it lists %s", list)
+		}
 	}
 }
 
@@ -154,7 +220,12 @@ func TestWhatCannotBeInARepository(t *testing.T) {
 		"a generated name of a chart":     {[]objects.Object{final("batch", "Job", "a-", "kind: Job\nmetadata:\n  generateName: a-\n")}, true, nil},
 		"a hook and another object":       {[]objects.Object{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, false, []string{`ConfigMap "twice" is there as a hook and as another object`}},
 		"a hook and an object of a chart": {[]objects.Object{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, true, nil},
-		"too much":                        {[]objects.Object{final("", "ConfigMap", "a", strings.Repeat("a", render.MaxFile+1))}, false, []string{"more than 4 MiB"}},
+		"too much":                        {[]objects.Object{final("", "ConfigMap", "a", strings.Repeat("a", render.MaxFile+1))}, false, []string{`ConfigMap "a" has more than 4 MiB`}},
+		"a release that is too large": {random(9, 1<<18), true, []string{
+			"its final objects make a release of ", "KiB, and Helm stores a release in a Secret, which can have 1024 KiB",
+		}},
+		"the same for Argo CD":    {random(9, 1<<18), false, nil},
+		"a release that is large": {random(2, 1<<18), true, nil},
 	} {
 		d := deployment{repo: repo}
 		if test.isChart {
