@@ -4,6 +4,8 @@ package objects
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 )
@@ -24,6 +26,8 @@ type Request struct {
 	Helm      *Helm
 	Kustomize *Kustomize
 	Directory *Directory
+	// Hooks are the hooks that the agent runs; nil if it applies hooks like other objects.
+	Hooks *Hooks
 	// Substitute are Flux' variables, which replace ${name} in the objects; nil: nothing is replaced.
 	Substitute map[string]string
 	// Namespace is that which objects of namespaces get when they are applied without one.
@@ -36,6 +40,51 @@ type Request struct {
 // in .sourceignore files of the artifact; Flux has defaults.
 type FluxSource struct {
 	Ignore string // patterns after those of the files, as a .sourceignore file has them
+}
+
+// HelmHook is the annotation of Helm's hooks.
+const HelmHook = "helm.sh/hook"
+
+// Hooks lists the hooks that an agent runs. The agent leaves out objects whose annotations name other hooks only.
+type Hooks struct {
+	Helm []string // events in the annotation HelmHook
+	// Own is the annotation of the agent's own hooks, which override those of Helm; "" for none. OwnEvents are its values.
+	Own       string
+	OwnEvents []string
+	OwnSkip   string // the value of Own with which the agent leaves out an object
+}
+
+// LeaveOut reports whether the agent does not apply an object with these annotations.
+func (h *Hooks) LeaveOut(annotations map[string]any) bool {
+	if h == nil {
+		return false
+	}
+	own, isOwn := eventsIn(annotations, h.Own)
+	helm, isHelm := eventsIn(annotations, HelmHook)
+	switch {
+	case isOwn && containsAny(own, h.OwnEvents):
+		return false
+	case isOwn && slices.Contains(own, h.OwnSkip):
+		return true
+	case isOwn || isHelm && !slices.Equal(helm, []string{"crd-install"}): // which marks definitions of kinds for Helm 2
+		return !containsAny(helm, h.Helm)
+	}
+	return false
+}
+
+func eventsIn(annotations map[string]any, name string) (events []string, has bool) {
+	value, has := annotations[name]
+	text, _ := value.(string)
+	for event := range strings.SplitSeq(text, ",") {
+		if event = strings.TrimSpace(event); event != "" {
+			events = append(events, event)
+		}
+	}
+	return events, has && name != ""
+}
+
+func containsAny(all, wanted []string) bool {
+	return slices.ContainsFunc(all, func(one string) bool { return slices.Contains(wanted, one) })
 }
 
 // Helm is how a chart is rendered: as `helm template` does.
@@ -56,6 +105,7 @@ type Helm struct {
 	Parameters      []Parameter    // over Values, as --set and --set-string
 	SkipCRDs        bool           // leaves out the folder crds
 	SkipTests       bool           // leaves out hooks that are tests
+	SkipSchema      bool           // accepts values that the chart's schema refuses
 	// IgnoreMissingValueFiles passes over files of ValueFiles that are not there.
 	IgnoreMissingValueFiles bool
 	// After is applied to what the chart renders, as a post-renderer; nil: nothing is.
@@ -123,6 +173,9 @@ type Result struct {
 	// MissingAPIs are the APIs that the chart asked for and that neither Kubernetes nor the request has, sorted. If the clusters have
 	// one of them, the chart may render something else there.
 	MissingAPIs []string
+	// RemoteSchemas are the addresses to which schemas of the chart and of its dependencies refer. Rendering reads none of them, so it
+	// accepts values that the agent may refuse.
+	RemoteSchemas []RemoteSchema
 	// Violations are the parts of objects that the schemas of Kubernetes, or of definitions among the objects, do not allow.
 	Violations []Violation
 	// Undefined are the numbers of objects of other kinds.
@@ -136,6 +189,9 @@ type Violation struct {
 	// IsUnknown says that the schema has no such field, and IsNewer that the clusters are newer than the schema and may have it.
 	IsUnknown, IsNewer bool
 }
+
+// RemoteSchema is an address to which the schema of a chart refers.
+type RemoteSchema struct{ Chart, URL string }
 
 // Chart is what a chart says of itself.
 type Chart struct{ Name, Version, AppVersion string }

@@ -66,7 +66,7 @@ func (r *Result) final(ctx context.Context, subject render.Subject, files []rend
 type folderFiles struct {
 	all      []render.File
 	pointers []render.File // those that templates render
-	missing  missingAPIs   // of final objects among all
+	missing  missing       // of final objects among all
 	schemas  schemaCheck   // of these
 }
 
@@ -168,6 +168,7 @@ func (r *Rendering) Warnings() []Finding {
 	}
 	warnings.addMissing(r)
 	warnings.addQuestioned(r)
+	warnings.addRemoteSchemas(r)
 	return warnings.list()
 }
 

@@ -10,17 +10,42 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// missingAPIs are the APIs that a chart asked for in vain: see [objects.Result].
-type missingAPIs struct {
-	chart string
-	apis  []string
+// missing is what rendering a chart lacked: APIs that it asked for in vain, and schemas at addresses. See [objects.Result].
+type missing struct {
+	chart   string
+	apis    []string
+	schemas []objects.RemoteSchema
 }
 
-func missingOf(result *objects.Result) missingAPIs {
+func missingOf(result *objects.Result) missing {
 	if result.Chart == nil {
-		return missingAPIs{}
+		return missing{}
 	}
-	return missingAPIs{result.Chart.Name, result.MissingAPIs}
+	return missing{result.Chart.Name, result.MissingAPIs, result.RemoteSchemas}
+}
+
+// addRemoteSchemas adds one finding about the schemas of values that rendering did not read.
+func (f *findings) addRemoteSchemas(r *Rendering) {
+	byAddress := map[string]namesSet{}
+	for _, missing := range r.missing {
+		for _, schema := range missing.schemas {
+			if byAddress[schema.URL] == nil {
+				byAddress[schema.URL] = namesSet{}
+			}
+			byAddress[schema.URL][schema.Chart] = true
+		}
+	}
+	if len(byAddress) == 0 {
+		return
+	}
+	var lines []string
+	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
+		lines = append(lines, fmt.Sprintf("%s: %s", address, byAddress[address].count("chart", "charts")))
+	}
+	const message = "schemas of these charts refer to addresses that rendering does not read, so a plan accepts values that they " +
+		"refuse: the agent reads them, and fails if values are wrong or an address does not answer. To have no values checked, set " +
+		"disableSchemaValidation of install and upgrade (Flux), or source.helm.skipSchemaValidation (Argo CD), in parameters\n"
+	f.add("Values of charts are not checked", message+wording.Lines(lines, wording.Named))
 }
 
 // namesSet collects names without repeats.

@@ -51,7 +51,7 @@ type Rendering struct {
 	checked          []bool
 	unrendered       []string      // errors of final objects, by assignment
 	exposed          [][]exposure  // credentials in final objects that are not committed, by assignment
-	missing          []missingAPIs // by assignment
+	missing          []missing     // by assignment
 	schemas          []schemaCheck // by assignment
 	deployed         rollout.Trees // those that need no check
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
@@ -95,7 +95,7 @@ func (r *Result) render(ctx context.Context, to Destination, deployed rollout.Tr
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	rendering.objects = make([][]folder.Object, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
-	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missingAPIs, len(rendering.Trees))
+	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missing, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
 		if r.Snapshots.Snapshots[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
 			r.tree(ctx, rendering, i, deployed)

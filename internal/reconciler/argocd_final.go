@@ -24,6 +24,7 @@ var applicationFinal = &Final{
 		f := readFields(object, "spec")
 		f.none("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
+		into.Hooks = argocdHooks
 		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
 		// Argo CD takes what the source names, and else what it finds in the folder.
@@ -51,6 +52,13 @@ var applicationFinal = &Final{
 	},
 }
 
+// argocdHooks are the hooks that Argo CD runs. Of Helm's hooks it runs neither tests nor those of a rollback.
+var argocdHooks = &objects.Hooks{
+	Helm: []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-delete", "post-delete"},
+	Own:  "argocd.argoproj.io/hook", OwnSkip: "Skip",
+	OwnEvents: []string{"PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"},
+}
+
 // action is one of a template, as the name of an ApplicationSet's Applications has it.
 var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
@@ -58,7 +66,6 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	f.only("source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters", "fileParameters",
 		"skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials", "version")
 	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
-	f.none("source.helm.skipSchemaValidation", "values are always checked against the chart's schema")
 	version, apis := f.versions("source.helm")
 	if version == "" { // Argo CD passes the numbers of the clusters' version alone
 		version, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
@@ -68,6 +75,7 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 		ReleaseName: f.text("source.helm.releaseName"), Namespace: into.Namespace, Values: f.object("source.helm.valuesObject"),
 		ValueFiles: f.texts("source.helm.valueFiles"), IgnoreMissingValueFiles: f.flag("source.helm.ignoreMissingValueFiles"),
 		SkipCRDs: f.flag("source.helm.skipCrds"), SkipTests: f.flag("source.helm.skipTests"),
+		SkipSchema: f.flag("source.helm.skipSchemaValidation"),
 	}
 	if helm.ReleaseName == "" {
 		helm.ReleaseName = application

@@ -131,10 +131,51 @@ template: {metadata: {name: "shop-{{.nameNormalized}}"}, spec: {destination: {na
 `, objects.Request{Overrides: overrides("shop-*"), Namespace: "hello", Helm: &objects.Helm{ReleaseName: "a", Namespace: "hello", Values: map[string]any{"text": "{{ b }}"}}}},
 	} {
 		got, problems := requestOf(t, test.reconciler, test.kind, test.spec)
+		test.want.Hooks = got.Hooks // see TestHooksThatAgentsDoNotRunAreLeftOut
 		if !reflect.DeepEqual(got, test.want) || problems != nil {
 			has, _ := json.Marshal(got)
 			want, _ := json.Marshal(test.want)
 			t.Errorf("%s: it is\n%s\nwant\n%s\nproblems %q", name, has, want, problems)
+		}
+	}
+}
+
+func TestHooksThatAgentsDoNotRunAreLeftOut(t *testing.T) {
+	t.Parallel()
+	const own = "argocd.argoproj.io/hook"
+	for _, test := range []struct {
+		reconciler, kind, spec string
+		annotations            map[string]any
+		want                   bool
+	}{
+		{"flux", "HelmRelease", `{}`, map[string]any{"helm.sh/hook": "test"}, true},
+		{"flux", "HelmRelease", `{}`, map[string]any{"helm.sh/hook": "test-success"}, true},
+		{"flux", "HelmRelease", `{}`, map[string]any{"helm.sh/hook": "test, pre-install"}, false},
+		{"flux", "HelmRelease", `{test: {enable: true}}`, map[string]any{"helm.sh/hook": "test"}, false},
+		{"flux", "HelmRelease", `{}`, map[string]any{"helm.sh/hook": "pre-rollback"}, false},
+		{"flux", "HelmRelease", `{install: {disableHooks: true}}`, map[string]any{"helm.sh/hook": "pre-install"}, true},
+		{"flux", "HelmRelease", `{install: {disableHooks: true}}`, map[string]any{"helm.sh/hook": "pre-install,pre-upgrade"}, false},
+		{"flux", "HelmRelease", `{upgrade: {disableHooks: true}}`, map[string]any{"helm.sh/hook": "post-upgrade"}, true},
+		{"flux", "HelmRelease", `{rollback: {disableHooks: true}}`, map[string]any{"helm.sh/hook": "pre-rollback"}, true},
+		{"flux", "HelmRelease", `{uninstall: {disableHooks: true}}`, map[string]any{"helm.sh/hook": "pre-delete"}, true},
+		{"flux", "HelmRelease", `{}`, map[string]any{own: "Skip"}, false},
+		{"flux", "Kustomization", `{}`, map[string]any{"helm.sh/hook": "test"}, false},
+		{"argocd", "Application", `{}`, nil, false},
+		{"argocd", "Application", `{}`, map[string]any{"helm.sh/hook": "test"}, true},
+		{"argocd", "Application", `{}`, map[string]any{"helm.sh/hook": "pre-rollback"}, true},
+		{"argocd", "Application", `{}`, map[string]any{"helm.sh/hook": "post-delete"}, false},
+		{"argocd", "Application", `{}`, map[string]any{"helm.sh/hook": "test,post-install"}, false},
+		{"argocd", "Application", `{}`, map[string]any{"helm.sh/hook": "crd-install"}, false},
+		{"argocd", "Application", `{}`, map[string]any{own: "Skip"}, true},
+		{"argocd", "Application", `{}`, map[string]any{own: "Skip,Sync"}, false},
+		{"argocd", "Application", `{}`, map[string]any{own: "Skip", "helm.sh/hook": "pre-install"}, true},
+		{"argocd", "Application", `{}`, map[string]any{own: "Sync", "helm.sh/hook": "test"}, false},
+		{"argocd", "Application", `{}`, map[string]any{own: "Unknown", "helm.sh/hook": "pre-install"}, false},
+		{"argocd", "Application", `{}`, map[string]any{own: "Unknown"}, true},
+	} {
+		request, _ := requestOf(t, test.reconciler, test.kind, test.spec)
+		if got := request.Hooks.LeaveOut(test.annotations); got != test.want {
+			t.Errorf("%s %s with %v: left out is %t", test.kind, test.spec, test.annotations, got)
 		}
 	}
 }
@@ -190,8 +231,8 @@ func TestWhatCannotBeRenderedIsNamedByItsField(t *testing.T) {
 		{"flux", "OCIRepository", `{layerSelector: {operation: copy}}`, []string{"spec.layerSelector cannot"}},
 		{"flux", "OCIRepository", `{ignore: a, layerSelector: {mediaType: application/vnd.cncf.helm.chart.content.v1.tar+gzip, operation: copy}}`, []string{"spec.ignore cannot"}},
 		{"flux", "HelmRelease", `{upgrade: {preserveValues: true}}`, []string{"spec.upgrade.preserveValues cannot"}},
-		{"argocd", "Application", `{source: {plugin: {name: a}, helm: {fileParameters: [{name: a, path: b}], skipSchemaValidation: true, newer: 1, values: "[1]"}}}`, []string{
-			"spec.source.plugin cannot", "spec.source.helm.newer cannot", "spec.source.helm.fileParameters cannot", "spec.source.helm.skipSchemaValidation cannot",
+		{"argocd", "Application", `{source: {plugin: {name: a}, helm: {fileParameters: [{name: a, path: b}], newer: 1, values: "[1]"}}}`, []string{
+			"spec.source.plugin cannot", "spec.source.helm.newer cannot", "spec.source.helm.fileParameters cannot",
 			"spec.source.helm.values is not YAML of an object",
 		}},
 		{"argocd", "Application", `{source: {kustomize: {version: v4, commonAnnotationsEnvsubst: true, patches: [{path: a.yaml}], replicas: [{name: a, count: "50%"}]}}}`, []string{

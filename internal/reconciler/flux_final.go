@@ -54,7 +54,9 @@ var helmReleaseFinal = &Final{
 			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),
 			ValueFiles: f.texts("chart.spec.valuesFiles"), IgnoreMissingValueFiles: f.flag("chart.spec.ignoreMissingValuesFiles"),
 			SkipCRDs: f.text("install.crds") == "Skip", OnCluster: true, VersionMetadata: f.versionMetadata(into),
+			SkipSchema: f.flag("install.disableSchemaValidation") && f.flag("upgrade.disableSchemaValidation"),
 		}
+		into.Hooks = f.helmHooks()
 		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
 		if len(f.list("postRenderers")) > 1 {
 			f.problem("postRenderers", "can only have one element to be rendered: put all into that")
@@ -79,6 +81,26 @@ var helmReleaseFinal = &Final{
 			{"values", map[string]any{"objects": at.Digest}},
 		}
 	},
+}
+
+// helmHooks returns the hooks that helm-controller runs at some time in the life of a release.
+func (f *fields) helmHooks() *objects.Hooks {
+	hooks := &objects.Hooks{}
+	for _, action := range []struct {
+		field  string
+		events []string
+	}{
+		{"install", []string{"pre-install", "post-install"}}, {"upgrade", []string{"pre-upgrade", "post-upgrade"}},
+		{"rollback", []string{"pre-rollback", "post-rollback"}}, {"uninstall", []string{"pre-delete", "post-delete"}},
+	} {
+		if !f.flag(action.field + ".disableHooks") {
+			hooks.Helm = append(hooks.Helm, action.events...)
+		}
+	}
+	if f.flag("test.enable") {
+		hooks.Helm = append(hooks.Helm, "test", "test-success")
+	}
+	return hooks
 }
 
 // versionMetadata is the build metadata that Flux gives the version of a chart: the beginning of the commit, or of the digest of an

@@ -24,7 +24,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat changes with what is rendered of a request, or how it is kept.
-const cacheFormat = 7
+const cacheFormat = 8
 
 // cache keeps results by their keys, in memory and on disk.
 type cache struct {

@@ -19,12 +19,15 @@ import (
 type chance struct {
 	variant int
 	only    string // the one function that has the variant, while the others have 0; "" for all
+	offline bool   // no function reads a cluster or a name server: `helm template` has them return nothing
 	called  map[string]bool
 	numbers *rand.Rand
 }
 
-func newChance(variant int, only string) *chance {
-	return &chance{variant: variant, only: only, called: map[string]bool{}, numbers: rand.New(rand.NewPCG(23, 42))}
+func (r *helmRelease) newChance(variant int, only string) *chance {
+	return &chance{
+		variant: variant, only: only, offline: !r.helm.OnCluster, called: map[string]bool{}, numbers: rand.New(rand.NewPCG(23, 42)),
+	}
 }
 
 // calls are the functions that were called, sorted.
@@ -133,18 +136,23 @@ func (c *chance) functions() template.FuncMap {
 		"genSignedCertWithKey": func(string, []any, []any, int, any, string) (certificate, error) {
 			return c.certificate("genSignedCertWithKey")
 		},
-		"lookup":        c.lookup,
-		"getHostByName": func(string) string { return []string{"", "192.0.2.1"}[c.of("getHostByName")] },
-		"keys":          c.keys,
-		"values":        c.values,
+		"lookup": c.lookup,
+		"getHostByName": func(string) string {
+			if c.offline || c.of("getHostByName") == 0 {
+				return ""
+			}
+			return "192.0.2.1"
+		},
+		"keys":   c.keys,
+		"values": c.values,
 	}
 	maps.Copy(functions, c.clocks())
 	return functions
 }
 
-// lookup finds nothing, as in `helm template`, or something.
+// lookup finds nothing, as in `helm template`, or something, as on a cluster.
 func (c *chance) lookup(version, kind, namespace, name string) (map[string]any, error) {
-	if c.of("lookup") == 0 {
+	if c.offline || c.of("lookup") == 0 {
 		return map[string]any{}, nil
 	}
 	object := map[string]any{

@@ -16,9 +16,12 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // loadedChart is a chart that many requests render. Rendering changes a chart, so each works with a copy.
@@ -53,8 +56,29 @@ func chartFolder(t *tree, folder string) (string, error) {
 // maxChartFile bounds each file of a chart. Helm 3, which Argo CD has, takes no larger one.
 const maxChartFile = 5 << 20
 
-// loadChart reads a chart. One in an archive was packed without what its .helmignore names.
+// loadChart reads a chart with its dependencies. One in an archive was packed with them, and without what its .helmignore names.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
+	loaded, err := readChart(t, folder, isPacked)
+	if err != nil {
+		return nil, err
+	}
+	if loaded.Metadata.Type == "library" {
+		return nil, fmt.Errorf("chart %q is a library, which reconcilers do not install: point to a chart that depends on it", loaded.Name())
+	}
+	if !isPacked {
+		if err := addLocalDependencies(t, folder, loaded); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkDependencies(loaded); err != nil {
+		return nil, err
+	}
+	sortDependencies(loaded)
+	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
+}
+
+// readChart reads the files of a chart.
+func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	rules := ignore.Empty()
 	if content, has := t.files[path.Join(folder, ignore.HelmIgnore)]; has && !isPacked {
 		read, err := ignore.Parse(bytes.NewReader(content))
@@ -78,15 +102,40 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 		}
 		files = append(files, &archive.BufferedFile{Name: name, Data: withoutMark(content)})
 	}
-	loaded, err := loader.LoadFiles(files)
-	if err != nil {
-		return nil, err
+	return loader.LoadFiles(files)
+}
+
+// addLocalDependencies adds the charts of the artifact to which dependencies point by file://, as agents do before they render a
+// chart. These charts must have their own dependencies in their folders charts.
+func addLocalDependencies(t *tree, folder string, to *chart.Chart) error {
+	for _, wanted := range to.Metadata.Dependencies {
+		below, isLocal := strings.CutPrefix(wanted.Repository, "file://")
+		if !isLocal || hasDependency(to, wanted.Name) {
+			continue
+		}
+		at := path.Join(folder, below)
+		if path.IsAbs(below) || leavesRoot(at) {
+			return fmt.Errorf("chart %q depends on %s at %s, which is outside of the artifact", to.Name(), wanted.Name, wanted.Repository)
+		}
+		if _, has := t.files[path.Join(at, "Chart.yaml")]; !has {
+			return fmt.Errorf("chart %q depends on %s at %s, where there is no chart: %w", to.Name(), wanted.Name, wanted.Repository,
+				t.missing(path.Join(at, "Chart.yaml")))
+		}
+		dependency, err := readChart(t, at, false)
+		if err != nil {
+			return fmt.Errorf("chart %q depends on %s at %s: %w", to.Name(), wanted.Name, wanted.Repository, err)
+		}
+		if !chartutil.IsCompatibleRange(wanted.Version, dependency.Metadata.Version) {
+			return fmt.Errorf("chart %q depends on version %q of %s, and the one at %s has %q", to.Name(), wanted.Version, wanted.Name,
+				wanted.Repository, dependency.Metadata.Version)
+		}
+		to.AddDependency(dependency)
 	}
-	if err := checkDependencies(loaded); err != nil {
-		return nil, err
-	}
-	sortDependencies(loaded)
-	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
+	return nil
+}
+
+func hasDependency(c *chart.Chart, name string) bool {
+	return slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == name })
 }
 
 // isIgnored asks for a file and the folders that it is in.
@@ -104,8 +153,7 @@ func isIgnored(rules *ignore.Rules, name string) bool {
 func checkDependencies(c *chart.Chart) error {
 	var missing []string
 	for _, wanted := range c.Metadata.Dependencies {
-		has := slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name })
-		if !has {
+		if !hasDependency(c, wanted.Name) {
 			missing = append(missing, wanted.Name)
 		}
 	}
@@ -150,66 +198,108 @@ func copyChart(c *chart.Chart) *chart.Chart {
 }
 
 // schemas are the compiled values.schema.json, by their text.
-type schemas map[string]*jsonschema.Schema
+type schemas map[string]*valuesSchema
 
-// validate does what Helm's ValidateAgainstSchema does, without its loaders of files and of the network.
-func (s schemas) validate(c *chart.Chart, values common.Values) error {
+// valuesSchema is the schema of a chart's values.
+type valuesSchema struct {
+	compiled *jsonschema.Schema // nil if it cannot be compiled without what remote has
+	remote   []string           // addresses to which it refers
+}
+
+// validate does what Helm's ValidateAgainstSchema does, without its loaders of files and of the network. It returns the addresses
+// from which Helm would load further schemas, and accepts what these would refuse.
+func (s schemas) validate(c *chart.Chart, values common.Values) (remote []objects.RemoteSchema, err error) {
 	var mistakes []error
 	if c.Schema != nil {
-		if err := s.validateOne(c, values); err != nil {
+		addresses, err := s.validateOne(c, values)
+		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("the values are not what values.schema.json of chart %q wants: %w", c.Name(), err))
+		}
+		for _, address := range addresses {
+			remote = append(remote, objects.RemoteSchema{Chart: c.Name(), URL: address})
 		}
 	}
 	for _, dependency := range c.Dependencies() {
-		switch of := values[dependency.Name()].(type) {
+		var of common.Values
+		switch given := values[dependency.Name()].(type) {
 		case nil:
+			continue
 		case map[string]any:
-			mistakes = append(mistakes, s.validate(dependency, of))
+			of = given
 		case common.Values:
-			mistakes = append(mistakes, s.validate(dependency, of))
+			of = given
 		default:
-			mistakes = append(mistakes, fmt.Errorf("the values of chart %q are no map, but %T", dependency.Name(), of))
+			mistakes = append(mistakes, fmt.Errorf("the values of chart %q are no map, but %T", dependency.Name(), given))
+			continue
 		}
+		further, err := s.validate(dependency, of)
+		remote, mistakes = append(remote, further...), append(mistakes, err)
 	}
-	return errors.Join(mistakes...)
+	return remote, errors.Join(mistakes...)
 }
 
-func (s schemas) validateOne(c *chart.Chart, values common.Values) error {
+func (s schemas) validateOne(c *chart.Chart, values common.Values) (remote []string, err error) {
 	schema := s[string(c.Schema)]
 	if schema == nil {
-		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema))
-		if err != nil {
-			return err
-		}
-		const address = "file:///values.schema.json"
-		compiler := jsonschema.NewCompiler()
-		compiler.UseLoader(noLoader{})
-		if err := compiler.AddResource(address, document); err != nil {
-			return err
-		}
-		if schema, err = compiler.Compile(address); err != nil {
-			return err
+		if schema, err = compileSchema(c.Schema); err != nil {
+			return nil, err
 		}
 		s[string(c.Schema)] = schema
+	}
+	if schema.compiled == nil {
+		return schema.remote, nil
 	}
 	// Templates' values may have other types of numbers and texts than JSON has.
 	text, err := json.Marshal(values)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return schema.Validate(plain)
+	return schema.remote, schema.compiled.Validate(plain)
 }
 
-// noLoader is asked for what a schema refers to beyond itself.
-type noLoader struct{}
+func compileSchema(text []byte) (*valuesSchema, error) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	const address = "file:///values.schema.json"
+	schema, compiler := &valuesSchema{}, jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{schema})
+	if err := compiler.AddResource(address, document); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(address)
+	if err != nil && schema.remote == nil {
+		return nil, err
+	}
+	if err == nil {
+		schema.compiled = compiled
+	}
+	return schema, nil
+}
 
-func (noLoader) Load(url string) (any, error) {
-	if strings.HasPrefix(url, "urn:") {
+// noLoader is asked for what a schema refers to beyond itself. It notes remote schemas, and has them accept everything.
+type noLoader struct{ of *valuesSchema }
+
+// Bounds of the addresses in a schema of values.
+const (
+	maxSchemaAddress   = 500 // bytes
+	maxSchemaAddresses = 20
+)
+
+func (l noLoader) Load(url string) (any, error) {
+	switch {
+	case strings.HasPrefix(url, "urn:"):
 		return true, nil // as Helm does
+	case strings.HasPrefix(url, "https://"), strings.HasPrefix(url, "http://"):
+		if len(l.of.remote) < maxSchemaAddresses {
+			l.of.remote = append(l.of.remote, wording.CutMiddle(wording.Visible(url), maxSchemaAddress))
+		}
+		return true, nil
 	}
 	return nil, fmt.Errorf("it refers to %s, which rendering does not read: take what it refers to into the schema", url)
 }

@@ -25,11 +25,12 @@ type described struct {
 
 // heading describes a result.
 type heading struct {
-	Chart       *objects.Chart      `json:",omitempty"`
-	MissingAPIs []string            `json:",omitempty"`
-	Violations  []objects.Violation `json:",omitempty"`
-	Undefined   []int               `json:",omitempty"`
-	Objects     []described
+	Chart         *objects.Chart         `json:",omitempty"`
+	MissingAPIs   []string               `json:",omitempty"`
+	Violations    []objects.Violation    `json:",omitempty"`
+	Undefined     []int                  `json:",omitempty"`
+	RemoteSchemas []objects.RemoteSchema `json:",omitempty"`
+	Objects       []described
 }
 
 // encode writes a result: a line of JSON that describes it, then the YAML of each object.
@@ -43,7 +44,7 @@ func encode(result *objects.Result) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, all})
+	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,8 @@ func decode(text []byte) (*objects.Result, error) {
 		return nil, err
 	}
 	result := &objects.Result{
-		Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs, Violations: of.Violations, Undefined: of.Undefined,
+		Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs,
+		Violations: of.Violations, Undefined: of.Undefined, RemoteSchemas: of.RemoteSchemas,
 	}
 	for i, d := range of.Objects {
 		if d.Length < 0 || d.Length > len(rest) {

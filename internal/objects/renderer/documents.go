@@ -36,6 +36,20 @@ type collector struct {
 	files   []string
 	size    int      // of the objects in JSON
 	missing []string // APIs that a chart asked for: see [objects.Result]
+	remote  []objects.RemoteSchema
+}
+
+// leaveOut removes the objects that the agent does not apply because of their hooks.
+func (c *collector) leaveOut(hooks *objects.Hooks) {
+	kept := collector{size: c.size, missing: c.missing, remote: c.remote}
+	for i, o := range c.objects {
+		var h head
+		if bytes.Contains(o.YAML, []byte("/hook")) && yaml.Unmarshal(o.YAML, &h) == nil && hooks.LeaveOut(h.Metadata.Annotations) {
+			continue
+		}
+		kept.objects, kept.files = append(kept.objects, o), append(kept.files, c.files[i])
+	}
+	*c = kept
 }
 
 // add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
@@ -140,7 +154,7 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
-	return &objects.Result{Objects: sorted, MissingAPIs: c.missing}, errors.Join(mistakes...)
+	return &objects.Result{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
 }
 
 func title(o *objects.Object) string {

@@ -36,7 +36,7 @@ func (c *collector) finish(request *objects.Request) error {
 	if len(variables) == 0 && len(labels) == 0 && len(annotations) == 0 {
 		return nil
 	}
-	finished := collector{missing: c.missing}
+	finished := collector{missing: c.missing, remote: c.remote}
 	for i, o := range c.objects {
 		text := o.YAML
 		if len(variables) > 0 {

@@ -43,7 +43,7 @@ type manifest struct {
 // depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
 func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats, folder string, request *objects.Request, into *collector) error {
 	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
-	defer func() { into.missing = release.missing.list() }()
+	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()
 	if err := release.readValues(t, folder); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats,
 
 // manifests renders the release with its post-renderer, and refuses what depends on chance.
 func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
-	used := newChance(0, "")
+	used := r.newChance(0, "")
 	manifests, err := r.render(ctx, used)
 	if err != nil {
 		return nil, err
@@ -106,6 +106,7 @@ type helmRelease struct {
 	values   map[string]any
 	rendered *chart.Chart // with the dependencies that the values choose
 	missing  missingAPIs
+	remote   []objects.RemoteSchema
 
 	isUpgrade bool
 }
@@ -210,12 +211,16 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 		return nil, err
 	}
 	all["Capabilities"] = capabilities
-	if err := r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
-		return nil, err
+	if !r.helm.SkipSchema {
+		if r.remote, err = r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
+			return nil, err
+		}
 	}
 	functions := used.functions()
 	functions["toYaml"] = r.repeated.toYAML
-	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, c, all)
+	// The second rendering goes past fail and required: a chart that refuses a result renders nothing else with it. What follows must
+	// still be the same.
+	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
 	}
@@ -303,21 +308,30 @@ func hookNames(h *release.Hook) string {
 
 // compare renders with other results of the functions that were called, and names the function that makes a difference.
 func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
-	file, differs := r.differing(ctx, first, "")
-	if !differs {
+	all := r.differing(ctx, first, "")
+	if all == nil {
 		return nil
 	}
 	for _, function := range calls {
-		if in, differs := r.differing(ctx, first, function); differs {
-			return chanceError(cmp.Or(in, file), function)
+		if one := r.differing(ctx, first, function); one != nil {
+			one.file = cmp.Or(one.file, all.file)
+			return one.by(function)
 		}
 	}
-	return chanceError(file, strings.Join(calls, ", "))
+	return all.by(strings.Join(calls, ", "))
 }
 
-func chanceError(file, function string) error {
-	if file == "" {
-		file = "of the chart"
+// difference is what a second rendering makes in another way.
+type difference struct {
+	file string // "" if it is not known
+	err  error  // of the second rendering, if that fails
+}
+
+func (d *difference) by(function string) error {
+	file := cmp.Or(d.file, "of the chart")
+	if d.err != nil {
+		return fmt.Errorf("template %s is rendered once, and fails when rendered again with another result, as it uses the function %s (%w): "+
+			"set a value with which it does not, such as the name of a secret that exists"+orLeave, file, function, d.err)
 	}
 	return fmt.Errorf("template %s renders something else each time, as it uses the function %s: set a value with which it does not, "+
 		"such as the name of a secret that exists"+orLeave, file, function)
@@ -326,26 +340,34 @@ func chanceError(file, function string) error {
 // templateName finds the template in an error of Helm.
 var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
-// differing is the file that another rendering makes in another way, or in which it fails; "" where that is not known.
-func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) (file string, differs bool) {
-	second, err := r.render(ctx, newChance(1, only))
+// differing returns how another rendering differs; nil if its objects are the same. Comments, the order of fields and objects
+// that the agent leaves out do not count.
+func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) *difference {
+	second, err := r.render(ctx, r.newChance(1, only))
 	if err != nil {
-		return templateName.FindString(err.Error()), true
+		return &difference{templateName.FindString(err.Error()), err}
 	}
-	byFile := func(manifests []manifest) map[string]string {
-		files := map[string]string{}
-		for _, m := range manifests {
-			files[m.file] += m.hook + "\n" + m.text + "\n---\n"
-		}
-		return files
-	}
-	a, b := byFile(first), byFile(second)
+	a, b := r.appliedByFile(first), r.appliedByFile(second)
 	names := slices.Sorted(maps.Keys(a))
 	names = append(names, slices.Sorted(maps.Keys(b))...)
 	for _, name := range names {
 		if a[name] != b[name] {
-			return name, true
+			return &difference{file: name}
 		}
 	}
-	return "", false
+	return nil
+}
+
+// appliedByFile returns the objects that the agent applies, as JSON by file.
+func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
+	files := map[string]string{}
+	for _, m := range manifests {
+		var h head
+		if string(m.document.json) == "null" ||
+			!m.document.isPlain && json.Unmarshal(m.document.json, &h) == nil && r.request.Hooks.LeaveOut(h.Metadata.Annotations) {
+			continue
+		}
+		files[m.file] += string(m.document.json) + "\n"
+	}
+	return files
 }

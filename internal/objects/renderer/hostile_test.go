@@ -113,6 +113,7 @@ func hostiles(t *testing.T) map[string]hostile {
 	of := func(want string, request objects.Request, files map[string]string) hostile {
 		return hostile{files: files, request: request, want: want}
 	}
+	onCluster := objects.Request{Helm: &objects.Helm{OnCluster: true}}
 	return map[string]hostile{
 		// Charts that loop, that allocate, that call themselves.
 		"a loop":                        looping,
@@ -141,13 +142,15 @@ func hostiles(t *testing.T) map[string]hostile {
 		"a key of scrypt, many times":   {files: chart(map[string]string{"templates/all.yaml": `{{ range 1000 }}{{ derivePassword 1 "long" "a" "b" "c" }}{{ end }}`}), loops: true, want: "it takes more than 2s to render"},
 
 		// What templates may not ask for.
-		"getHostByName":                  ofTemplate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {at: \"{{ getHostByName \"example.com\" }}\"}", ".*till/templates/all.yaml.* uses the function getHostByName"),
-		"env":                            ofTemplate(`{{ env "HOME" }}`, `.*templates/all.yaml:1.*function "env" not defined`),
-		"expandenv":                      ofTemplate(`{{ expandenv "$HOME" }}`, `.*templates/all.yaml:1.*function "expandenv" not defined`),
-		"a lookup that fails afterwards": ofTemplate(`{{ with lookup "v1" "Secret" "a" "b" }}{{ .data.a.b }}{{ end }}`, ".*template till/templates/all.yaml .* uses the function lookup"),
-		"a message of 10 MB":             ofTemplate(`{{ fail (repeat 10000000 "x") }}`, `(?s).*templates/all.yaml:1.*xxx \.\.\. xxx`),
-		"a message for a terminal":       ofTemplate("{{ fail \"\\x1b[2J\\xff\\u202e done\" }}", "(?s).*templates/all.yaml:1.* done"),
-		"a file that is not UTF-8":       ofTemplate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\xff\"}\n", `.*till/templates/all.yaml.* UTF-8`),
+		"getHostByName": of(".*till/templates/all.yaml.* uses the function getHostByName", onCluster, chart(map[string]string{
+			"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {at: \"{{ getHostByName \"example.com\" }}\"}"})),
+		"env":       ofTemplate(`{{ env "HOME" }}`, `.*templates/all.yaml:1.*function "env" not defined`),
+		"expandenv": ofTemplate(`{{ expandenv "$HOME" }}`, `.*templates/all.yaml:1.*function "expandenv" not defined`),
+		"a lookup that fails afterwards": of(`(?s).*template till/templates/all.yaml is rendered once, and fails when rendered again .* uses the function lookup \(.*nil pointer`, onCluster,
+			chart(map[string]string{"templates/all.yaml": `{{ with lookup "v1" "Secret" "a" "b" }}{{ .data.a.b }}{{ end }}`})),
+		"a message of 10 MB":       ofTemplate(`{{ fail (repeat 10000000 "x") }}`, `(?s).*templates/all.yaml:1.*xxx \.\.\. xxx`),
+		"a message for a terminal": ofTemplate("{{ fail \"\\x1b[2J\\xff\\u202e done\" }}", "(?s).*templates/all.yaml:1.* done"),
+		"a file that is not UTF-8": ofTemplate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\xff\"}\n", `.*till/templates/all.yaml.* UTF-8`),
 		"a number of objects with one name": ofTemplate("{{ range 5000 }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n{{ end }}",
 			`.*: ConfigMap "a" is there twice: in till/templates/all.yaml`),
 
@@ -162,7 +165,7 @@ func hostiles(t *testing.T) map[string]hostile {
 		"a value file of the network":   of(`value file "https://example.com/a.yaml" is not in the artifact`, objects.Request{Helm: &objects.Helm{ValueFiles: []string{"https://example.com/a.yaml"}}}, chart(nil)),
 		"a link out of a chart":         ofChart(`symbolic link "chart/templates/a.yaml" leads out of the artifact, to "../../../etc/passwd"`, map[string]string{"templates/a.yaml": "-> ../../../etc/passwd"}),
 		"a great index of a parameter":  of(`parameter "a\[9999999999\]"`, objects.Request{Helm: &objects.Helm{Parameters: []objects.Parameter{{Name: "a[9999999999]", Value: "x"}}}}, chart(nil)),
-		"a schema of the network":       ofChart(`values.schema.json.*https://example.com/a.json, which rendering does not read`, map[string]string{"values.schema.json": `{"$ref": "https://example.com/a.json"}`}),
+		"a schema of the machine":       ofChart(`values.schema.json.*file:///etc/passwd, which rendering does not read`, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`}),
 		"a schema of this machine":      ofChart(`values.schema.json.*file:///etc/passwd, which rendering does not read`, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`}),
 		"a schema of itself":            ofChart(`chart`, map[string]string{"values.schema.json": `{"allOf": [{"$ref": "#"}]}`}),
 		"subcharts, 100 deep":           ofChart("as deep as it can be", nested(100)),

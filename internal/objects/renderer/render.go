@@ -80,6 +80,7 @@ func renderBook(ctx context.Context, kept *shelf, b *book, request *objects.Requ
 	if err := all.finish(request); err != nil {
 		return nil, err
 	}
+	all.leaveOut(request.Hooks)
 	result, err := all.result(request.Namespace)
 	if err != nil {
 		return nil, err

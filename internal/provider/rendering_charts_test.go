@@ -1,0 +1,390 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// finalNames returns the names of the final objects of a fleet, and the diagnostics.
+func finalNames(t *testing.T, fleet map[string]any) (names []string, said string) {
+	t.Helper()
+	all, _, said := finalObjects(t, fleet)
+	for name := range all {
+		_, name, _ = strings.Cut(name, " dev-store-till-live/")
+		name, _, _ = strings.Cut(name, " ")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, strings.Join(strings.Fields(said), " ")
+}
+
+// chartCases publish charts, each once.
+type chartCases struct {
+	charts *published
+	number int
+}
+
+// fleet returns a fleet that renders the chart "till" of these files for a reconciler.
+func (c *chartCases) fleet(t *testing.T, reconciler, render string, files map[string]string, parameters map[string]any) map[string]any {
+	t.Helper()
+	c.number++
+	how := map[string]any{"reconciler": reconciler, "render": render}
+	if parameters != nil {
+		how["parameters"] = parameters
+	}
+	return rendered(c.charts.publish(t, fmt.Sprintf("1.%d.0", c.number), files), tillManifests(c.charts), nil, how)
+}
+
+func (c *chartCases) preview(
+	t *testing.T, reconciler string, files map[string]string, parameters map[string]any,
+) (names []string, said string) {
+	t.Helper()
+	return finalNames(t, c.fleet(t, reconciler, "preview", files, parameters))
+}
+
+// plan returns what a plan says that commits the objects.
+func (c *chartCases) plan(t *testing.T, reconciler string, files map[string]string, parameters map[string]any) (said string) {
+	t.Helper()
+	fleet := fleetOf(c.fleet(t, reconciler, "objects", files, parameters))
+	_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
+	return strings.Join(strings.Fields(fmt.Sprint(diagnostics)), " ")
+}
+
+const cannotBeRendered = "Manifests cannot be rendered"
+
+const tillSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n"
+
+// Charts are rendered that refuse some clusters, that write the time into comments, or that have tests by chance.
+func TestChartsOfPractitionersAreRendered(t *testing.T) {
+	t.Parallel()
+	hook := func(name, hook, data string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + hook + "}}\ndata: {a: '" + data + "'}\n"
+	}
+	charts := chartCases{charts: newPublished(t)}
+	const found = `{{ if lookup "apps/v1" "Deployment" .Release.Namespace "old" }}`
+	files := map[string]string{
+		"templates/guard.yaml":    found + `{{ fail "read the notes first" }}{{ end }}` + "\n" + tillSettings,
+		"templates/required.yaml": found + `{{ $_ := required "give a name" .Values.name }}{{ end }}`,
+		"templates/time.yaml":     "# rendered at {{ now }}\n" + hook("time", "a: b", "c"),
+		"templates/comment.yaml":  "# {{ randAlpha 5 }}\n",
+		"templates/order.yaml": strings.ReplaceAll(tillSettings, "till", "order") +
+			"data:\n{{- range keys (dict \"e\" 1 \"f\" 2) }}\n  {{ . }}: g\n{{- end }}\n",
+		"templates/test.yaml": hook("test", "helm.sh/hook: test", "{{ randAlpha 5 }}"),
+		"templates/both.yaml": hook("both", `helm.sh/hook: "test,pre-install"`, "c"),
+	}
+	for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
+		if got, said := charts.preview(t, reconciler, files, nil); strings.Join(got, " ") != "both order till time" {
+			t.Errorf("%s: it has %q; said is %s", reconciler, got, said)
+		}
+		if said := charts.plan(t, reconciler, files, nil); strings.Contains(said, cannotBeRendered) {
+			t.Errorf("%s: said is %s", reconciler, said)
+		}
+	}
+	// What a lookup finds decides what Flux installs; Argo CD finds nothing.
+	looked := map[string]string{"templates/a.yaml": tillSettings +
+		`data: {a: "{{ with lookup "v1" "Secret" "a" "b" }}{{ .metadata.name }}{{ end }}"}`}
+	if got, said := charts.preview(t, "argocd", looked, nil); len(got) != 1 {
+		t.Errorf("for Argo CD it has %q; said is %s", got, said)
+	}
+	const another = "templates/a.yaml renders something else each time, as it uses the function lookup"
+	if _, said := charts.preview(t, "flux", looked, nil); !strings.Contains(said, another) {
+		t.Errorf("for Flux said is %s", said)
+	}
+	// The second rendering goes past the guard: what follows counts.
+	guarded := map[string]string{"templates/a.yaml": `{{ $s := lookup "v1" "Secret" "a" "b" }}{{ if $s }}{{ fail "no" }}{{ end }}` + "\n" +
+		tillSettings + "data: {a: {{ if $s }}b{{ else }}c{{ end }}}\n"}
+	if _, said := charts.preview(t, "flux", guarded, nil); !strings.Contains(said, "uses the function lookup") {
+		t.Errorf("behind a guard said is %s", said)
+	}
+	failing := map[string]string{"templates/a.yaml": `{{ with lookup "v1" "Secret" "a" "b" }}{{ .data.a.b }}{{ end }}`}
+	const fails = "is rendered once, and fails when rendered again with another result, as it uses the function lookup"
+	if _, said := charts.preview(t, "flux", failing, nil); !strings.Contains(said, fails) {
+		t.Errorf("of a second rendering that fails said is %s", said)
+	}
+}
+
+// TestHooksThatNoAgentRunsAreLeftOut shows the hooks of a chart that each reconciler applies.
+func TestHooksThatNoAgentRunsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{}
+	for name, annotations := range map[string]string{
+		"before": "helm.sh/hook: pre-install", "upgraded": "helm.sh/hook: pre-upgrade", "tested": "helm.sh/hook: test",
+		"back": "helm.sh/hook: pre-rollback",
+		"gone": "helm.sh/hook: post-delete", "skipped": "argocd.argoproj.io/hook: Skip",
+	} {
+		files["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n"
+	}
+	ofRelease := func(fields map[string]any) map[string]any { return map[string]any{"helm_release": fields} }
+	disabled := map[string]any{"disableHooks": true}
+	charts := chartCases{charts: newPublished(t)}
+	for _, test := range []struct {
+		reconciler string
+		parameters map[string]any
+		want       string
+	}{
+		{"flux", nil, "back before gone skipped upgraded"},
+		{"flux", ofRelease(map[string]any{"test": map[string]any{"enable": true}}), "back before gone skipped tested upgraded"},
+		{"flux", ofRelease(map[string]any{"install": disabled, "rollback": disabled}), "gone skipped upgraded"},
+		{"argocd", nil, "before gone upgraded"},
+	} {
+		if got, said := charts.preview(t, test.reconciler, files, test.parameters); strings.Join(got, " ") != test.want {
+			t.Errorf("%s with %v: it has %q, want %s; said is %s", test.reconciler, test.parameters, got, test.want, said)
+		}
+	}
+}
+
+// A schema of values may refer to others by their addresses, as that of the chart app-template does.
+func TestASchemaThatCannotBeReadIsAWarning(t *testing.T) {
+	t.Parallel()
+	const summary, address = "Values of charts are not checked", "https://schemas.example.com/till.json"
+	remote := map[string]string{"templates/a.yaml": tillSettings, "values.schema.json": `{"$ref": "` + address + `"}`}
+	requiring := func(address string) map[string]string {
+		schema := `{"required": ["name"], "properties": {"a": {"$ref": "` + address + `"}}}`
+		return map[string]string{"templates/a.yaml": tillSettings, "values.schema.json": schema}
+	}
+	part, wrong := requiring(address+"#/definitions/a"), requiring(address)
+	both := map[string]any{"disableSchemaValidation": true}
+	ofFlux := map[string]any{"helm_release": map[string]any{"install": both, "upgrade": both}}
+	onInstall := map[string]any{"helm_release": map[string]any{"install": both}}
+	ofArgoCD := map[string]any{"application": map[string]any{"source": map[string]any{"helm": map[string]any{"skipSchemaValidation": true}}}}
+	charts := chartCases{charts: newPublished(t)}
+	for _, test := range []struct {
+		reconciler string
+		files      map[string]string
+		parameters map[string]any
+		want       string // is said; "" for nothing
+	}{
+		{"flux", remote, nil, summary}, {"argocd", remote, nil, summary}, {"flux", part, nil, summary},
+		{"flux", wrong, nil, "missing property 'name'"}, {"flux", wrong, onInstall, "missing property 'name'"},
+		{"argocd", wrong, nil, "missing property 'name'"},
+		{"flux", wrong, ofFlux, ""}, {"argocd", wrong, ofArgoCD, ""}, {"flux", remote, ofFlux, ""}, {"argocd", remote, ofArgoCD, ""},
+	} {
+		said := charts.plan(t, test.reconciler, test.files, test.parameters)
+		isRendered := !strings.Contains(said, cannotBeRendered)
+		if !strings.Contains(said, test.want) || test.want == "" && (strings.Contains(said, summary) || !isRendered) {
+			t.Errorf("%s with %v: said is %s, want %q", test.reconciler, test.parameters, said, test.want)
+		}
+		if test.want == summary && (!strings.Contains(said, address) || !strings.Contains(said, `: 1 chart ("till")`) || !isRendered) {
+			t.Errorf("%s: said is %s", test.reconciler, said)
+		}
+	}
+}
+
+// Agents read dependencies from other folders of the same commit.
+func TestDependenciesOfTheSameCommitAreAdded(t *testing.T) {
+	t.Parallel()
+	const about = "apiVersion: v2\nname: %s\nversion: 1.2.0\n"
+	object := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
+	with := func(dependency string, further map[string]string) map[string]string {
+		files := map[string]string{
+			"live/Chart.yaml":              fmt.Sprintf(about, "live") + "dependencies: [" + dependency + "]\n",
+			"live/templates/all.yaml":      object("live"),
+			"base/Chart.yaml":              fmt.Sprintf(about, "base"),
+			"base/templates/all.yaml":      object("base"),
+			"base/values.yaml":             "",
+			"base/templates/ignored.yaml":  object("ignored"),
+			"base/.helmignore":             "templates/ignored.yaml\n",
+			"library/Chart.yaml":           fmt.Sprintf(about, "library") + "type: library\n",
+			"library/templates/_names.tpl": `{{ define "name" }}named{{ end }}`,
+		}
+		maps.Copy(files, further)
+		return files
+	}
+	disabled := map[string]string{"live/values.yaml": "base: {enabled: false}\n"}
+	including := map[string]string{"live/templates/all.yaml": object(`{{ include "name" . }}`)}
+	for _, test := range []struct {
+		files map[string]string
+		path  string
+		want  string // names, or the error
+	}{
+		{with(`{name: base, version: 1.x, repository: "file://../base"}`, nil), "live", "base live"},
+		{with(`{name: base, version: 1.x, repository: "file://../base", condition: base.enabled}`, disabled), "live", "live"},
+		{with(`{name: base, version: 1.x, alias: other, repository: "file://../base"}`, nil), "live", "base live"},
+		{with(`{name: library, version: ">=1", repository: "file://../library"}`, including), "live", "named"},
+		{with(`{name: base, version: 2.x, repository: "file://../base"}`, nil), "live",
+			`chart "live" depends on version "2.x" of base, and the one at file://../base has "1.2.0"`},
+		{with(`{name: base, version: 1.x, repository: "file://../gone"}`, nil), "live",
+			`chart "live" depends on base at file://../gone, where there is no chart`},
+		{with(`{name: base, version: 1.x, repository: "file://../../base"}`, nil), "live",
+			`at file://../../base, which is outside of the artifact`},
+		{with(`{name: base, version: 1.x, repository: "file:///base"}`, nil), "live",
+			`at file:///base, which is outside of the artifact`},
+		{with(`{name: base, version: 1.x, repository: "https://charts.example.com"}`, nil), "live",
+			`depends on base, which its folder charts does not have`},
+		{with("", nil), "library", `chart "library" is a library, which reconcilers do not install`},
+	} {
+		repo, commit := served(t, test.files)
+		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path, "type": "helm"}
+		for _, reconciler := range []string{"flux", "argocd"} {
+			fleet := rendered(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
+			if names, said := finalNames(t, fleet); strings.Join(names, " ") != test.want && !strings.Contains(said, test.want) {
+				t.Errorf("%s: it has %q, want %q; said is %s", reconciler, names, test.want, said)
+			}
+		}
+	}
+}
+
+// Argo CD runs `kustomize build`, which refuses what Flux accepts.
+func TestArgoCDBuildsARootKustomizationStrictly(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n"
+	for name, test := range map[string]struct {
+		files        map[string]string
+		argocd, flux string // names, or the error
+	}{
+		"an unknown field": {
+			map[string]string{"live/kustomization.yaml": "resources: [till.yaml]\nnamePrefixx: a-\n", "live/till.yaml": object},
+			`unknown field "namePrefixx"`, "till",
+		},
+		"a link out of the folder": {
+			map[string]string{"live/kustomization.yaml": "resources: [till.yaml]\n", "live/till.yaml": "-> ../shared/till.yaml", "shared/till.yaml": object},
+			"'/live/till.yaml' is not in or below '/live'", "Flux leaves links out",
+		},
+		"a link within the folder": {
+			map[string]string{"live/kustomization.yaml": "resources: [till.yaml]\n", "live/till.yaml": "-> other.yaml", "live/other.yaml": object},
+			"till", "Flux leaves links out",
+		},
+		"a linked base": {
+			map[string]string{"live/kustomization.yaml": "resources: [base]\n", "live/base": "-> ../shared", "shared/kustomization.yaml": "resources: [till.yaml]\n", "shared/till.yaml": object},
+			"till", "which does not exist in the artifact",
+		},
+		"no resources": {map[string]string{"live/kustomization.yaml": "resources: []\n"}, "", ""},
+		"the label of kustomize": {map[string]string{
+			"live/kustomization.yaml": "resources: [till.yaml]\nbuildMetadata: [managedByLabel]\n", "live/till.yaml": object,
+		}, "till", "till"},
+	} {
+		repo, commit := served(t, test.files)
+		for reconciler, want := range map[string]string{"argocd": test.argocd, "flux": test.flux} {
+			manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
+			fleet := rendered(folder.Pin{}, manifests, nil, map[string]any{"reconciler": reconciler, "render": "preview"})
+			names, said := finalNames(t, merged(fleet, map[string]any{"config_containers": []any{}}))
+			isError := strings.Contains(said, cannotBeRendered)
+			if strings.Join(names, " ") != want && (want == "" || !strings.Contains(said, want)) || want == "" && isError {
+				t.Errorf("%s, %s: it has %q, want %q; said is %s", reconciler, name, names, want, said)
+			}
+			const label = "app.kubernetes.io/managed-by: kustomize-v5.8.1"
+			if all, _, _ := finalObjects(t, fleet); strings.HasPrefix(name, "the label") && !strings.Contains(fmt.Sprint(all), label) {
+				t.Errorf("%s, %s: it has %s", reconciler, name, all)
+			}
+		}
+	}
+}
+
+// The release of a chart of final objects has each object once, and no definition of a kind: Helm stores it in a Secret of 1 MiB.
+func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
+	t.Parallel()
+	source := rand.New(rand.NewSource(7))
+	text := func(words int) string {
+		var b strings.Builder
+		for range words {
+			fmt.Fprintf(&b, "%x ", source.Int31())
+		}
+		return b.String()
+	}
+	files := map[string]string{"templates/a.yaml": tillSettings}
+	for i := range 6 {
+		kind := fmt.Sprintf("kind%d", i)
+		files["crds/"+kind+".yaml"] = strings.ReplaceAll("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"+
+			"metadata: {name: KIND.example.com}\nspec:\n  group: example.com\n  names: {kind: KIND, plural: KIND}\n  scope: Namespaced\n"+
+			"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n"+
+			"        description: 'has `automountServiceAccountToken: true`, "+text(100_000)+"'\n", "KIND", kind)
+	}
+	charts := chartCases{charts: newPublished(t)}
+	for _, reconciler := range []string{"flux", "argocd"} {
+		if said := charts.plan(t, reconciler, files, nil); strings.Contains(said, cannotBeRendered) {
+			t.Errorf("%s: said is %.2000s", reconciler, said)
+		}
+	}
+	large := map[string]string{}
+	for i := range 4 {
+		name := fmt.Sprintf("a%d", i)
+		large["templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: '" + text(80_000) + "'}\n"
+	}
+	if said := charts.plan(t, "argocd", large, nil); strings.Contains(said, cannotBeRendered) {
+		t.Errorf("for Argo CD said is %.2000s", said)
+	}
+	if said := charts.plan(t, "flux", large, nil); !strings.Contains(said, "its final objects make a release of ") {
+		t.Errorf("for Flux said is %.2000s", said)
+	}
+}
+
+// TestChartsOfOthersAreCommitted plans to commit the objects of each chart in helm/ below the folders of FLOTILLA_CHARTS, with the values
+// in values/<chart>.yaml, for each agent. It counts by cause what is refused, which has to be what refused.json names.
+func TestChartsOfOthersAreCommitted(t *testing.T) {
+	t.Parallel()
+	causes := []struct{ cause, text string }{
+		{"chance, clock or cluster", "as it uses the function"}, {"on install and on upgrade", "not the same on install and on upgrade"},
+		{"credentials", "looks like a credential"},
+		{"Secrets", "would be in the GitOps repository as plain text"},
+		{"large releases", "its final objects make a release of"}, {"values that are wrong", "values.schema.json"},
+		{"values that a chart refuses", "execut"},
+		{"dependencies", "which its folder charts does not have"},
+	}
+	for _, folder := range filepath.SplitList(os.Getenv("FLOTILLA_CHARTS")) {
+		refused := map[string]int{}
+		found, err := filepath.Glob(filepath.Join(folder, "helm", "*", "Chart.yaml"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%d charts, %v", len(found), err)
+		}
+		charts := newPublished(t)
+		for i, file := range found {
+			files := objectstest.Folder(t, filepath.Dir(file), "")
+			name := filepath.Base(filepath.Dir(file))
+			if files["Chart.yaml"] == "" || strings.Contains(files["Chart.yaml"], "type: library") {
+				continue
+			}
+			values := map[string]any{}
+			if text, err := os.ReadFile(filepath.Join(folder, "values", name+".yaml")); err == nil {
+				if err := yaml.Unmarshal(text, &values); err != nil {
+					t.Fatal(err)
+				}
+			}
+			version := fmt.Sprintf("1.%d.0", i)
+			files["Chart.yaml"] = regexp.MustCompile(`(?m)^version:.*$`).ReplaceAllString(files["Chart.yaml"], "version: "+version)
+			pin := charts.publish(t, version, files)
+			for _, reconciler := range []string{"flux", "argocd"} {
+				fleet := rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{
+					"reconciler": reconciler, "render": "objects", "kubernetes_version": "1.34", "api_versions": []any{"monitoring.coreos.com/v1"},
+				})
+				fleet["config_containers"] = []any{map[string]any{"name": "all", "data": values}}
+				_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
+				said := strings.Join(strings.Fields(fmt.Sprint(diagnostics.Err())), " ")
+				if diagnostics.Err() == nil {
+					refused[reconciler+": committed"]++
+					continue
+				}
+				cause := ""
+				for _, one := range causes {
+					if strings.Contains(said, one.text) && cause == "" {
+						cause = one.cause
+					}
+				}
+				refused[reconciler+": committed without "+cause]++
+				t.Logf("%s, %s: %s: %.500s", name, reconciler, cause, said)
+			}
+		}
+		known := map[string]int{}
+		if text, err := os.ReadFile(filepath.Join(folder, "refused.json")); err == nil && json.Unmarshal(text, &known) != nil {
+			t.Fatal("refused.json is not JSON")
+		}
+		for _, cause := range slices.Sorted(maps.Keys(refused)) {
+			if t.Logf("%s: %d", cause, refused[cause]); !strings.HasSuffix(cause, "committed") && refused[cause] > known[cause] {
+				t.Errorf("%s: %d are refused, and %d were before", cause, refused[cause], known[cause])
+			}
+		}
+	}
+}
