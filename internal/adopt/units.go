@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -16,7 +17,7 @@ import (
 
 // manifests are those of a deployment target.
 type manifests struct {
-	Storage, Type, Repo, Branch, Tag, Commit, Path, Chart, Version string
+	Storage, Type, Repo, Branch, Tag, Commit, Path, Chart, Version, Digest string
 }
 
 // unit is what one deployment target brings onto a host: an object, with the sources that it alone has.
@@ -161,6 +162,9 @@ func (a *adoption) point(u *unit, named *reference, source *object, charts []*ob
 	}
 	if strings.HasPrefix(m.Repo, "oci://") && m.Storage == "git" {
 		m.Storage, m.Version, m.Tag, m.Branch = "oci", cmp.Or(m.Version, m.Tag), "", ""
+		if artifact.IsDigest(m.Version) {
+			m.Version, m.Digest = "", m.Version
+		}
 	}
 	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // which its installer has made
 		m.Repo, m.Branch = a.here(), a.options.repository.Branch
@@ -233,7 +237,7 @@ func (m *manifests) ref(ref map[string]any) {
 	case "git":
 		m.Branch, m.Tag, m.Commit = textAt(ref, "branch"), textAt(ref, "tag"), textAt(ref, "commit")
 	case "oci":
-		m.Tag, m.Version = textAt(ref, "tag"), textAt(ref, "semver")
+		m.Tag, m.Version, m.Digest = textAt(ref, "tag"), textAt(ref, "semver"), textAt(ref, "digest")
 	}
 }
 
@@ -251,7 +255,7 @@ func (m *manifests) attributes() map[string]any {
 func (m *manifests) fields() map[string]*string {
 	return map[string]*string{
 		"storage": &m.Storage, "type": &m.Type, "repo": &m.Repo, "branch": &m.Branch, "tag": &m.Tag, "commit": &m.Commit, "path": &m.Path, "chart": &m.Chart,
-		"version": &m.Version,
+		"version": &m.Version, "digest": &m.Digest,
 	}
 }
 
@@ -314,7 +318,7 @@ func (u *unit) says(is reconciler.Said, value any) bool {
 	case reconciler.Ref:
 		ref, isObject := value.(map[string]any)
 		written := map[string]any{}
-		for key, value := range map[string]string{"branch": m.Branch, "tag": m.Tag, "commit": m.Commit, "semver": m.Version} {
+		for key, value := range map[string]string{"branch": m.Branch, "tag": m.Tag, "commit": m.Commit, "semver": m.Version, "digest": m.Digest} {
 			if value != "" {
 				written[key] = value
 			}

@@ -161,7 +161,7 @@ func newVocabulary() *vocabulary {
 		{"path", cel.StringType, "folder in the repository, or empty", func(m *fleet.Manifests) any { return m.Path }},
 		{"chart", cel.StringType, "name of the chart, or empty", func(m *fleet.Manifests) any { return m.Chart }},
 		{"version", cel.StringType, "version of the chart, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Version, m.Version) }},
-		{"digest", cel.StringType, "digest of a pin, or empty", func(m *fleet.Manifests) any { return m.Pin.Digest }},
+		{"digest", cel.StringType, "digest, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Digest, m.Digest) }},
 		{"type", cel.StringType, "the manifests' `type`, or empty", func(m *fleet.Manifests) any { return m.Type }},
 		{"parameters", free, "the manifests' `parameters`", func(m *fleet.Manifests) any { return m.Parameters }},
 	})

@@ -72,7 +72,7 @@ func (o *Object) schemas(attribute string) []string {
 // kalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
 // are parameters.
 func (o *Object) kalypsoManifests() Manifests {
-	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type"}
+	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
 	parameters := map[string]any{}
 	fields := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(o.fields)) {

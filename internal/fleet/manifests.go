@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
@@ -11,7 +12,7 @@ import (
 var storageAttributes = map[string][]string{
 	"git":  {"branch", "tag", "commit", "path"},
 	"helm": {"chart", "version"},
-	"oci":  {"tag", "version", "path", "chart"},
+	"oci":  {"tag", "version", "digest", "path", "chart"},
 }
 
 // targetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
@@ -37,7 +38,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 func (o *Object) manifests() Manifests {
 	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.oneOfOrNone("type")}
 	set := map[string]string{}
-	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version"} {
+	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version", "digest"} {
 		set[attribute] = o.text(attribute)
 		allowed, known := storageAttributes[m.Storage]
 		if isSet(set[attribute]) && known && !slices.Contains(allowed, attribute) {
@@ -45,7 +46,7 @@ func (o *Object) manifests() Manifests {
 		}
 	}
 	m.Branch, m.Tag, m.Commit = set["branch"], set["tag"], set["commit"]
-	m.Path, m.Chart, m.Version = set["path"], set["chart"], set["version"]
+	m.Path, m.Chart, m.Version, m.Digest = set["path"], set["chart"], set["version"], set["digest"]
 	for _, pair := range manifestsTable.Apart {
 		if isSet(set[pair[0]]) && isSet(set[pair[1]]) {
 			o.Report(pair[0], "cannot be set together with %s: give one of the two", pair[1])
@@ -57,8 +58,9 @@ func (o *Object) manifests() Manifests {
 	if m.Storage == "helm" && m.Chart == "" {
 		o.Report("chart", `is required with storage "helm"`)
 	}
+	o.checkDigestVersion(&m)
 	if isSet(m.Repo) {
-		if problem := checkManifestsRepo(m.Storage, m.Repo); problem != "" {
+		if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
 			o.Report("repo", "%s", problem)
 		} else if folder.CheckText(m.Repo) != nil { // which would repeat what may be a secret
 			o.Report("repo", "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
@@ -68,7 +70,7 @@ func (o *Object) manifests() Manifests {
 	for _, check := range []struct {
 		attribute string
 		problem   func(string) string
-	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart}, {"version", anything}} {
+	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart}, {"version", checkVersion}, {"digest", checkDigest}} {
 		text := set[check.attribute]
 		if !isSet(text) {
 			continue
@@ -82,6 +84,19 @@ func (o *Object) manifests() Manifests {
 	m.Parameters = o.anyObject("parameters")
 	o.Finish()
 	return m
+}
+
+// checkDigestVersion reports manifests whose digest and version do not fit together.
+func (o *Object) checkDigestVersion(m *Manifests) {
+	if !isSet(m.Digest) {
+		return
+	}
+	if isSet(m.Version) && !artifact.IsVersion(m.Version) {
+		o.Report("version", "must be an exact version with digest, such as \"1.2.3\", since a range names other content")
+	}
+	if (m.Chart != "" || m.Type == "helm") && m.Version == "" && m.Tag == "" {
+		o.Report("digest", "needs the exact version or the tag of the chart, too: some reconcilers fetch charts by version only")
+	}
 }
 
 // anyObject reads an object with any attributes: nil where it is absent, empty or unknown.

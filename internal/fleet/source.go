@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // The location of manifests is checked without connecting to anything. Messages never repeat a URL, since it may have
@@ -20,7 +23,7 @@ var repoSchemes = map[string][]string{
 }
 
 // checkManifestsRepo says what is wrong with a URL, or "".
-func checkManifestsRepo(storage, repo string) string {
+func checkManifestsRepo(storage, repo, chart string) string {
 	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "holds a control character"
 	}
@@ -57,7 +60,44 @@ func checkManifestsRepo(storage, repo string) string {
 	if parsed, err := url.Parse(repo); err != nil || parsed.Hostname() == "" {
 		return "is not a URL with a host"
 	}
+	if scheme == "oci" && chart != unknownText && (storage == "oci" || chart != "") {
+		return checkRegistryRepo(storage, folder.Manifests{Repo: repo, Chart: chart})
+	}
 	return ""
+}
+
+// checkRegistryRepo says what is wrong with the URL of a repository of a registry, or "".
+func checkRegistryRepo(storage string, m folder.Manifests) string {
+	_, err := artifact.ParseRepository(m)
+	switch {
+	case errors.Is(err, artifact.ErrTagInURL) && storage == "helm":
+		return "has a tag: remove it from the URL, and set version"
+	case errors.Is(err, artifact.ErrTagInURL):
+		return "has a tag: remove it from the URL, and set tag or version"
+	case errors.Is(err, artifact.ErrDigestInURL) && storage == "helm":
+		return `has a digest: remove it from the URL, and set digest, with storage "oci"`
+	case errors.Is(err, artifact.ErrDigestInURL):
+		return "has a digest: remove it from the URL, and set digest"
+	case err != nil:
+		return `is not the URL of a repository of a registry, such as "oci://registry.example.com/team/app" in lower case`
+	}
+	return ""
+}
+
+// checkVersion says what is wrong with a version or a range of versions, or "".
+func checkVersion(version string) string {
+	if strings.HasPrefix(version, "sha256:") {
+		return "is a digest: set digest in its place"
+	}
+	return ""
+}
+
+// checkDigest says what is wrong with a digest, or "".
+func checkDigest(digest string) string {
+	if artifact.IsDigest(digest) {
+		return ""
+	}
+	return `is not a digest: "sha256:" and 64 hexadecimal digits in lower case`
 }
 
 // scpLike is Git's short form for ssh. https://git-scm.com/docs/git-clone#_git_urls
@@ -146,7 +186,7 @@ func Warnings(f *Fleet) Findings {
 	for workload, target := range f.Targets() {
 		m := &target.Manifests
 		isChart := m.Storage == "helm" || m.Storage == "oci" && (m.Chart != "" || m.Type == "helm")
-		if !target.ManifestsPending && isChart && m.Version == "" && m.Tag == "" {
+		if !target.ManifestsPending && isChart && m.Version == "" && m.Tag == "" && m.Digest == "" {
 			warnings.Report(TargetPath(workload.Name, target.Name).Attribute("manifests").Attribute("version"),
 				"the chart has no version: each new version is deployed at once and everywhere; set version")
 		}

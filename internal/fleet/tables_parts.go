@@ -123,6 +123,7 @@ var manifestsTable = Table{
 		{Name: "path", Meaning: "Path in the repository or artifact, for `git` and `oci`."},
 		{Name: "chart", Meaning: "Name of the chart, for `helm`, which requires it, and `oci`."},
 		{Name: "version", Meaning: "Version of the chart or artifact, or a range of versions, for `helm` and `oci`."},
+		{Name: "digest", Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or its `tag`, too."},
 		{Name: "type", Allowed: ManifestTypes, Meaning: "`helm` for a chart, `kustomize` for a kustomization or plain manifests. " +
 			"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or `chart`, else `kustomize`."},
 		{Name: "parameters", Type: AnyObjectType, Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\"."},

@@ -151,7 +151,7 @@ workloads:
   deployment_targets:
     live:
       environment: dev
-      manifests: {storage: oci, repo: 'oci://registry.example.com/database', tag: v1}
+      manifests: {storage: oci, repo: 'oci://registry.example.com/database', tag: v1, digest: 'sha256:d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1'}
 target_policies:
 - name: east
   environment: dev

@@ -37,6 +37,7 @@ type Manifests struct {
 	Path    string `json:"path,omitempty"`
 	Chart   string `json:"chart,omitempty"`
 	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"` // of an OCI artifact
 	// Pin is what they were resolved to; the zero value where they are not pinned.
 	Pin Pin `json:"pin,omitzero"`
 }
@@ -54,7 +55,7 @@ func (m *Manifests) Revision() string {
 	if m == nil {
 		return ""
 	}
-	return cmp.Or(m.Tag, m.Pin.Version, m.Version, m.Pin.Commit, m.Commit, m.Branch)
+	return cmp.Or(m.Tag, m.Pin.Version, m.Version, m.Pin.Commit, m.Commit, m.Branch, m.Digest)
 }
 
 // Pinned are the manifests with what their pin says in place of what moves: commit, version and digest. A tag stays beside
@@ -64,7 +65,7 @@ func (m Manifests) Pinned() (_ Manifests, digest string) {
 	if m.Tag == "" {
 		m.Version = cmp.Or(m.Pin.Version, m.Version)
 	}
-	return m, m.Pin.Digest
+	return m, cmp.Or(m.Pin.Digest, m.Digest)
 }
 
 // Texts are all that a record has of them; nil for nil.
@@ -72,7 +73,7 @@ func (m *Manifests) Texts() []string {
 	if m == nil {
 		return nil
 	}
-	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version, m.Pin.Commit, m.Pin.Version, m.Pin.Digest}
+	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version, m.Digest, m.Pin.Commit, m.Pin.Version, m.Pin.Digest}
 }
 
 // Source is the commit from which a folder was made, of the repository that has the configuration of Terraform, as

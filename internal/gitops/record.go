@@ -234,7 +234,7 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 // manifestsMembers are the members of manifests in their order; the first two are always there. pinMembers are those of
 // their pin.
 var (
-	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version"}
+	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
 	pinMembers       = []string{"commit", "version", "digest"}
 )
 

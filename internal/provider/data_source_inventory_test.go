@@ -113,7 +113,7 @@ func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 		"verdict": nil, "since": nil, "message": nil,
 		"tree": git(t, url, "rev-parse", "dev:clusters/prod/clusters/store-1/app-edge"), "source": nil,
 		"manifests": map[string]any{
-			"storage": "git", "repo": "https://git.example.com/app", "branch": "main", "tag": nil, "commit": nil, "path": nil, "chart": nil, "version": nil, "pin": nil,
+			"storage": "git", "repo": "https://git.example.com/app", "branch": "main", "tag": nil, "commit": nil, "path": nil, "chart": nil, "version": nil, "digest": nil, "pin": nil,
 		},
 		"objects": []any{
 			map[string]any{"kind": "Kustomization", "namespace": "flux-system", "name": "dev-store-1-app-edge"},

@@ -19,6 +19,7 @@ var configSync = Reconciler{
 	NoLook:    "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
 	NoSOPS:    "Config Sync decrypts nothing",
 	NoObjects: noObjects,
+	OneImage:  true,
 	// A label has the name behind "config-management-system_".
 	LongestName: 38,
 	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true, NoFolder: noFolderSync,

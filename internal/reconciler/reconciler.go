@@ -57,6 +57,8 @@ type Reconciler struct {
 	NoRename string
 	// NoFolder is in the messages of what follows a folder that does not exist.
 	NoFolder string
+	// OneImage reports whether its objects name one image of a registry, so that a range of versions is not possible.
+	OneImage bool
 	// NoObjects says why Flotilla itself does not render what its objects deploy; "" where it does.
 	NoObjects string
 	// Repository is the name of the object by which its agent knows the GitOps repository, unless parameters say another

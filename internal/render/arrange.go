@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kinds"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -211,10 +212,7 @@ func projectOf(assignments []*schedule.Assignment) *project {
 
 // sourceURL is the repoURL of an Application, as the template argocd writes it.
 func sourceURL(manifests *fleet.Manifests) string {
-	if strings.HasPrefix(manifests.Repo, "oci://") && manifests.Chart != "" {
-		return strings.TrimSuffix(manifests.Repo, "/") + "/" + manifests.Chart
-	}
-	return manifests.Repo
+	return artifact.RepositoryURL(manifests.Manifests)
 }
 
 // order warns where a reconciler cannot wait for what a workload requires.

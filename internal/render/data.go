@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -61,6 +62,8 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Workload"] = workload.Name
 	root["Labels"] = d.labels
 	root["Manifests"] = d.manifests
+	root["SourceURL"] = artifact.RepositoryURL(target.Manifests.Manifests)
+	root["Image"] = artifact.Image(target.Manifests.Manifests)
 	root["ClusterType"] = host.ClusterType.Name
 	root["ConfigData"] = d.config
 

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -73,6 +74,9 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 	of := artifact.Artifact{Storage: manifests.Storage, Repo: manifests.Repo, Chart: manifests.Chart, Pin: manifests.Pin}
 	if of.Storage == "git" && of.Pin == (folder.Pin{}) && folder.IsCommit(manifests.Commit) {
 		of.Pin.Commit = manifests.Commit
+	}
+	if of.Storage == "oci" && of.Pin == (folder.Pin{}) && manifests.Digest != "" {
+		of.Pin = folder.Pin{Version: cmp.Or(manifests.Tag, manifests.Version), Digest: manifests.Digest}
 	}
 	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
 }

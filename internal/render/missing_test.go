@@ -133,7 +133,7 @@ func TestTemplatesSeeTheAssignment(t *testing.T) {
 	subject := withTemplate("text", strings.Join([]string{
 		`{{ .DeploymentTargetName }} {{ .Namespace }} {{ .Environment }} {{ .Workspace }} {{ .Workload }}`,
 		`{{ .Labels.purpose }} {{ .Labels.workload }} {{ .Labels.workspace }} {{ .ClusterType }} {{ .Cluster }} {{ .HostLabels.region }}`,
-		`{{ .ConfigVersion }} {{ .Policies | join "," }} {{ .Requires | join "," }} {{ .Wave }} {{ .IsChart }}`,
+		`{{ .ConfigVersion }} {{ .Policies | join "," }} {{ .Requires | join "," }} {{ .Wave }} {{ .IsChart }} {{ .SourceURL }} {{ .Image }}`,
 		`{{ range .Dependencies }}{{ .name }} {{ .namespace }} {{ .isChart }}{{ end }}`,
 		`{{ .Repo.URL }} {{ .Repo.Branch }} {{ .Repo.Path }}`,
 		`{{ .ContributorGroups | join "," }} {{ .ReaderGroups | join "," }} {{ .ResourceQuota.pods }} {{ .NetworkPolicy }}`,
@@ -145,7 +145,7 @@ func TestTemplatesSeeTheAssignment(t *testing.T) {
 	subject.repo = &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev", Path: "clusters"}
 	want := `hello-dev dev-drone-1-hello-dev dev kaizen hello
 test hello kaizen drone drone-1 east-us
-c0ffee everywhere redis-dev 1 false
+c0ffee everywhere redis-dev 1 false https://git.example.com/hello 
 redis-dev dev-drone-1-redis-dev true
 https://git.example.com/gitops dev clusters
 kaizen-devs,the "A" team auditors 20 isolated

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -210,7 +211,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), t.verifyProblem(host, assignment))
+	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), imageProblem(host, assignment), t.verifyProblem(host, assignment))
 }
 
 // verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
@@ -238,6 +239,20 @@ func deploysProblem(host *host, assignment *schedule.Assignment) error {
 		Path: targetPath(assignment.Target).Attribute("manifests").String(),
 		Message: fmt.Sprintf("reconciler %q of cluster type %q deploys %s, and these manifests are something else", host.reconciler.Name,
 			assignment.Host.ClusterType.Name, host.reconciler.DeployedManifests()),
+	}}
+}
+
+// imageProblem reports a range of versions where a reconciler takes one image.
+func imageProblem(host *host, assignment *schedule.Assignment) error {
+	target := assignment.Target.Target
+	manifests := &target.Manifests
+	if host.reconciler == nil || !host.reconciler.OneImage || target.ManifestsPending || manifests.Storage != "oci" || artifact.Image(manifests.Manifests) != "" {
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("manifests").Attribute("version").String(),
+		Message: fmt.Sprintf("%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
+			"or give the fleet artifacts, those of flotilla_artifacts", manifests.Version, host.reconciler.Name, assignment.Host.ClusterType.Name),
 	}}
 }
 

@@ -10,10 +10,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
@@ -68,7 +68,7 @@ const (
 	fetchTime = 5 * time.Minute
 )
 
-// Resolve finds what manifests point to now. A commit that they name is their pin, without a request. sources are the
+// Resolve finds what manifests point to now. A commit or a digest that they name is their pin, without a request. sources are the
 // beginnings of the URLs that may be requested; nil: any. An error names the repository; it is git.ErrUnreachable where that
 // did not answer, and access.ErrDenied where it may not be asked.
 func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
@@ -77,6 +77,9 @@ func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, source
 	}
 	if manifests.Storage == "git" && folder.IsCommit(manifests.Commit) {
 		return folder.Pin{Commit: manifests.Commit}, nil
+	}
+	if manifests.Digest != "" {
+		return folder.Pin{Version: cmp.Or(manifests.Tag, manifests.Version), Digest: manifests.Digest}, nil
 	}
 	manifests.Path, manifests.Pin = "", folder.Pin{}
 	pin, err := c.pins.Get(ctx, keyOf(sources, manifests.Texts()...), func() (folder.Pin, error) {
@@ -294,4 +297,4 @@ func statusError(code int, what string) error {
 	return err
 }
 
-func isRegistry(repo string) bool { return strings.HasPrefix(strings.ToLower(repo), "oci://") }
+func isRegistry(repo string) bool { return artifact.IsRegistry(repo) }

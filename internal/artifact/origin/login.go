@@ -17,7 +17,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
@@ -146,7 +148,7 @@ func isOnThisMachine(repository string) bool {
 }
 
 func registryHost(repository string) string {
-	reference, err := registry.ParseReference(repository[len("oci://"):])
+	reference, err := artifact.ParseRepository(folder.Manifests{Repo: repository})
 	if err != nil {
 		return ""
 	}

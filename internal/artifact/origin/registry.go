@@ -12,7 +12,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
@@ -32,17 +31,13 @@ const (
 
 // repositoryOf is the repository of a registry, as oci://host/path: a chart is below the repository of its name.
 func repositoryOf(manifests folder.Manifests) string {
-	repository := strings.TrimSuffix(manifests.Repo, "/")
-	if manifests.Chart != "" {
-		repository += "/" + manifests.Chart
-	}
-	return "oci://" + repository[len("oci://"):]
+	return artifact.RepositoryURL(manifests)
 }
 
 func (c *Client) registry(repository string) (*remote.Repository, error) {
-	reference, err := registry.ParseReference(repository[len("oci://"):])
-	if err != nil || reference.Reference != "" {
-		return nil, errors.New("it is not the repository of a registry, such as oci://registry.example.com/team/app, without a tag")
+	reference, err := artifact.ParseRepository(folder.Manifests{Repo: repository})
+	if err != nil {
+		return nil, err
 	}
 	return &remote.Repository{
 		Reference: reference, PlainHTTP: isOnThisMachine(reference.Registry), TagListMaxPages: maxTagPages, MaxMetadataBytes: maxManifest,
@@ -70,7 +65,7 @@ func (c *Client) listTags(ctx context.Context, repository string, sources []stri
 func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	repository := repositoryOf(manifests)
 	version := manifests.Version
-	tag := strings.ReplaceAll(version, "+", "_") // which a tag cannot have, see https://helm.sh/docs/topics/registries
+	tag := artifact.TagOf(version)
 	switch {
 	case manifests.Tag != "":
 		tag = manifests.Tag

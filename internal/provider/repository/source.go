@@ -21,6 +21,7 @@ var Manifests = table.Object[*folder.Manifests]{
 	table.TextOrNull("path", "Path in the repository or artifact.", func(m *folder.Manifests) string { return m.Path }),
 	table.TextOrNull("chart", "Name of the chart.", func(m *folder.Manifests) string { return m.Chart }),
 	table.TextOrNull("version", "Version of the chart or artifact.", func(m *folder.Manifests) string { return m.Version }),
+	table.TextOrNull("digest", "Digest of the artifact.", func(m *folder.Manifests) string { return m.Digest }),
 	table.ObjectOrNull("pin", "The pin that they were resolved to, by `artifacts` of the fleet; null where they are not pinned.", pin,
 		func(m *folder.Manifests) folder.Pin { return m.Pin }),
 }
