@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -19,8 +20,10 @@ type ApplyRequest struct {
 	Desired
 	// Decisions say what happens to each folder; their trees are all known.
 	Decisions rollout.Decisions
-	// Contents returns what a folder shall have.
+	// Contents returns what a folder gets. It is asked for folders that are kept, too, which may be relocated.
 	Contents func(host, deploymentTarget string) gitops.Folder
+	// Verify finds what is wrong with the files of a folder at a place, before anything is pushed; nil accepts all.
+	Verify func(files []git.File, at Location) error
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
 	// Source says where the changes come from; "" where that is not known.
@@ -112,7 +115,7 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 		Owner: request.Owner.gitops(), Hosts: make(gitops.Folders, len(request.Decisions)),
 		Previously: plan.there(), Remove: plan.there().Without(request.After),
 		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Run: c.options.Run, Source: request.Source, Adopt: request.Adopt,
-		Renames: request.Renames,
+		Renames: request.Renames, Past: request.Former.Hosts,
 	}
 	switch plan.Identity {
 	case Renamed:
@@ -130,12 +133,19 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	if plan.Identity != Created && plan.Identity != Moved && request.State.Trees != nil && !request.State.Proposed {
 		edit.Seen = plan.there()
 	}
+	if request.Verify != nil {
+		edit.Verify = func(at string, files []git.File) error {
+			place := request.Owner.Location
+			place.Path = at
+			return request.Verify(files, place)
+		}
+	}
 	for host, targets := range request.Decisions {
 		folders := make(map[string]gitops.Folder, len(targets))
 		for target, decision := range targets {
-			folder := gitops.Folder{Action: gitops.Keep}
-			if decision.Action != rollout.Keep {
-				folder = request.Contents(host, target)
+			folder := request.Contents(host, target)
+			if decision.Action == rollout.Keep && folder.Action != gitops.Relocate {
+				folder = gitops.Folder{Action: gitops.Keep}
 			}
 			folders[target] = folder
 		}

@@ -15,7 +15,7 @@ func (r Renames) Trees(of Trees) Trees {
 	}
 	renamed := make(Trees, len(of))
 	for host, targets := range of {
-		now := r.host(host)
+		now := r.Host(host)
 		if renamed[now] == nil {
 			renamed[now] = map[string]string{}
 		}
@@ -50,7 +50,7 @@ func (r Renames) Merges(of Trees) map[string]string {
 }
 
 // ByHost is a map by host under their present names.
-func ByHost[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.host) }
+func ByHost[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.Host) }
 
 // ByKey is a map by folder under the present names of the hosts.
 func ByKey[T any](r Renames, of map[Key]T) map[Key]T {
@@ -70,7 +70,7 @@ func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
 
 // Key returns the key of a folder under the present name of its host.
 func (r Renames) Key(of Key) Key {
-	return Key{Host: r.host(of.Host), DeploymentTarget: of.DeploymentTarget}
+	return Key{Host: r.Host(of.Host), DeploymentTarget: of.DeploymentTarget}
 }
 
 // FormerNames are the names that a host had before, in order.
@@ -96,7 +96,7 @@ type Former struct {
 func (f Former) Next(renames Renames, isHost func(name string) bool, before, owner string) Former {
 	hosts := Renames{}
 	add := func(former, now string) {
-		if now = renames.host(now); !isHost(former) && isHost(now) {
+		if now = renames.Host(now); !isHost(former) && isHost(now) {
 			hosts[former] = now
 		}
 	}
@@ -112,7 +112,8 @@ func (f Former) Next(renames Renames, isHost func(name string) bool, before, own
 	return Former{hosts, owners}
 }
 
-func (r Renames) host(name string) string {
+// Host returns the present name of a host.
+func (r Renames) Host(name string) string {
 	if now, renamed := r[name]; renamed {
 		return now
 	}

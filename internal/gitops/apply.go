@@ -135,7 +135,9 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	work := newLayout(t)
 	c, err := work.stage(ctx, a.edit, a.now, proposed)
 	if err == nil && !c.empty() {
-		err = work.do(ctx, c)
+		if err = work.verify(ctx, c); err == nil {
+			err = work.do(ctx, c)
+		}
 	}
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
@@ -243,16 +245,16 @@ func (c *change) pack(pack *git.Pack) error {
 	// Compressing the folders is most of the work of a large apply.
 	parallel.EachWith(len(c.put), func() func(int) {
 		h := git.NewHasher()
-		return func(i int) { failures[i] = packFile(h, pack, &c.put[i]) }
+		return func(i int) { failures[i] = packFile(h, pack, &c.put[i], c.edit.Verify) }
 	})
 	return cmp.Or(failures...)
 }
 
-func packFile(h *git.Hasher, pack *git.Pack, file *putFile) error {
+func packFile(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string, []git.File) error) error {
 	switch {
 	case file.there:
 	case file.folder:
-		return packFolder(h, pack, file)
+		return packFolder(h, pack, file, verify)
 	default:
 		pack.AddFile(file.id, file.content)
 		file.content = nil
@@ -260,8 +262,11 @@ func packFile(h *git.Hasher, pack *git.Pack, file *putFile) error {
 	return nil
 }
 
-func packFolder(h *git.Hasher, pack *git.Pack, file *putFile) error {
+func packFolder(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string, []git.File) error) error {
 	files, err := file.files()
+	if err == nil && verify != nil {
+		err = verify(file.path, files)
+	}
 	if err != nil {
 		return fmt.Errorf("folder %q: %w", file.path, err)
 	}

@@ -27,6 +27,9 @@ type Edit struct {
 	// that is kept is what it was under the former name. The host's folder vanishes
 	// with its marker: an agent whose folder vanishes removes nothing.
 	Renames folder.Renames
+	// Past are the names that hosts had before earlier edits: a commit that folders go
+	// back to may have these.
+	Past folder.Renames
 	// Holder is who has the owner from then on: a random text of the Terraform state,
 	// which the records say. "" leaves what they say.
 	Holder string
@@ -77,6 +80,10 @@ type Edit struct {
 	// belongs to this edit alone; changes by others on it are reverted.
 	Head string
 
+	// Verify finds what is wrong with files that a folder gets at a path of the
+	// repository, before anything is pushed; nil accepts all.
+	Verify func(at string, files []git.File) error
+
 	claim *ClaimEdit // nil where the edit is of an owner
 }
 
@@ -117,6 +124,9 @@ const (
 	Keep FolderAction = "keep"
 	// RollBack makes the folder what it was in the commit Folder.From.
 	RollBack FolderAction = "roll back"
+	// Relocate leaves the folder as it is, but for objects that name its place: Tree
+	// and Files have them at the present place of the folder. Its record stays.
+	Relocate FolderAction = "relocate"
 	// move makes the folder what it is under the former name of its host.
 	move FolderAction = "move"
 )
@@ -130,8 +140,11 @@ type Folder struct {
 	// From is the commit in the branch's history, in hex, in which the folder is
 	// Tree, for one that goes back.
 	From string
-	// Files renders the files, for one that is written. It is called only when
-	// that happens, and again when a race was lost; the files must be those of Tree.
+	// FromTree is what the folder is in From, for one that goes back and has objects
+	// that name its place: Tree and Files have them at its present place. "" is Tree.
+	FromTree string
+	// Files renders the files, for one that is written or relocated. It is called only
+	// when that happens, and again when a race was lost; the files must be those of Tree.
 	Files func() ([]git.File, error)
 	// Record is what the repository keeps about the folder. One that goes back gets
 	// what the commit says, if that says anything, and one that is kept what is
@@ -258,7 +271,7 @@ func (f Folder) check() error {
 		if err := git.CheckCommit(f.From); err != nil {
 			return err
 		}
-	case Write:
+	case Write, Relocate:
 		if f.Files == nil {
 			return errors.New("it has no files")
 		}

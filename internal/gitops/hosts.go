@@ -84,7 +84,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.Formerly}, s.edit.Owner.Name, isHost)
 	for target, wanted := range s.edit.Hosts[host] {
 		k := folder.Key{Host: host, DeploymentTarget: target}
-		if wanted.Action != Keep && wanted.Action != move {
+		if wanted.Action == Write || wanted.Action == RollBack {
 			record.DeploymentTargets[target] = s.written(k, wanted)
 		} else if kept, ok := s.keptRecord(k, wanted.Record); ok {
 			record.DeploymentTargets[target] = kept
@@ -131,7 +131,15 @@ func asWanted(folder Folder) folderRecord {
 // keptRecord is what the record says of a folder that is kept: what it said, or
 // what the edit says of the folder when the record was lost.
 func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
-	if prior, ok := s.prior(k); ok {
+	prior, ok := s.prior(k)
+	if wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]; wanted.Action == Relocate {
+		if !ok {
+			prior = folderRecord{Record: record, Changed: s.now, Source: s.edit.Source}
+		}
+		prior.Tree, prior.TreeBefore = strings.ToLower(wanted.Tree), "" // the tree before names the former place
+		return prior, true
+	}
+	if ok {
 		return prior, true
 	}
 	at, ok := s.folderAt(k)

@@ -42,7 +42,7 @@ func (s *staging) moveKept(edit Edit) Edit {
 		}
 		for _, former := range s.edit.Renames.FormerNames(k.Host) {
 			if id, there := s.folderAt(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
-				wanted.Action, wanted.Tree = move, id.String()
+				wanted.Action, wanted.Tree, wanted.Files = move, id.String(), nil
 				edit.Hosts[k.Host][k.DeploymentTarget] = wanted
 			}
 		}

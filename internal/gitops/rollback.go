@@ -165,9 +165,12 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 	if err != nil {
 		return err
 	}
+	namesOf := func(host string) []string {
+		return slices.Concat([]string{host}, edit.Renames.FormerNames(host), edit.Past.FormerNames(host))
+	}
 	var hosts []string
 	for _, k := range keys {
-		hosts = append(append(hosts, k.Host), edit.Renames.FormerNames(k.Host)...)
+		hosts = append(hosts, namesOf(k.Host)...)
 	}
 	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return err
@@ -177,14 +180,14 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 	for _, k := range keys {
 		folder := edit.Hosts[k.Host][k.DeploymentTarget]
 		then, e, ok := k, git.Entry{}, false
-		for _, host := range append([]string{k.Host}, edit.Renames.FormerNames(k.Host)...) {
+		for _, host := range namesOf(k.Host) {
 			if !ok {
 				then.Host = host
 				e, ok = at.hostAt(edit.Owner, host).Find(k.DeploymentTarget)
 			}
 		}
-		if !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
-			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, folder.Tree)
+		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
+			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, cmp.Or(folder.FromTree, folder.Tree))
 		}
 		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record

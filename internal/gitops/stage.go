@@ -430,7 +430,7 @@ func (s *staging) folder(k folder.Key, wanted Folder) {
 	}
 	s.note(change)
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Action == RollBack || wanted.Action == move,
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Files == nil,
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // applicationFinal is what Argo CD does with an Application that has one source.
 var applicationFinal = &Final{
-	Path: "source.path", Has: (*Listing).applicationHas,
+	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: (*Listing).applicationHas,
 	Drops: func(spec map[string]any) bool {
 		policy, _ := spec["syncPolicy"].(map[string]any)
 		options, _ := policy["syncOptions"].([]any)

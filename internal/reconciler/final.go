@@ -19,10 +19,11 @@ type Final struct {
 	Request func(object map[string]any, into *objects.Request) (problems []string)
 	// Follow are the changes of the object's spec after which it follows a place. What was rendered is taken out of it.
 	Follow func(at Place) []Edit
-	// Path is the field of the spec that has the path of the place, and Has what an object that follows one has applied, with
-	// its status.
-	Path string
-	Has  func(all *Listing, one *Object) Applied
+	// Path, Repository and Branch are the fields of the spec that have those of the place; Branch is "" if the object names no
+	// branch, and Repository is then the name of an object.
+	Path, Repository, Branch string
+	// Has is what an object that follows a place has applied, with its status.
+	Has func(all *Listing, one *Object) Applied
 	// Wraps says that a place has to be a chart.
 	Wraps bool
 	// Drops reports whether an object with these fields of its spec may have unknown fields of what it deploys dropped, in place of
@@ -79,6 +80,16 @@ func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 		return KindNamed(of.Makes[0]).Final, "spec." + of.Template + ".spec"
 	}
 	return of.Final, "spec"
+}
+
+// FinalOfKind is [Reconciler.FinalOf] of the reconciler whose objects of the kind deploy.
+func FinalOfKind(kind string) (final *Final, spec string) {
+	for _, one := range all {
+		if final, spec := one.FinalOf(kind); final != nil {
+			return final, spec
+		}
+	}
+	return nil, ""
 }
 
 // IsSource says whether objects of a kind fetch content for others.

@@ -9,7 +9,7 @@ import (
 
 // kustomizationFinal is what kustomize-controller does with a Kustomization.
 var kustomizationFinal = &Final{
-	Path: "path", Has: (*Listing).kustomizationHas,
+	Path: "path", Repository: "sourceRef.name", Has: (*Listing).kustomizationHas,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
@@ -36,7 +36,7 @@ var kustomizationFinal = &Final{
 
 // helmReleaseFinal is what helm-controller does with a HelmRelease.
 var helmReleaseFinal = &Final{
-	Path: "chart.spec.chart", Has: (*Listing).helmReleaseHas, Wraps: true,
+	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: (*Listing).helmReleaseHas, Wraps: true,
 	// Helm 3 creates objects without validation of fields. Helm 4, in helm-controller 1.6, asks for it.
 	Drops: func(map[string]any) bool { return true },
 	Request: func(object map[string]any, into *objects.Request) []string {

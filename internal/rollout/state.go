@@ -65,6 +65,23 @@ func (s *State) HasAdded(key Key) bool {
 	return host != nil && host.Added
 }
 
+// Relocated returns a state in which what was wanted at former places of folders is what is wanted at the present ones. trees are
+// the trees of wanted folders at the former and at the present place. s may be nil.
+func (s *State) Relocated(trees map[Key][2]string) *State {
+	if s == nil || len(trees) == 0 {
+		return s
+	}
+	relocated := s.clone()
+	for key, tree := range trees {
+		if target := relocated.Targets[key.DeploymentTarget]; target != nil && target.Hosts[key.Host] != nil {
+			if host := target.Hosts[key.Host]; host.Want == markOf(tree[0]) {
+				host.Want = markOf(tree[1])
+			}
+		}
+	}
+	return relocated
+}
+
 func (s *State) clone() *State {
 	made := &State{Targets: map[string]*Target{}}
 	if s == nil {

@@ -69,8 +69,10 @@ func (m *member) mark() string {
 	if !m.wanted {
 		return "-"
 	}
-	return m.want[max(0, len(m.want)-6):]
+	return markOf(m.want)
 }
+
+func markOf(tree string) string { return tree[max(0, len(tree)-6):] }
 
 // follow brings the state of a target to what is wanted now, and finds out how far it is.
 func (r *run) follow(t *target) {

@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -79,6 +80,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	o.connection.Delivery.Writes()
 	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
 		Desired: o.intent, Decisions: o.decisions, Contents: func(host, target string) gitops.Folder { return o.contents(ctx, host, target) }, Subject: o.model.CommitMessage.ValueString(),
+		Verify: render.CheckPlace,
 		Source: decodeSource(o.model.Source, o.diagnostics),
 	})
 	if err != nil {
@@ -148,11 +150,11 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 
 // contents returns the files and the record of a folder that is written.
 func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
-	if o.backTo != nil {
-		return o.backTo[host][target]
-	}
-	if decision := o.decisions[host][target]; decision.Action == rollout.RollBack {
-		return o.rollbackContents[decision.From][host][target]
+	switch decision := o.decisions[host][target]; {
+	case decision.Action == rollout.Keep:
+		return o.kept(rollout.Key{Host: host, DeploymentTarget: target})
+	case decision.Action == rollout.RollBack:
+		return o.formerContents(host, target)
 	}
 	i, _ := o.result.Assignment(host, target)
 	record := o.rendering.Record(i)
@@ -162,6 +164,14 @@ func (o *operation) contents(ctx context.Context, host, target string) gitops.Fo
 		Files:  func() ([]git.File, error) { return o.rendering.Files(ctx, i) },
 		Record: record,
 	}
+}
+
+// formerContents returns the files and the record of a folder that goes back.
+func (o *operation) formerContents(host, target string) gitops.Folder {
+	if o.backTo != nil {
+		return o.backTo[host][target]
+	}
+	return o.rollbackContents[o.decisions[host][target].From][host][target]
 }
 
 // otherThan returns a text, or "" where it is the default.

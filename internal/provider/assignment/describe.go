@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"context"
+	"maps"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
@@ -86,7 +87,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 			if was && len(changed[key.Host]) == 0 {
 				folder.Put(changed, key, tree)
 			}
-		case now == tree:
+		case now == o.relocations.relocated(key, tree):
 			continue
 		case was:
 			if folder.Put(changed, key, tree); o.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack {
@@ -134,13 +135,22 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 		return
 	}
 	wanted := map[rollout.Key][]git.File{}
-	if back.Count() > 0 {
-		files, err := o.connection.Delivery.Files(ctx, o.intent.Owner, back, nil)
+	for _, key := range back.Keys() {
+		if of := o.formerContents(key.Host, key.DeploymentTarget); of.Files != nil {
+			wanted[key], _ = of.Files()
+		}
+	}
+	isRead := back.Clone()
+	for key := range wanted {
+		delete(isRead[key.Host], key.DeploymentTarget)
+	}
+	if isRead.Count() > 0 {
+		files, err := o.connection.Delivery.Files(ctx, o.intent.Owner, isRead, nil)
 		if err != nil {
 			repository.AddError(ctx, o.diagnostics, err, false)
 			return
 		}
-		wanted = files
+		maps.Copy(wanted, files)
 	}
 	for _, key := range changed.Keys() {
 		if back.Has(key.Host, key.DeploymentTarget) {
@@ -158,7 +168,11 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 		return
 	}
 	for i := range folders {
-		if files, ok := present[folders[i].Key]; ok {
+		key := folders[i].Key
+		if files, ok := present[key]; ok {
+			if at, moves := o.relocations[key][changed[key.Host][key.DeploymentTarget]]; moves {
+				files = at.files
+			}
 			folders[i].Before, folders[i].After = files, wanted[folders[i].Key]
 		}
 	}

@@ -83,14 +83,30 @@ func (o *operation) reports(ctx context.Context, in rollout.Input) (evidence.Loo
 			}
 			past[commit] = trees
 		}
-		knowing = append(knowing, lookup(of, past))
+		knowing = append(knowing, o.saysNothingOfRenamed(lookup(of, past, o.relocations.relocated)))
 	}
 	return o.steps.evidence.Reports(in, knowing...), true
 }
 
+// saysNothingOfRenamed returns a lookup that knows nothing of hosts whose folders this plan moves: reports are by the names of
+// folders, and neither the tip nor a commit of a cluster has one by the new name yet. Without it, such a cluster would count as
+// having what the tip has.
+func (o *operation) saysNothingOfRenamed(know evidence.Lookup) evidence.Lookup {
+	if len(o.renamedNow) == 0 {
+		return know
+	}
+	return func(cluster string, key rollout.Key) rollout.Report {
+		if _, renamed := o.renamedNow[key.Host]; renamed {
+			return rollout.Report{}
+		}
+		return know(cluster, key)
+	}
+}
+
 // lookup looks up a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked. past has
 // what the owner had there, and at some other commits.
-func lookup(of *observe.Evidence, past map[string]rollout.Trees) evidence.Lookup {
+// present returns the tree of a folder at its present place.
+func lookup(of *observe.Evidence, past map[string]rollout.Trees, present func(key rollout.Key, tree string) string) evidence.Lookup {
 	return func(cluster string, key rollout.Key) rollout.Report {
 		content := of.Assignment(cluster, key.String())
 		report := rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
@@ -100,6 +116,7 @@ func lookup(of *observe.Evidence, past map[string]rollout.Trees) evidence.Lookup
 				report.Tree = trees[key.Host][key.DeploymentTarget]
 			}
 		}
+		report.Tree = present(key, report.Tree)
 		return report
 	}
 }
@@ -145,5 +162,5 @@ func (o *operation) treesAt(ctx context.Context, commit string) (rollout.Trees, 
 	if errors.Is(err, git.ErrCommit) {
 		return rollout.Trees{}, nil
 	}
-	return hosts.Trees(), err
+	return o.underPresentNames(hosts).Trees(), err
 }

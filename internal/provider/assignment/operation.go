@@ -42,12 +42,14 @@ type operation struct {
 	relocated     bool // somebody has renamed the branch or the repository, and the configuration has the new name
 	diagnostics   *diag.Diagnostics
 
-	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
-	rendering *pipeline.Rendering // likewise
-	backTo    gitops.Folders
-	decisions rollout.Decisions
-	current   rollout.Trees // what the owner has, as far as the state knows
-	outlook   *delivery.Plan
+	result      *pipeline.Result    // nil while the fleet is not known, and with rollback_to
+	rendering   *pipeline.Rendering // likewise
+	backTo      gitops.Folders
+	decisions   rollout.Decisions
+	current     rollout.Trees // what the owner has, as far as the state knows
+	relocations relocations
+	renamedNow  map[string]string // hosts whose folders this plan moves, to their former names
+	outlook     *delivery.Plan
 
 	steps            rolloutConfig
 	outcome          *rollout.Outcome          // nil where nothing is to wait for anything
@@ -139,6 +141,10 @@ func (o *operation) want(ctx context.Context) bool {
 	}
 	fleetvalue.AddWarnings(o.diagnostics, o.rendering.Warnings())
 	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
+	if err := o.followPlaces(ctx); err != nil {
+		repository.AddError(ctx, o.diagnostics, err, false)
+		return false
+	}
 	return !o.diagnostics.HasError() && o.decideRollout(ctx)
 }
 
@@ -174,7 +180,7 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 	if o.private != nil {
 		o.intent.Owner.Environment = o.private.Environment
 	}
-	hosts, err := o.asOf(ctx, commit)
+	hosts, err := o.goBack(ctx, commit)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
 		return false

@@ -21,6 +21,7 @@ func (o *operation) followNames() bool {
 	if o.known == nil || len(o.intent.Renames) == 0 {
 		return true
 	}
+	o.renamedNow = o.formerHosts(o.current)
 	merges := o.intent.Renames.Merges(o.current)
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
 		o.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
@@ -79,17 +80,30 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// asOf returns the owner's folders at a commit, under the present names of their hosts. The commit may be from before renames of
-// hosts and of the assignment.
+// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment.
 func (o *operation) asOf(ctx context.Context, commit string) (gitops.Folders, error) {
 	if err := o.readFormer(ctx); err != nil {
 		return nil, err
 	}
-	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
-	if err != nil {
-		return nil, err
+	return o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
+}
+
+// underPresentNames returns folders under the present names of their hosts.
+func (o *operation) underPresentNames(hosts gitops.Folders) gitops.Folders {
+	renamed := make(gitops.Folders, len(hosts))
+	for host, targets := range hosts {
+		now := o.presentName(host)
+		if renamed[now] == nil {
+			renamed[now] = map[string]gitops.Folder{}
+		}
+		maps.Copy(renamed[now], targets)
 	}
-	return folder.ByHost(o.intent.Renames, folder.ByHost(o.intent.Former.Hosts, hosts)), nil
+	return renamed
+}
+
+// presentName returns the present name of a host of a former commit.
+func (o *operation) presentName(host string) string {
+	return o.intent.Renames.Host(o.intent.Former.Hosts.Host(host))
 }
 
 // readFormer reads former names from the records where there is no state.

@@ -181,11 +181,16 @@ func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 		repository.AddError(ctx, o.diagnostics, err, true)
 		return false
 	}
-	in.Deployed, o.current = o.intent.Renames.Trees(recordedTrees(written)), o.intent.Renames.Trees(written.Trees)
+	if err := o.followWritten(ctx, written.Trees); err != nil {
+		repository.AddError(ctx, o.diagnostics, err, true)
+		return false
+	}
+	in.Deployed = o.relocations.trees(o.intent.Renames.Trees(recordedTrees(written)))
+	o.current = o.relocations.trees(o.intent.Renames.Trees(written.Trees))
 	in.Lost = len(written.Records) > 0
 	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
 	for key, record := range folder.ByKey(o.intent.Renames, written.Records) {
-		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
+		in.Records[key] = rollout.Record{Tree: o.relocations.relocated(key, record.Tree), Before: record.TreeBefore, Changed: record.Changed}
 	}
 	return true
 }
@@ -251,7 +256,7 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 	o.rollbackContents = map[string]gitops.Folders{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
-			hosts, err := o.asOf(ctx, commit)
+			hosts, err := o.goBack(ctx, commit)
 			if errors.Is(err, git.ErrCommit) {
 				o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
 					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))

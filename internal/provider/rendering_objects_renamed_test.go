@@ -1,0 +1,282 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// checkFollowed holds each commit of a branch to what agents rely on: no object in it follows a path, a branch or a repository of ours
+// that is not in that commit.
+func checkFollowed(t *testing.T, files map[string]string, url, branch string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Base(name) != "reconciler.yaml" {
+			continue
+		}
+		for _, document := range strings.Split(files[name], "---\n") {
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Errorf("%s: %s", name, err)
+			}
+			for _, one := range followedBy(object) {
+				if !strings.HasSuffix(one.path, "/objects") {
+					continue
+				}
+				if _, there := files[path.Join(one.path, "objects.yaml")]; !there || path.Dir(one.path) != path.Dir(name) {
+					t.Errorf("%s follows %q, which is not there", name, one.path)
+				}
+				if one.branch != "" && (one.branch != branch || one.url != url) {
+					t.Errorf("%s follows branch %q of %s, and is on %q of %s", name, one.branch, one.url, branch, url)
+				}
+			}
+		}
+	}
+}
+
+type followed struct{ path, branch, url string }
+
+// followedBy is all that has the form of a path in a repository, in an object of a reconciler.
+func followedBy(value any) (all []followed) {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			all = append(all, followedBy(one)...)
+		}
+	case map[string]any:
+		for _, name := range []string{"path", "chart"} {
+			if at, isText := value[name].(string); isText {
+				branch, _ := value["targetRevision"].(string)
+				url, _ := value["repoURL"].(string)
+				all = append(all, followed{strings.TrimPrefix(at, "./"), branch, url})
+			}
+		}
+		for _, one := range value {
+			all = append(all, followedBy(one)...)
+		}
+	}
+	return all
+}
+
+// filesOfCommit are the files of a commit.
+func filesOfCommit(t *testing.T, url, commit string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for name := range strings.SplitSeq(git(t, url, "ls-tree", "-r", "--name-only", commit), "\n") {
+		files[name] = git(t, url, "show", commit+":"+name)
+	}
+	return files
+}
+
+// shops is a fleet whose cluster types have final objects: "lab" is the first stage of a rollout, and "store" comes after it.
+type shops struct {
+	t          *testing.T
+	url        string
+	w          *providertest.Workspace
+	reconciler string
+	charts     *published
+	pin        folder.Pin
+	lab, store map[string]any
+	branch     string
+	replicas   int
+	reports    []any
+	further    map[string]any
+	clock      *stoppedClock
+}
+
+func newShops(t *testing.T, reconciler string) *shops {
+	t.Helper()
+	s := &shops{
+		t: t, url: bare(t), w: providertest.New(startProvider), reconciler: reconciler, charts: newPublished(t), branch: "dev", replicas: 3,
+		lab: typeOf("lab"), store: typeOf("store"), reports: []any{}, further: map[string]any{},
+		clock: &stoppedClock{now: time.Now().UTC().Truncate(time.Second)},
+	}
+	s.w.Start = provider.StartAt(s.clock)
+	s.pin = s.charts.publish(t, "1.2.1", openFiles)
+	return s
+}
+
+func (s *shops) configuration() providertest.Configuration {
+	argument := rendered(s.pin, tillManifests(s.charts), map[string]any{"config_as": []any{"values"}}, nil)
+	types, clusters := []any{}, []any{}
+	for cluster, one := range map[string]map[string]any{"c-lab": s.lab, "c-store": s.store} {
+		types = append(types, merged(map[string]any{
+			"render": "objects", "reconciler": s.reconciler, "labels": map[string]any{"ring": strings.TrimPrefix(cluster, "c-")},
+		}, one))
+		clusters = append(clusters, map[string]any{"name": cluster, "cluster_type": one["name"]})
+	}
+	argument["cluster_types"], argument["clusters"] = types, clusters
+	argument["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"replicas": s.replicas}}}
+	fleet, at := fleetOf(argument), map[string]any{"url": s.url, "branch": s.branch, "path": "clusters/all"}
+	return assigned(s.url, fleet, merged(map[string]any{
+		"gitops_repo": at, "protection": map[string]any{"max_removed": 0},
+		"rollout": map[string]any{
+			"on_failure": "roll_back", "failed_for": "1s",
+			"stages": []any{map[string]any{"name": "first", "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": "lab"}}}},
+		},
+		"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+			"name": "dev", "fleet": fleet, "gitops_repo": at, "feedback": map[string]any{"reports": s.reports},
+		}},
+	}, s.further))
+}
+
+// report lets both clusters say, an hour later, that they have the tip, and that it is ready.
+func (s *shops) report() {
+	s.clock.now = s.clock.now.Add(time.Hour)
+	tip := git(s.t, s.url, "rev-parse", s.branch)
+	s.reports = []any{}
+	for _, cluster := range []string{"c-lab", "c-store"} {
+		s.reports = append(s.reports, map[string]any{"cluster": cluster, "commit": tip, "ready": true, "since": s.clock.now.Add(-time.Minute).Format(time.RFC3339)})
+	}
+}
+
+var replicasOf = regexp.MustCompile(`replicas: (\d+)`)
+
+// apply applies, expects the replicas of hosts, as in "lab 3, store 3", and checks the commit and that one more plan is empty.
+func (s *shops) apply(want string) *providertest.Plan {
+	s.t.Helper()
+	plan := apply(s.t, s.w, s.configuration())
+	files := filesOfCommit(s.t, s.url, s.branch)
+	var has []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if host, isObjects := strings.CutSuffix(name, "/till-live/objects/objects.yaml"); isObjects {
+			has = append(has, path.Base(host)+" "+replicasOf.FindStringSubmatch(files[name])[1])
+		}
+	}
+	if got := strings.Join(has, ", "); got != want {
+		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, said(plan))
+	}
+	checkFollowed(s.t, files, s.url, s.branch)
+	if again, said2 := s.w.Plan(s.t.Context(), s.configuration()); again == nil || !again.Empty() {
+		s.t.Errorf("one more plan says %v %s", again, said2)
+	}
+	return plan
+}
+
+func forAgents(t *testing.T, play func(t *testing.T, s *shops)) {
+	t.Helper()
+	t.Parallel()
+	for _, reconciler := range []string{"flux", "argocd"} {
+		t.Run(reconciler, func(t *testing.T) {
+			t.Parallel()
+			s := newShops(t, reconciler)
+			s.further["rollout"] = nil
+			s.apply("lab 3, store 3")
+			delete(s.further, "rollout")
+			s.report()
+			s.apply("lab 3, store 3")
+			play(t, s)
+		})
+	}
+}
+
+func TestFinalObjectsAreFollowedAfterARenameThatIsAll(t *testing.T) {
+	forAgents(t, func(t *testing.T, s *shops) {
+		s.store, s.lab = typeOf("shop", "store"), typeOf("bench", "lab")
+		plan := s.apply("bench 3, shop 3")
+		for _, want := range []string{"0 changed, 0 added, 0 removed", `cluster type "store" is now "shop": 1 folder moves`, "true"} {
+			if !strings.Contains(said(plan), want) || strings.Contains(said(plan), "stage") {
+				t.Errorf("the plan does not say %q: %s", want, said(plan))
+			}
+		}
+	})
+}
+
+func TestFinalObjectsAreFollowedAfterARenameUntilTheirStageComes(t *testing.T) {
+	forAgents(t, func(t *testing.T, s *shops) {
+		s.store, s.replicas = typeOf("shop", "store"), 4
+		s.apply("lab 4, shop 3")
+		id := rolledOutContent(s.w)
+		s.store = typeOf("market", "store", "shop") // once more, in the middle
+		s.apply("lab 4, market 3")
+		if now := rolledOutContent(s.w); now != id || id == "" {
+			t.Errorf("the rollout is of %q, and was of %q", now, id)
+		}
+		s.report()
+		s.apply("lab 4, market 4")
+		s.report()
+		if plan := s.apply("lab 4, market 4"); !strings.Contains(fmt.Sprint(s.w.Now().Values(assignment)["rolled_out"]), "true") {
+			t.Errorf("in the end the plan says %s", said(plan))
+		}
+	})
+}
+
+var contentIn = regexp.MustCompile(`till-live@(\w+)`)
+
+// rolledOutContent is the content that is rolled out, as the state says.
+func rolledOutContent(w *providertest.Workspace) string {
+	found := contentIn.FindStringSubmatch(fmt.Sprint(w.Now().Values(assignment)["rolling_out"], w.Now().Values(assignment)["changes"]))
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+func TestFinalObjectsAreFollowedAfterARenameUnderAHold(t *testing.T) {
+	forAgents(t, func(_ *testing.T, s *shops) {
+		s.store, s.replicas = typeOf("shop", "store"), 4
+		s.further["holds"] = []any{map[string]any{"hosts": []any{"shop"}, "reason": "an audit"}}
+		s.apply("lab 4, shop 3")
+		s.report()
+		s.apply("lab 4, shop 3")
+		delete(s.further, "holds")
+		s.apply("lab 4, shop 4")
+	})
+}
+
+func TestFinalObjectsAreFollowedAfterAnAutomaticRollbackOverARename(t *testing.T) {
+	forAgents(t, func(_ *testing.T, s *shops) {
+		s.replicas = 4
+		s.apply("lab 4, store 3")
+		s.lab = typeOf("bench", "lab")
+		s.apply("bench 4, store 3")
+		s.report()
+		s.reports = append(s.reports, map[string]any{
+			"cluster": "c-lab", "commit": git(s.t, s.url, "rev-parse", "dev"), "since": s.clock.now.Add(-time.Minute).Format(time.RFC3339),
+			"assignment": "bench/till-live", "verdict": "failed",
+		})
+		s.apply("bench 3, store 3")
+	})
+}
+
+func TestFinalObjectsAreFollowedAfterARollbackToACommit(t *testing.T) {
+	forAgents(t, func(_ *testing.T, s *shops) {
+		first := git(s.t, s.url, "rev-parse", "dev")
+		s.lab, s.store, s.replicas = typeOf("bench", "lab"), typeOf("shop", "store"), 4
+		s.apply("bench 4, shop 3")
+		s.report()
+		s.apply("bench 4, shop 4")
+		s.further["rollback_to"] = first
+		s.apply("bench 3, shop 3")
+		delete(s.further, "rollback_to")
+		s.replicas = 3
+		s.apply("bench 3, shop 3")
+	})
+}
+
+func TestFinalObjectsAreFollowedAfterTheBranchWasRenamed(t *testing.T) {
+	forAgents(t, func(t *testing.T, s *shops) {
+		first := git(s.t, s.url, "rev-parse", "dev")
+		s.replicas = 4
+		s.apply("lab 4, store 3")
+		git(t, s.url, "branch", "-m", "dev", "live")
+		git(t, s.url, "symbolic-ref", "HEAD", "refs/heads/live")
+		s.branch, s.store = "live", typeOf("shop", "store")
+		s.apply("lab 4, shop 3")
+		s.report()
+		s.apply("lab 4, shop 4")
+		s.further["rollback_to"] = first
+		s.apply("lab 3, shop 3")
+	})
+}
