@@ -112,7 +112,8 @@ func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map
 // Unlisted.
 func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
-	var forbidden error
+	var forbidden error // about the objects that follow folders, if these are among them
+	named := false
 	asked := make([]kube.Kind, len(kinds))
 	for i, kind := range kinds {
 		asked[i] = kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
@@ -121,7 +122,9 @@ func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (re
 		kind, err := kinds[i], found.Err
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden:
-			forbidden = err
+			if forbidden == nil || kind.Is(reconciler.Follows) && !named {
+				forbidden, named = err, kind.Is(reconciler.Follows)
+			}
 			listed.Unlisted[kind.Kind] = err.Error()
 		case err != nil:
 			return reconciler.Answer{}, err

@@ -102,8 +102,8 @@ func (c *config) execInfo() (string, error) {
 	return string(info), err
 }
 
-// run runs the command until the context ends, and reads what it prints. Errors have nothing of its output in them: it
-// may be a credential.
+// run runs the command until the context ends, and reads what it prints. Errors have nothing of that in them: it may be a
+// credential. They have what a command that fails writes to standard error.
 func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthentication.ExecCredentialStatus, error) {
 	path, err := exec.LookPath(e.Command)
 	if err != nil {
@@ -115,8 +115,8 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 		command.Env = append(command.Env, name+"="+e.Env[name])
 	}
 	command.Env = append(command.Env, "KUBERNETES_EXEC_INFO="+info)
-	printed := &limited{}
-	command.Stdout = printed
+	printed, complained := &limited{}, &lastLines{}
+	command.Stdout, command.Stderr = printed, complained
 	command.WaitDelay = killGrace
 	killWhole(command)
 	err = command.Run()
@@ -125,7 +125,10 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 	case ctx.Err() != nil:
 		return nil, failf(ReasonTimeout, "the exec command %q was stopped: it did not end in time", e.Command)
 	case errors.As(err, &exit):
-		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see its output", e.Command, exit.ProcessState)
+		if said := complained.String(); said != "" {
+			return nil, withAnswer(failf(ReasonCommand, "the exec command %q fails (%s)", e.Command, exit.ProcessState), said)
+		}
+		return nil, failf(ReasonCommand, "the exec command %q fails (%s), and says nothing; run it by hand", e.Command, exit.ProcessState)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return nil, withAnswer(failf(ReasonCommand, "the exec command %q cannot be run", e.Command), err.Error())
 	case printed.over:
@@ -176,4 +179,30 @@ func (l *limited) Write(text []byte) (int, error) {
 		return 0, fmt.Errorf("more than %d bytes", maxCredential)
 	}
 	return l.Buffer.Write(text)
+}
+
+// maxComplaint bounds what is kept of standard error, in bytes.
+const maxComplaint = 2 << 10
+
+// lastLines keeps the last lines that are written to it. A line that is cut is left out: a part of a secret would not be
+// recognized as one.
+type lastLines struct {
+	text  []byte
+	isCut bool
+}
+
+func (l *lastLines) Write(text []byte) (int, error) {
+	l.text = append(l.text, text...)
+	if over := len(l.text) - maxComplaint; over > 0 {
+		l.text, l.isCut = append([]byte(nil), l.text[over:]...), true
+	}
+	return len(text), nil
+}
+
+func (l *lastLines) String() string {
+	text := l.text
+	if l.isCut {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(text), "?"))
 }

@@ -25,7 +25,8 @@ func script(t *testing.T, text string) *kube.Exec {
 	if runtime.GOOS == "windows" {
 		t.Skip("commands of this test are shell scripts")
 	}
-	return &kube.Exec{APIVersion: execVersion, Command: "sh", Args: []string{"-c", text, "canary-argument-51c7"}, Env: map[string]string{"FLOTILLA_CANARY": "canary-env-77ab", "B": "c"}}
+	return &kube.Exec{APIVersion: execVersion, Command: "sh", Args: []string{"-c", text, "canary-argument-51c7"},
+		Env: map[string]string{"FLOTILLA_CANARY": "canary-env-77ab", "B": "c"}}
 }
 
 // credential is what a command prints.
@@ -42,7 +43,8 @@ func TestACommandSignsIn(t *testing.T) {
 	})
 	cluster := trusted(server)
 	cluster.Token = ""
-	cluster.Exec = script(t, `printf '%s' '`+credential(`{"token":"TOKEN","expirationTimestamp":"2030-01-01T00:00:00Z"}`)+`' | sed "s/TOKEN/$FLOTILLA_CANARY-$(echo "$KUBERNETES_EXEC_INFO" | tr -cd '[:alnum:]')/"`)
+	cluster.Exec = script(t,
+		`printf '%s' '`+credential(`{"token":"TOKEN","expirationTimestamp":"2030-01-01T00:00:00Z"}`)+`' | sed "s/TOKEN/$FLOTILLA_CANARY-$(echo "$KUBERNETES_EXEC_INFO" | tr -cd '[:alnum:]')/"`)
 	if found, err := askOne(t, cluster, time.Minute); err != nil || len(found) != 1 {
 		t.Fatalf("found is %q: %v", found, err)
 	}
@@ -81,7 +83,8 @@ func TestACommandOfAKubeconfigKnowsItsCluster(t *testing.T) {
 		t.Errorf("asked with %q", got)
 	}
 	info, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(info), `"server":"`+server.URL+`"`) || !strings.Contains(string(info), `"config":{"audience":"a-1"}`) {
+	if err != nil || !strings.Contains(string(info), `"server":"`+server.URL+`"`) || !strings.Contains(string(info),
+		`"config":{"audience":"a-1"}`) {
 		t.Errorf("the command was told %s: %v", info, err)
 	}
 }
@@ -100,18 +103,28 @@ func TestWhatIsWrongWithACommandIsAReason(t *testing.T) {
 		reason kube.Reason
 		want   string
 	}{
-		"fails":               {`echo "canary-printed-9d"; echo "canary-said-3e $FLOTILLA_CANARY" >&2; exit 3`, kube.ReasonCommand, `the exec command "sh" fails (exit status 3); run it by hand to see its output`},
-		"prints nothing":      {`true`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
-		"prints garbage":      {`echo canary-printed-9d`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
-		"prints another kind": {`echo '{"kind":"Secret","status":{"token":"canary-printed-9d"}}'`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
-		"another version":     {`echo '{"kind":"ExecCredential","apiVersion":"v2","status":{"token":"canary-printed-9d"}}'`, kube.ReasonCommand, `the exec command "sh" prints an ExecCredential of another version than "client.authentication.k8s.io/v1"`},
-		"no status":           {`echo '` + credential("null") + `'`, kube.ReasonCommand, `the exec command "sh" prints an ExecCredential without a credential`},
-		"no key":              {`echo '` + credential(`{"clientCertificateData":"canary-printed-9d"}`) + `'`, kube.ReasonCommand, `the exec command "sh" prints a certificate without its key, or a key without its certificate`},
-		"a line break":        {`printf '%s' '` + credential(`{"token":"canary-printed-9d\nx"}`) + `'`, kube.ReasonCommand, `the exec command "sh" prints a token with a line break in it`},
-		"a key that is none":  {`printf '%s' '` + credential(`{"clientCertificateData":`+string(inJSON)+`,"clientKeyData":"canary-printed-9d"}`) + `'`, kube.ReasonConfiguration, `its certificates cannot be used: `},
-		"too much":            {`head -c 3000000 /dev/zero`, kube.ReasonCommand, `the exec command "sh" `},
-		"hangs":               {`sleep 1000 & sleep 1000`, kube.ReasonTimeout, `the exec command "sh" was stopped: it did not end in time`},
-		"leaves one behind":   {`sleep 1000 & echo '` + credential("null") + `'`, kube.ReasonCommand, `the exec command "sh" prints an ExecCredential without a credential`},
+		"fails": {`echo "canary-printed-9d"; echo "Unable to locate credentials: $FLOTILLA_CANARY" >&2; exit 3`, kube.ReasonCommand,
+			`the exec command "sh" fails (exit status 3): Unable to locate credentials: `},
+		"fails without a word": {`exit 3`, kube.ReasonCommand, `the exec command "sh" fails (exit status 3), and says nothing; run it by hand`},
+		"says a lot": {`i=0; while [ $i -lt 500 ]; do echo "canary $FLOTILLA_CANARY" | tr -d '\n' >&2; i=$((i+1)); done; echo >&2; echo "token expired" >&2; exit 1`, kube.ReasonCommand,
+			`the exec command "sh" fails (exit status 1): token expired`},
+		"prints nothing": {`true`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
+		"prints garbage": {`echo canary-printed-9d`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
+		"prints another kind": {`echo '{"kind":"Secret","status":{"token":"canary-printed-9d"}}'`, kube.ReasonCommand,
+			`the exec command "sh" prints no ExecCredential`},
+		"another version": {`echo '{"kind":"ExecCredential","apiVersion":"v2","status":{"token":"canary-printed-9d"}}'`,
+			kube.ReasonCommand, `the exec command "sh" prints an ExecCredential of another version than "client.authentication.k8s.io/v1"`},
+		"no status": {`echo '` + credential("null") + `'`, kube.ReasonCommand,
+			`the exec command "sh" prints an ExecCredential without a credential`},
+		"no key": {`echo '` + credential(`{"clientCertificateData":"canary-printed-9d"}`) + `'`, kube.ReasonCommand,
+			`the exec command "sh" prints a certificate without its key, or a key without its certificate`},
+		"a line break": {`printf '%s' '` + credential(`{"token":"canary-printed-9d\nx"}`) + `'`, kube.ReasonCommand,
+			`the exec command "sh" prints a token with a line break in it`},
+		"a key that is none": {`printf '%s' '` + credential(`{"clientCertificateData":`+string(inJSON)+`,"clientKeyData":"canary-printed-9d"}`) + `'`, kube.ReasonConfiguration, `its certificates cannot be used: `},
+		"too much":           {`head -c 3000000 /dev/zero`, kube.ReasonCommand, `the exec command "sh" `},
+		"hangs":              {`sleep 1000 & sleep 1000`, kube.ReasonTimeout, `the exec command "sh" was stopped: it did not end in time`},
+		"leaves one behind": {`sleep 1000 & echo '` + credential("null") + `'`, kube.ReasonCommand,
+			`the exec command "sh" prints an ExecCredential without a credential`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -112,8 +112,6 @@ func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 			"Application argocd/root cannot be synced: successfully synced", true},
 		"a sync is under way": {argo("phase: Succeeded", "phase: Running", "status: Synced", "status: OutOfSync"), verdict.Ready, "", false},
 		"Argo CD is degraded": {argo("status: Healthy", "status: Degraded"), verdict.Failed, "Application argocd/root is degraded", true},
-		"Argo CD is to skip it": {argo("name: root,", "name: root, annotations: {argocd.argoproj.io/skip-reconcile: \"true\"},"),
-			verdict.Progressing, "Application argocd/root is suspended", true},
 		"Argo CD by another tool": {argo("path: drone", "path: drone, kustomize: {namePrefix: a-}"), verdict.Unknown,
 			"Application argocd/root has spec.source.kustomize", true},
 	} {

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -137,5 +140,56 @@ func TestAnUpdateThatMayNotRemoveAppliesNothing(t *testing.T) {
 	}
 	if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "other") != nil {
 		t.Error("something was applied")
+	}
+}
+
+// Without any rights, compliance names what an agent is followed by, and not the last kind that it was refused.
+func TestComplianceWithoutRightsNamesWhatFollowsFolders(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	reach := map[string]any{"drone-1": asUser(t, server, "compliance-nothing", "[]")}
+	values, said := readCompliance(t, url, map[string]any{"clusters": reach}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	drone := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+	if text := fmt.Sprint(drone["message"]); said.Err() != nil || drone["verdict"] != "unknown" || !strings.Contains(text,
+		"list kustomizations.kustomize.toolkit.fluxcd.io") {
+		t.Errorf("it says %s; %s", text, said)
+	}
+}
+
+// Fields by which an agent reads by way of others, or leaves what it has applied as it is, are drift.
+func TestFieldsThatDivertAnAgentAreDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for reconciler, test := range map[string]struct{ kind, name, spec, field string }{
+		"flux": {"source.toolkit.fluxcd.io/v1 GitRepository", "flotilla", `{"proxySecretRef":{"name":"other"}}`, "spec.proxySecretRef"},
+		"argocd": {"argoproj.io/v1alpha1 Application", "flotilla-cluster-type",
+			`{"ignoreDifferences":[{"kind":"Deployment","group":"apps","jsonPointers":["/spec"]}]}`, "spec.ignoreDifferences"},
+	} {
+		t.Run(reconciler, func(t *testing.T) {
+			t.Parallel()
+			namespace := "diverted-" + reconciler
+			w := providertest.New(startProvider)
+			configuration := onCluster(theCluster(server), anAgent(namespace, map[string]any{"reconciler": reconciler}))
+			if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
+				t.Fatal(said)
+			}
+			version, kind, _ := strings.Cut(test.kind, " ")
+			var resource schema.GroupVersionResource
+			resource.Group, resource.Version, _ = strings.Cut(version, "/")
+			resource.Resource = map[string]string{"GitRepository": "gitrepositories", "Application": "applications"}[kind]
+			patch := []byte(`{"spec":` + test.spec + `}`)
+			_, err := server.Client().Resource(resource).Namespace(namespace).Patch(t.Context(), test.name, types.MergePatchType, patch,
+				metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := kind + " " + namespace + "/" + test.name + ": " + test.field + " changed"
+			if got := strings.Join(agentLines(planned(t, w, configuration)), "\n"); !strings.HasPrefix(got, want) {
+				t.Errorf("the plan has %q, want %q", got, want)
+			}
+			appliedAgent(t, w, configuration)
+		})
 	}
 }

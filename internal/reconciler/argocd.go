@@ -85,7 +85,7 @@ var (
 	argoDiverting = []Field{
 		{"source.directory.jsonnet", nil}, {"source.helm", nil}, {"source.kustomize", nil}, {"source.plugin", nil}, {"sourceHydrator", nil},
 	}
-	argoApplication = append(under("spec", argoSource), Field{"spec.syncPolicy.automated.enabled", false})
+	argoApplication = append(under("spec", argoSource), Field{"spec.syncPolicy.automated.enabled", false}, Field{"spec.ignoreDifferences", nil})
 
 	argoDecisive = []Decisive{
 		{

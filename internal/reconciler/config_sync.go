@@ -54,8 +54,9 @@ var configSync = Reconciler{
 
 var syncDecisive = []Decisive{
 	{Group: syncGroup, Kind: "RootSync", Fields: []Field{
-		{"spec.git.revision", nil},      // it wins over the branch
-		{"spec.override.roleRefs", nil}, // it may do less
+		{"spec.git.revision", nil},                             // it wins over the branch
+		{"spec.override.roleRefs", nil},                        // it may do less
+		{"spec.git.proxy", nil}, {"spec.git.noSSLVerify", nil}, // it reads by way of others
 		{"spec.override.statusMode", "disabled"},
 	}},
 }

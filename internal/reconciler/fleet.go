@@ -54,7 +54,7 @@ var fleetRemoval = Removal{
 var fleetDecisive = []Decisive{
 	{Group: fleetGroup, Kind: "GitRepo", Fields: []Field{
 		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision wins over the branch
-		{"spec.serviceAccount", nil},
+		{"spec.serviceAccount", nil}, {"spec.insecureSkipTLSVerify", nil},
 	}, Diverting: []Field{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
 }
 

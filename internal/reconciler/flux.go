@@ -104,8 +104,9 @@ var fluxDecisive = []Decisive{
 		{"spec.suspend", nil},
 		{"spec.ref.commit", nil}, {"spec.ref.name", nil}, {"spec.ref.semver", nil}, {"spec.ref.tag", nil}, // they win over the branch
 		{"spec.ignore", nil}, {"spec.include", nil}, {"spec.sparseCheckout", nil}, {"spec.verify", nil},
+		{"spec.proxySecretRef", nil}, // it reads by way of others
 	}},
-	{Group: "notification" + ofFlux, Kind: "Provider", Fields: []Field{{"spec.suspend", nil}}},
+	{Group: "notification" + ofFlux, Kind: "Provider", Fields: []Field{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}}},
 	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []Field{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
 }
 

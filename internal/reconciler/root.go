@@ -71,7 +71,7 @@ func (o *Object) hindered() verdict.Status {
 	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
 		return o.say(verdict.Progressing, at, "is being deleted")
 	}
-	if o.flag("spec", "suspend") || o.flag("spec", "paused") || o.of.Group == argoGroup && o.from.GetAnnotations()[argoSkips] == "true" {
+	if o.flag("spec", "suspend") || o.flag("spec", "paused") {
 		return o.say(verdict.Progressing, time.Time{}, "is suspended")
 	}
 	var fields []string

@@ -393,6 +393,12 @@ func planDestroy(ctx context.Context, c *frame.Call[model]) {
 	}
 	repository.AddProblems(c.Diagnostics, outlook.Problems)
 	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.PlannedDestroy(ctx, known, outlook))
+	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
+		c.Diagnostics.AddAttributeWarning(path.Root("delivery"), "Folders stay until the request is merged", fmt.Sprintf(
+			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
+				"Until somebody with the right to merge merges the request, the folders stay on branch %q, and clusters run what is in them. "+
+				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch))
+	}
 }
 
 // warnOfDeparture lists what goes at the former location. It is in changes, too, but not where the assignment is replaced:
