@@ -78,6 +78,7 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 		"an API that is gone, without a version": {manifests: "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n"},
 		"a field of a newer version":             {manifests: resized, clusterType: map[string]any{"reconciler": "argocd", "kubernetes_version": "1.29"}, summary: refused, message: "spec.resources is no field of this kind (schema of Kubernetes 1.29)"},
 		"the field in that version":              {manifests: resized, clusterType: map[string]any{"reconciler": "argocd", "kubernetes_version": "1.36"}},
+		"an unknown field and a newer cluster":   {manifests: unknown, clusterType: map[string]any{"reconciler": "argocd", "kubernetes_version": "1.99"}, summary: dropped, message: "spec.replica is no field of this kind"},
 		"a kind without a definition":            {manifests: widget},
 		"a definition among the objects":         {manifests: widgets + "---" + widget, summary: refused, message: `Widget "w": spec.size must be of type integer, and is a string (schema of its CustomResourceDefinition)`},
 		"a definition of the provider":           {manifests: widget, definitions: []any{widgets}, summary: refused, message: `Widget "w": spec.size must be of type integer, and is a string`},
@@ -142,6 +143,27 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	both["artifacts"] = artifacts
 	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
 	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil || !strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
+		t.Errorf("said is %s", text)
+	}
+}
+
+// Objects that are in the repository already are warnings: an upgrade of Kubernetes does not stop a fleet that has not changed.
+func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
+	t.Parallel()
+	charts := newPublished(t)
+	pin := charts.publish(t, "1.0.0", map[string]string{
+		"templates/all.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}], resources: {limits: {cpu: 1}}}\n",
+	})
+	url, w := bare(t), providertest.New(startProvider)
+	with := func(kubernetes string) providertest.Configuration {
+		manifests := map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": "1.0.0"}
+		clusterType := map[string]any{"render": "preview", "reconciler": "argocd", "kubernetes_version": kubernetes}
+		return assigned(url, fleetOf(rendered(pin, manifests, nil, clusterType)), nil)
+	}
+	apply(t, w, with("1.36"))
+	_, said := w.Plan(t.Context(), with("1.29"))
+	want := `Warning: Clusters would refuse final objects`
+	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() != nil || !strings.Contains(text, want) || !strings.Contains(text, `Pod "a": spec.resources is no field of this kind`) {
 		t.Errorf("said is %s", text)
 	}
 }
