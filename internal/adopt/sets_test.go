@@ -197,12 +197,12 @@ func TestApplicationSetsThatStay(t *testing.T) {
 	many := "[" + strings.Repeat("{a: '1'}, ", 40) + "]"
 	for name, test := range map[string]struct{ spec, name, path, want string }{
 		"clusters that are not there": {"generators: [{clusters: {}}]", "{{name}}", "x", "its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config"},
-		"another repository":          {"generators: [{git: {repoURL: https://example.com/other, directories: [{path: '*'}]}}]", "{{path}}", "x", `its generator git reads "https://example.com/other", which is not the repository of the documents`},
+		"another repository":          {"generators: [{git: {repoURL: https://example.com/other, revision: HEAD, directories: [{path: '*'}]}}]", "{{path}}", "x", `its generator git reads "https://example.com/other", which is not the repository of the documents`},
 		"pull requests":               {"generators: [{pullRequest: {github: {owner: a, repo: b}}}]", "{{number}}", "x", "its generator pullRequest asks others than the documents"},
 		"two kinds":                   {"generators: [{list: {elements: []}, clusters: {}}]", "a", "x", "one of its generators must have one kind"},
 		"a patch":                     {"templatePatch: '{}'\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its templatePatch"},
 		"an order":                    {"strategy: {type: RollingSync}\n  generators: [{list: {elements: [{a: b}]}}]", "a", "x", "Applications cannot say its strategy"},
-		"a template of a generator":   {"generators: [{list: {elements: [{a: b}], template: {metadata: {name: b}}}}]", "a", "x", "a generator has a template of its own"},
+		"a template of a generator":   {"generators: [{list: {elements: [{a: b}], template: {metadata: {name: b}, spec: {project: default, destination: {}}}}}]", "a", "x", "a generator has a template of its own"},
 		"no elements":                 {"generators: [{list: {elements: []}}]", "a", "x", "it makes no Application of what the documents have"},
 		"no text":                     {"generators: [{list: {elements: [{a: 1}]}}]", "a", "x", `"a" of an element of its list is no text, which Argo CD refuses without goTemplate`},
 		"one name":                    {"generators: [{list: {elements: [{a: b}, {a: c}]}}]", "a", "x", `it makes two Applications with the name "a"`},
