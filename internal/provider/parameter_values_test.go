@@ -78,3 +78,19 @@ resource "flotilla_assignment" "prod" {
 		})
 	}
 }
+
+// What a cluster would refuse in the agent's own manifests is an error of agent_manifests, before anything is applied.
+func TestAgentManifestsAreCheckedAgainstTheirSchemas(t *testing.T) {
+	t.Parallel()
+	const config = `
+output "manifests" {
+  value = provider::flotilla::agent_manifests({
+    cluster = "edge-1", cluster_type = "edge", reconciler = "flux"
+    gitops_repo = { url = "https://git.example.com/gitops", branch = "prod" }
+    install     = "apiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: flux-system}\nspec: {ports: [{port: eighty}]}\n"
+  })
+}
+`
+	want := words("Service webhook: spec.ports[0].port must be of type integer, and is a string")
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{Config: config, PlanOnly: true, ExpectError: want}}})
+}
