@@ -396,7 +396,7 @@ func planDestroy(ctx context.Context, c *frame.Call[model]) {
 	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
 		c.Diagnostics.AddAttributeWarning(path.Root("delivery"), "Folders stay until the request is merged", fmt.Sprintf(
 			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
-				"Until somebody with the right to merge merges the request, the folders stay on branch %q, and clusters run what is in them. "+
+				"Until the request is merged, the folders stay on branch %q, and clusters run what is in them. "+
 				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch))
 	}
 }
