@@ -350,6 +350,7 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	if err != nil {
 		return err
 	}
+	var disputed []string
 	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
 	for _, conflict := range listed {
 		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
@@ -357,8 +358,11 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 		}
 		if records.Trees.Has(conflict.Host, conflict.DeploymentTarget) && !desired.Adopt {
 			conflict.Record = owner.gitops().RecordPath(conflict.Host)
-			o.add("gitops_repo", "Record lists a folder of another assignment", "%s.", conflict)
+			disputed = append(disputed, conflict.String()+".")
 		}
+	}
+	if len(disputed) > 0 {
+		o.add("gitops_repo", "Record lists a folder of another assignment", "%s", wording.Lines(disputed, wording.Named))
 	}
 	return nil
 }
@@ -467,22 +471,43 @@ func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error 
 	if err != nil {
 		return err
 	}
-	var adopted []string
+	var adopted, refused, adoptable []string
 	for _, conflict := range found {
+		text := conflict.String()
+		text = strings.ToUpper(text[:1]) + text[1:] + "."
 		switch {
 		case !conflict.Adoptable():
-			o.add("gitops_repo", "Folder does not belong to this assignment", "%s.", conflict)
+			refused = append(refused, text)
 		case !desired.Adopt:
-			o.add("gitops_repo", "Folder does not belong to this assignment", "%s. To take it over, with what is in it, set adopt = true.", conflict)
+			adoptable = append(adoptable, text)
 		default:
-			text := conflict.String()
-			adopted = append(adopted, strings.ToUpper(text[:1])+text[1:]+".")
+			adopted = append(adopted, text)
 		}
 	}
+	o.addConflicts(refused, adoptable)
 	if len(adopted) > 0 {
 		o.warn("adopt", "Folders are taken over", "%s", wording.Lines(adopted, mostListed))
 	}
 	return nil
+}
+
+// addConflicts adds one error for all folders that the owner may not write. A name or a path that is another assignment's may
+// claim hundreds of them.
+func (o *Plan) addConflicts(refused, adoptable []string) {
+	remedy := ""
+	if len(adoptable) > 0 {
+		remedy = fmt.Sprintf(" To take %s over, with what is in %[1]s, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
+		if len(refused) > 0 {
+			remedy = fmt.Sprintf("\n\nOf these, %d can be taken over, with what is in them: set adopt = true once the others are resolved.", len(adoptable))
+		}
+	}
+	switch all := slices.Concat(refused, adoptable); {
+	case len(all) == 1:
+		o.add("gitops_repo", "Folder does not belong to this assignment", "%s%s", all[0], remedy)
+	case len(all) > 1:
+		o.add("gitops_repo", "Folder does not belong to this assignment", "%d folders that the fleet wants belong to others:\n%s\n\n%s", len(all),
+			wording.Lines(all, wording.Named), strings.TrimSpace(remedy+" If they are another assignment's, give this one another path, or take the deployment targets out of one of the fleets."))
+	}
 }
 
 // Unseen is the plan of an owner while the repository cannot be read yet.

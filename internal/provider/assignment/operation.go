@@ -215,6 +215,7 @@ func (o *operation) plan(ctx context.Context) {
 	o.warnOfFailure()
 	o.checkEmptied()
 	o.checkConstraints(ctx, false)
+	o.warnOfNewName()
 	if o.lookAhead(ctx); o.connection != nil && o.locationKnown && !o.replaces {
 		repository.AddProblems(o.diagnostics, o.connection.Delivery.PlannedFolders(ctx, o.intent, o.outlook))
 	}

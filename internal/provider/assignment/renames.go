@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
@@ -58,6 +59,44 @@ func (o *operation) warnOfFirstNames() {
 					"If that is not meant, let formerly of the cluster type begin with %q.", one.Name, was, one.FirstName(), was))
 		}
 	}
+}
+
+// warnOfNewName mentions formerly for a cluster type that leaves the fleet while another one joins it with the same
+// deployment targets.
+func (o *operation) warnOfNewName() {
+	if o.result == nil || o.rendering == nil {
+		return
+	}
+	wanted, joined := o.rendering.Wanted(), map[string][]string{} // by their deployment targets
+	in := map[string]bool{}
+	for _, host := range o.result.Schedule.Hosts {
+		in[host.Name] = true
+		if _, known := o.current[host.Name]; host.Cluster == nil && !known && len(wanted[host.Name]) > 0 {
+			targets := targetsOf(wanted[host.Name])
+			joined[targets] = append(joined[targets], host.Name)
+		}
+	}
+	var pairs []string
+	for _, host := range slices.Sorted(maps.Keys(o.current)) {
+		targets := targetsOf(o.current[host])
+		if in[host] || folder.IsCluster(host) || targets == "" || len(joined[targets]) == 0 {
+			continue
+		}
+		slices.Sort(joined[targets])
+		pairs = append(pairs, fmt.Sprintf("%q leaves and %q joins", host, joined[targets][0]))
+		joined[targets] = joined[targets][1:]
+	}
+	if len(pairs) > 0 {
+		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Cluster type may have another name now", fmt.Sprintf(
+			"Of these cluster types the one has the deployment targets of the other: %s. If they are the same under another name, add the former name to formerly of the cluster type, "+
+				"such as formerly = [%q]: then its folders move, and nothing on clusters is removed.",
+			wording.List(pairs, wording.Named), strings.Split(pairs[0], `"`)[1]))
+	}
+}
+
+// targetsOf is equal for hosts with the same deployment targets.
+func targetsOf(targets map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(targets)), " ")
 }
 
 // renamed is the private state under the present names of hosts. m may be nil.
