@@ -107,6 +107,16 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err := o.checkBase(desired, func() (string, error) { return c.tip(ctx, desired.Owner.Location) }); err != nil || o.HasError() {
 		return o, err
 	}
+	if isNew := o.Identity == Created || o.Identity == Moved; isNew || desired.State.Drift.Cause == BranchGone {
+		conflict, err := c.BranchConflict(ctx, desired.Owner.Location)
+		if err != nil {
+			return nil, err
+		}
+		if conflict != "" {
+			o.add("gitops_repo", "Branch cannot be created", "%s", conflict)
+			return o, nil
+		}
+	}
 	wanted := desired
 	desired.After = desired.Renames.Formerly(desired.After)
 	switch o.Identity {

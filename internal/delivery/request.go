@@ -160,6 +160,16 @@ func (c *Client) CheckBase(ctx context.Context, settings Settings, owner Owner, 
 	return &noBranchError{noBranch(owner.Location, into)}
 }
 
+// BranchConflict says why the branch of a location, which does not exist, cannot be created; "" where it can be, or exists.
+func (c *Client) BranchConflict(ctx context.Context, at Location) (string, error) {
+	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
+	if err != nil || look.Conflict() == "" {
+		return "", err
+	}
+	return fmt.Sprintf("The repository has a branch %q, and Git allows no branch %q beside it: the one is a folder of the other's name. "+
+		"Name another branch in gitops_repo, or rename the other.", look.Conflict(), at.Branch), nil
+}
+
 // checkBase reports a pull request whose branch does not exist.
 func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
 	if !desired.Settings.PullRequest {

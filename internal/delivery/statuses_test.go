@@ -132,7 +132,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 	s := newSite(t)
 	for url, want := range map[string]string{
-		s.folder + "/r.git":                      "need an http or https URL of a Git host, and the scheme of the url is \"\"",
+		s.folder + "/r.git":                      "need an http or https URL of a Git host, and the url has no scheme",
 		"file://" + s.folder + "/r.git":          "the scheme of the url is \"file\"",
 		"ssh://git@git.example.com/owner/r":      "the scheme of the url is \"ssh\"",
 		"git@git.example.com:owner/r.git":        "cannot be parsed as the http or https URL of a Git host",

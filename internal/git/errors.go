@@ -33,9 +33,9 @@ var (
 	ErrHostKey = errors.New("host key not verified")
 	// ErrTooLarge: the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
-	// ErrCommit: rolling back to that commit is impossible: it is not a commit, is
+	// ErrCommit: nothing can be read or restored at that commit: it is not a commit, is
 	// not in the history of the branch, or has nothing of the owner.
-	ErrCommit = errors.New("cannot roll back to this commit")
+	ErrCommit = errors.New("the commit cannot be used")
 	// ErrNoBranch: the repository has no such branch. The text begins with the branch.
 	ErrNoBranch = errors.New("does not exist")
 	// ErrUnknown: a push was sent, and the server did not answer whether it was applied.

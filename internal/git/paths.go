@@ -30,8 +30,11 @@ func CheckPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("the path is longer than %d bytes", maxPath)
 	}
+	if plain := strings.Trim(strings.TrimPrefix(path, "./"), "/"); strings.HasPrefix(path, "./") && plain != "" {
+		return fmt.Errorf("path %q begins with \"./\": paths are relative to the root of the repository; write %q", path, plain)
+	}
 	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
-		return fmt.Errorf("path %q begins or ends with a slash", path)
+		return fmt.Errorf("path %q begins or ends with a slash; write %q", path, strings.Trim(path, "/"))
 	}
 	if strings.Count(path, "/") >= MaxDepth {
 		return fmt.Errorf("the path has more than %d segments", MaxDepth)

@@ -93,6 +93,9 @@ var (
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
+// hostPattern is the beginning of a URL without its scheme: a domain with a path, or with a port.
+var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
+
 // CheckURL reports what is wrong with the URL of a repository: an unsupported
 // scheme, credentials inside, a query or fragment, control characters. Its
 // errors never repeat the URL, which may hold a secret.
@@ -116,6 +119,9 @@ func CheckURL(raw string) error {
 	}
 	if helperPattern.MatchString(raw) {
 		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, ssh://, file:// or a local path")
+	}
+	if found := hostPattern.FindString(raw); found != "" {
+		return fmt.Errorf("the URL has no scheme: write \"https://%[1]s\", \"ssh://git@%[1]s\", or, for a folder, \"./%[1]s\"", raw)
 	}
 	if _, _, _, ok := access.SplitSCP(raw); ok {
 		return cmp.Or(checkSCP(raw), parseError(raw))

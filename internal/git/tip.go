@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -22,6 +24,8 @@ type Tip struct {
 	// Missing says that the repository itself does not exist: a local path that
 	// Client.Create makes one of.
 	Missing bool
+	// Conflict is a branch beside which the branch, which does not exist, cannot be created: Git has no env beside env/dev. "" for none.
+	Conflict string
 
 	whole bool // all objects of the commit were fetched
 	*fetcher
@@ -84,12 +88,30 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
-		return &Tip{fetcher: newFetcher(w, advertised, log)}, nil
+		return &Tip{Conflict: conflictOf(branch, advertised), fetcher: newFetcher(w, advertised, log)}, nil
 	}
 	if t, err = openCommit(ctx, w, commit, advertised, levels, log); err != nil {
 		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
 	}
 	return t, nil
+}
+
+// conflictOf returns the first branch whose name is a folder of another one's name, or the other way round; "" for none.
+func conflictOf(branch string, advertised *packp.AdvRefs) string {
+	if advertised == nil {
+		return ""
+	}
+	var conflicts []string
+	for ref := range advertised.References {
+		other, isBranch := strings.CutPrefix(ref, refName("").String())
+		if isBranch && (strings.HasPrefix(other, branch+"/") || strings.HasPrefix(branch, other+"/")) {
+			conflicts = append(conflicts, other)
+		}
+	}
+	if len(conflicts) == 0 {
+		return ""
+	}
+	return slices.Min(conflicts)
 }
 
 // checkEmpty says whether an empty repository takes the objects of this client. How it names objects it says only to who

@@ -54,6 +54,9 @@ func (l *Branch) Tip() string { return hexOrNone(l.tip.Commit) }
 // first Apply creates.
 func (l *Branch) Missing() bool { return l.tip.Missing }
 
+// Conflict is a branch beside which this one, which does not exist, cannot be created; "" for none.
+func (l *Branch) Conflict() string { return l.tip.Conflict }
+
 // View reads the trees on the way to an owner's path, its hosts and its records,
 // and no file. What one owner's view fetches is fetched for all owners that are
 // found on the way, so that their views need no request.

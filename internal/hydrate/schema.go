@@ -182,7 +182,7 @@ func compileError(err error) error {
 func firstReason(invalid *jsonschema.ValidationError) string {
 	if len(invalid.Causes) == 0 {
 		if place := plainPointer(invalid.InstanceLocation); place != "" {
-			return "at " + place + ": " + invalid.Message
+			return "at " + place + ": " + invalid.Message + unsupported(invalid.Message)
 		}
 		return invalid.Message
 	}
@@ -251,4 +251,14 @@ func isExtreme(value any) bool {
 		_, exponent, has := strings.Cut(strings.ToLower(string(number)), "e")
 		return has && len(strings.TrimLeft(exponent, "+-0")) > 3
 	})
+}
+
+// unsupported explains a pattern that ECMA 262 allows and RE2, with which values are checked, lacks; "" for any other message.
+func unsupported(message string) string {
+	for _, group := range []string{"(?!", "(?=", "(?<!", "(?<="} {
+		if strings.Contains(message, group) {
+			return "; patterns are checked by RE2, which has no lookahead and no lookbehind: write the pattern without \"" + group + "\", or use not"
+		}
+	}
+	return ""
 }

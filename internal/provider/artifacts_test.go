@@ -195,8 +195,8 @@ func TestWrongArtifactsAreRefused(t *testing.T) {
 		attributes map[string]any
 		want       []string
 	}{
-		"update without records":         {map[string]any{"update": []any{}}, []string{"Invalid update", "set name and gitops_repo"}},
-		"keep_unreachable without":       {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"Invalid keep_unreachable", "set name and gitops_repo", "set both"}},
+		"update without records":         {map[string]any{"update": []any{}}, []string{"Name is required with update", "records of an assignment"}},
+		"keep_unreachable without":       {map[string]any{"keep_unreachable": true, "name": "dev"}, []string{"gitops_repo is required with keep_unreachable, name", "records of an assignment", "Invalid gitops_repo"}},
 		"a name that nothing has":        {map[string]any{"update": []any{"tlil"}, "name": "dev", "gitops_repo": at}, []string{"Invalid update", `did you mean "till"`}},
 		"an environment":                 {map[string]any{"environment": "a b"}, []string{"Invalid environment"}},
 		"a name":                         {map[string]any{"name": "a b", "gitops_repo": at}, []string{"Invalid name"}},

@@ -44,6 +44,9 @@ func (m mistake) isCaught(t *testing.T) (bool, string) {
 		}
 		without = before.String()
 	}
+	if text := said.String(); strings.Contains(text, "?.") || strings.Contains(text, "): [") {
+		t.Errorf("%s: said is no sentence about an attribute: %s", m, text)
+	}
 	for _, one := range said {
 		for line := range strings.SplitSeq(one.Detail, "\n") {
 			names := func(name string) bool { return strings.Contains(one.At+" "+line, name) }

@@ -25,7 +25,7 @@ description: |-
 # Reference: the fleet
 
 These tables are those by which ` + "`provider::flotilla::fleet`" + ` reads. The resources of the same names have these attributes, too, with two differences: ` +
-	"`environment`" + ` is required where a resource has it, and lists whose order has no meaning are sets. ` +
+	"`environment`" + ` is required in clusters, cluster types and target policies, and lists whose order has no meaning are sets. ` +
 	`An attribute that no table has is an error. ` + "`null`" + ` is the same as an attribute that is not set.
 
 Editors complete and check YAML files by [JSON Schemas](` + SchemasURL + `fleet.json) that are made of the same tables. A first line names the schema: of one object

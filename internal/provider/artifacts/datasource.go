@@ -114,7 +114,7 @@ func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	w := wanted{of: m.Name.ValueString(), mayUpdate: func(string) bool { return true }}
 	invalid := func(attribute, format string, arguments ...any) {
-		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf(format, arguments...))
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
 	}
 	if environment := m.Environment.ValueString(); !m.Environment.IsNull() && !m.Environment.IsUnknown() {
 		if problem := fleet.CheckLabelName(environment); problem != "" {
@@ -125,14 +125,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	if !m.GitopsRepo.IsNull() {
 		w.at, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	}
-	for attribute, isSet := range map[string]bool{"update": tfvalue.IsGiven(m.Update), "keep_unreachable": tfvalue.IsGiven(m.KeepUnreachable)} {
-		if isSet && (m.Name.IsNull() || m.GitopsRepo.IsNull()) {
-			invalid(attribute, "The pins that are deployed are read from the records of an assignment: set name and gitops_repo to those of the assignment.")
-		}
-	}
-	if m.Name.IsNull() && tfvalue.IsGiven(m.GitopsRepo) || m.GitopsRepo.IsNull() && tfvalue.IsGiven(m.Name) {
-		invalid("name", "An assignment has a name at a place: set both name and gitops_repo, or none of them.")
-	}
+	m.checkOwner(invalid)
 	input, findings := fleet.DecodeArtifactInput(tfvalue.Plain(m.Workloads), tfvalue.Plain(m.Workspaces), m.Environment.ValueString())
 	for _, attribute := range []string{"workloads", "workspaces"} {
 		own := slices.DeleteFunc(slices.Clone(findings), func(f fleet.Finding) bool { return !strings.HasPrefix(f.Path, attribute) })
@@ -167,7 +160,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if known && len(findings) == 0 && !names[name] {
-			invalid("update", "No workload and no deployment target has the name %q%s.", name, wording.DidYouMean(name, slices.Sorted(maps.Keys(names))))
+			invalid("update", "No workload and no deployment target has the name %q%s", name, wording.DidYouMean(name, slices.Sorted(maps.Keys(names))))
 		}
 	}
 	w.mayUpdate = func(target string) bool { return named[target] || named[workloadOf[target]] }
@@ -183,6 +176,29 @@ func warnOfEnvironment(environment string, others []string, diagnostics *diag.Di
 	diagnostics.AddAttributeWarning(path.Root("environment"), "Environment has no pins", fmt.Sprintf(
 		"No deployment target of the workloads belongs to environment %q, so nothing is pinned. The workloads have deployment targets of %s%s",
 		environment, wording.List(wording.Quoted(others), wording.Named), cmp.Or(wording.DidYouMean(environment, others), ".")))
+}
+
+// checkOwner reports the part of the assignment that is not given. What is given needs the other.
+func (m *model) checkOwner(invalid func(attribute, format string, arguments ...any)) {
+	needs := map[string]bool{
+		"update": tfvalue.IsGiven(m.Update), "keep_unreachable": tfvalue.IsGiven(m.KeepUnreachable),
+		"name": tfvalue.IsGiven(m.Name), "gitops_repo": tfvalue.IsGiven(m.GitopsRepo),
+	}
+	for _, missing := range []struct {
+		attribute string
+		isNull    bool
+	}{{"name", m.Name.IsNull()}, {"gitops_repo", m.GitopsRepo.IsNull()}} {
+		var given []string
+		for _, attribute := range slices.Sorted(maps.Keys(needs)) {
+			if needs[attribute] {
+				given = append(given, attribute)
+			}
+		}
+		if missing.isNull && len(given) > 0 {
+			invalid(missing.attribute, "%s is required with %s: the pins that are deployed are in the records of an assignment, which has a name and a gitops_repo.",
+				missing.attribute, wording.List(given, len(given)))
+		}
+	}
 }
 
 // read resolves the manifests.

@@ -227,6 +227,10 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if o.connection.CanAsk() {
 		var err error
+		if conflict, err := o.connection.Delivery.BranchConflict(ctx, o.at.Location); err == nil && conflict != "" {
+			o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Branch cannot be created", conflict)
+			return
+		}
 		if found, err = o.connection.Delivery.Claims(ctx, o.at.Location); err != nil {
 			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Seen.Gone)
 			return

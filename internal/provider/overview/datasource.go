@@ -208,7 +208,7 @@ func warnOfRegionLabel(label string, result *pipeline.Result, diagnostics *diag.
 		}
 	}
 	if label != "" && !keys[label] {
-		diagnostics.AddAttributeWarning(path.Root("region_label"), "Nothing has the label", fmt.Sprintf(
-			"No cluster type and no cluster of the fleet has a label %q%s.", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys)))))
+		diagnostics.AddAttributeWarning(path.Root("region_label"), "Nothing has the label", tfvalue.Sentence(fmt.Sprintf(
+			"no cluster type and no cluster of the fleet has a label %q%s", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(keys))))))
 	}
 }

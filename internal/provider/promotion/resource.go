@@ -205,9 +205,9 @@ func (m *model) warnOfApprovals(approvals []string, prior *model, diagnostics *d
 	}
 	for _, approval := range approvals {
 		if !contents[approval] {
-			diagnostics.AddAttributeWarning(path.Root("approvals"), "Approval is for no candidate", fmt.Sprintf(
-				"%q is the short name of neither the candidate nor a value that was let through%s. The plan of a candidate that needs an approval prints it.",
-				approval, fleet.DidYouMean(approval, slices.Sorted(maps.Keys(contents)))))
+			diagnostics.AddAttributeWarning(path.Root("approvals"), "Approval is for no candidate", tfvalue.Sentence(fmt.Sprintf(
+				"%q is the short name of neither the candidate nor a value that was let through%s",
+				approval, fleet.DidYouMean(approval, slices.Sorted(maps.Keys(contents)))))+" The plan of a candidate that needs an approval prints it.")
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // Names are names of what a branch has; "" for one that is not given.
@@ -44,8 +45,8 @@ func WarnOfNames(ctx context.Context, from *delivery.Client, at delivery.Locatio
 		if one.name == "" || one.known[one.name] {
 			continue
 		}
-		diagnostics.AddAttributeWarning(path.Root(one.attribute), "Branch has no such name", fmt.Sprintf(
-			"Branch %q has no %s %q%s. Correct the name, unless it is not written yet.",
-			at.Branch, one.kind, one.name, fleet.DidYouMean(one.name, slices.Sorted(maps.Keys(one.known)))))
+		diagnostics.AddAttributeWarning(path.Root(one.attribute), "Branch has no such name", tfvalue.Sentence(fmt.Sprintf(
+			"branch %q has no %s %q%s", at.Branch, one.kind, one.name, fleet.DidYouMean(one.name, slices.Sorted(maps.Keys(one.known)))))+
+			" It may not be written yet.")
 	}
 }

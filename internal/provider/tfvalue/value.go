@@ -76,6 +76,9 @@ func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, 
 	for _, finding := range findings {
 		at, rest := attributePath(root, finding.Path)
 		message := finding.Message
+		if steps := root.Steps(); strings.HasPrefix(message, "[") && len(steps) > 0 { // an element of the attribute
+			message = fmt.Sprint(root) + message
+		}
 		name, _, _ := cutName(finding.Path)
 		switch word, _, _ := strings.Cut(message, " "); {
 		case rest != "":

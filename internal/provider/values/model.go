@@ -194,8 +194,8 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagn
 	for attribute, of := range map[string]rollout.ByCluster{"wanted": s.wanted, "released": s.released} {
 		for _, cluster := range slices.Sorted(maps.Keys(of.Each)) {
 			if hosts[cluster] == nil {
-				diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, fmt.Sprintf("%s: the fleet has no cluster %q%s.",
-					byCluster, cluster, fleet.DidYouMean(cluster, clusters)))
+				diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf("%s: the fleet has no cluster %q%s",
+					byCluster, cluster, fleet.DidYouMean(cluster, clusters))))
 			}
 		}
 	}
