@@ -34,7 +34,7 @@ func checkFollowed(t *testing.T, files map[string]string, url, branch string) {
 				if !strings.HasSuffix(one.path, "/objects") {
 					continue
 				}
-				if _, there := files[path.Join(one.path, "objects.yaml")]; !there || path.Dir(one.path) != path.Dir(name) {
+				if !hasFolder(files, one.path) || path.Dir(one.path) != path.Dir(name) {
 					t.Errorf("%s follows %q, which is not there", name, one.path)
 				}
 				if one.branch != "" && (one.branch != branch || one.url != url) {
@@ -43,6 +43,28 @@ func checkFollowed(t *testing.T, files map[string]string, url, branch string) {
 			}
 		}
 	}
+}
+
+// hasFolder reports whether files are in a folder.
+func hasFolder(files map[string]string, folder string) bool {
+	for name := range files {
+		if strings.HasPrefix(name, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// replicasIn are the replicas of each host whose folder has final objects, as in "lab 3, store 3".
+func replicasIn(files map[string]string) string {
+	var has []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		host, _, isObjects := strings.Cut(name, "/till-live/objects/")
+		if found := replicasOf.FindStringSubmatch(files[name]); isObjects && found != nil {
+			has = append(has, path.Base(host)+" "+found[1])
+		}
+	}
+	return strings.Join(has, ", ")
 }
 
 type followed struct{ path, branch, url string }
@@ -148,13 +170,7 @@ func (s *shops) apply(want string) *providertest.Plan {
 	s.t.Helper()
 	plan := apply(s.t, s.w, s.configuration())
 	files := filesOfCommit(s.t, s.url, s.branch)
-	var has []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if host, isObjects := strings.CutSuffix(name, "/till-live/objects/objects.yaml"); isObjects {
-			has = append(has, path.Base(host)+" "+replicasOf.FindStringSubmatch(files[name])[1])
-		}
-	}
-	if got := strings.Join(has, ", "); got != want {
+	if got := replicasIn(files); got != want {
 		s.t.Errorf("the branch has %s, want %s; the plan said %s", got, want, said(plan))
 	}
 	checkFollowed(s.t, files, s.url, s.branch)
