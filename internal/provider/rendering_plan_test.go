@@ -174,7 +174,7 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	want := []string{
 		`final objects: the former ones are not known: till 1.2.1 of ` + charts.url + ` cannot be fetched or rendered any more, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
-		`reconciler.yaml: HelmRelease spec.chart.spec.version, on store: till-live, by workload "till"`,
+		`reconciler.yaml: HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version, on store: till-live, by workload "till"`,
 	}
 	for _, line := range append(want, "Changes that are known so far") {
 		if !strings.Contains(text, line) {
