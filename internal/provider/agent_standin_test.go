@@ -111,6 +111,10 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if r.Header.Get("Content-Type") == "application/merge-patch+json" {
+			if spec, _ := object["spec"].(map[string]any); spec == nil { // a dry run, which changes nothing
+				_ = json.NewEncoder(w).Encode(s.objects[key])
+				return
+			}
 			for field, value := range object["spec"].(map[string]any) {
 				s.objects[key]["spec"].(map[string]any)[field] = value
 			}
@@ -136,7 +140,9 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewEncoder(w).Encode(object)
 	case r.Method == http.MethodDelete && s.objects[key] != nil:
-		delete(s.objects, key)
+		if r.URL.Query().Get("dryRun") == "" {
+			delete(s.objects, key)
+		}
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	case s.objects[key] != nil:
 		_ = json.NewEncoder(w).Encode(s.objects[key])

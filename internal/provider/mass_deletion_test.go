@@ -85,7 +85,7 @@ func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{
 			{Config: number("24")},
-			{Config: number("4"), ExpectError: words(`type-17/app-all, type-18/app-all and 10 more. The cause: - app-all on type-10, type-11 and 18 more hosts: 20 assignments, by 20 removed cluster types`)},
+			{Config: number("4"), ExpectError: words(`type-18/app-all, type-19/app-all and 10 more. The cause: - app-all on type-10, type-11 and 18 more hosts: 20 assignments, by 20 removed cluster types`)},
 			{
 				PreConfig: func() {
 					if commits := repo.commits(t, "dev"); commits != 1 {

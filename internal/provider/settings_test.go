@@ -32,6 +32,7 @@ var withoutTable = map[string]string{
 	"flotilla_agent.install":                "a text, or a list or map of texts",
 	"flotilla_config_container.encrypted":   "a list of texts",
 	"flotilla_config_container.allow_plain": "a list of texts",
+	"provider.custom_resource_definitions":  "a text, or a list or map of texts",
 }
 
 // dynamicAttribute is an attribute that a configuration can set, and whose type Terraform does not check.
