@@ -150,10 +150,10 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 
 // contents returns the files and the record of a folder that is written.
 func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
-	switch decision := o.decisions[host][target]; {
-	case decision.Action == rollout.Keep:
+	switch o.decisions[host][target].Action {
+	case rollout.Keep:
 		return o.kept(rollout.Key{Host: host, DeploymentTarget: target})
-	case decision.Action == rollout.RollBack:
+	case rollout.RollBack:
 		return o.formerContents(host, target)
 	}
 	i, _ := o.result.Assignment(host, target)
