@@ -203,7 +203,8 @@ func (o *operation) plan(ctx context.Context) {
 	if o.relocated {
 		o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
 			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same location. "+
-				"No folder changes because of that.", o.known.Owner.Name, o.intent.Owner.Location.Branch, o.intent.Owner.Location.URL))
+				"No folder moves because of that. With render = \"objects\", objects that name the branch change with it.",
+			o.known.Owner.Name, o.intent.Owner.Location.Branch, o.intent.Owner.Location.URL))
 	}
 	if o.locationKnown {
 		o.check()
