@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"dario.cat/mergo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -132,8 +134,8 @@ func (m *maker) list(body map[string]any) (all []map[string]any, err error) {
 					fields[key] = value
 				}
 			}
-			for key, value := range fields {
-				if _, isText := value.(string); !isText {
+			for _, key := range slices.Sorted(maps.Keys(fields)) {
+				if _, isText := fields[key].(string); !isText {
 					return nil, fmt.Errorf("%q of an element of its list is no text, which Argo CD refuses without goTemplate", key)
 				}
 			}
@@ -149,7 +151,8 @@ func (m *maker) list(body map[string]any) (all []map[string]any, err error) {
 func checkNumbers(params map[string]any) error {
 	flat := map[string]string{}
 	flatten(flat, "", params)
-	for _, text := range flat {
+	for _, key := range slices.Sorted(maps.Keys(flat)) {
+		text := flat[key]
 		if number, err := strconv.ParseFloat(text, 64); err == nil && strings.ContainsAny(text, "e") && text == fmt.Sprint(number) {
 			return fmt.Errorf("the number %s is written in another form by Argo CD: write it as a text", text)
 		}
@@ -251,8 +254,11 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 			return nil, err
 		}
 		for _, b := range others {
-			both := mergeDeep(map[string]any{}, b)
-			if both = mergeDeep(both, a); !m.isGo {
+			both, _ := deep.Copy(b).(map[string]any)
+			if err := override(both, a); err != nil {
+				return nil, err
+			}
+			if !m.isGo {
 				for key, value := range b {
 					if fmt.Sprint(both[key]) != fmt.Sprint(value) {
 						return nil, fmt.Errorf("both generators of its matrix give %q", key)
@@ -298,17 +304,11 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	return fields, nil
 }
 
-// mergeDeep merges objects into others. A value that is empty changes nothing.
-func mergeDeep(into, from map[string]any) map[string]any {
-	for key, value := range from {
-		inner, isObject := value.(map[string]any)
-		if existing, has := into[key].(map[string]any); has && isObject {
-			into[key] = mergeDeep(maps.Clone(existing), inner)
-		} else if _, has := into[key]; !has || !isEmpty(value) && value != false && value != 0.0 {
-			into[key] = value
-		}
-	}
-	return into
+// override merges the values of one object over those of another, with the library and the option that Argo CD uses: false, 0 and an
+// empty text override other values, and objects are merged key by key.
+func override(into, from map[string]any) error {
+	from, _ = deep.Copy(from).(map[string]any) // mergo keeps objects of from and writes into them later
+	return mergo.Merge(&into, from, mergo.WithOverride)
 }
 
 // merge has the parameters of the first generator, over which those of the others with the same keys are merged.
@@ -344,10 +344,11 @@ func (m *maker) merge(body map[string]any, depth int) (all []map[string]any, err
 			continue
 		}
 		for _, one := range all {
-			if over := byKeys[keysOf(one)]; m.isGo {
-				mergeDeep(one, over)
-			} else {
+			over := byKeys[keysOf(one)]
+			if !m.isGo {
 				maps.Copy(one, over)
+			} else if err := override(one, over); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -238,3 +238,48 @@ func TestApplicationSetsThatStay(t *testing.T) {
 		})
 	}
 }
+
+// TestLaterGeneratorsSwitchOff merges false, 0 and an empty text over other values, as Argo CD does.
+func TestLaterGeneratorsSwitchOff(t *testing.T) {
+	t.Parallel()
+	const on, off = "{name: a, prune: true, retries: 5, note: x, more: {deep: y, kept: z}}", "{name: a, prune: false, retries: 0, note: '', more: {deep: ''}}"
+	for name, generator := range map[string]string{
+		"merge":  "{merge: {mergeKeys: [name], generators: [{list: {elements: [" + on + "]}}, {list: {elements: [" + off + "]}}]}}",
+		"matrix": "{matrix: {generators: [{list: {elements: [" + off + "]}}, {list: {elements: [" + on + "]}}]}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			documents := map[string]any{"a.yaml": fmt.Sprintf(applicationSet, "goTemplate: true\n  generators: ["+generator+"]",
+				"{{.name}}", "'p-{{.prune}}-{{.retries}}-{{.note}}-{{.more.deep}}-{{.more.kept}}'", "name: x")}
+			result, all := adopted(t, documents, nil)
+			if text := fmt.Sprint(applicationsOf(all)); !strings.Contains(text, " p-false-0---z ") {
+				t.Errorf("rendered %s; listed is %v", text, result.Listed)
+			}
+		})
+	}
+}
+
+// TestAReasonIsTheSameEachTime adopts objects with several defects of one kind: Terraform refuses a function whose result varies.
+func TestAReasonIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]string{
+		"large numbers": "goTemplate: true\n  generators: [{list: {elements: [{name: a, quota: 10000000, account: 123456789012, limit: 50000000}]}}]",
+		"no texts":      "generators: [{list: {elements: [{name: a, replicas: 3, port: 8080, size: 4}]}}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			documents := map[string]any{"a.yaml": fmt.Sprintf(applicationSet, spec, "a", "x", "name: x")}
+			var first string
+			for range 30 {
+				result, _ := adopted(t, documents, map[string]any{"repository": map[string]any{"url": "https://example.com/apps"}})
+				listed := fmt.Sprint(result.Listed)
+				if first == "" {
+					first = listed
+				}
+				if listed != first {
+					t.Fatalf("listed is\n%s\nand then\n%s", first, listed)
+				}
+			}
+		})
+	}
+}
