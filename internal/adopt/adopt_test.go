@@ -103,6 +103,9 @@ func TestEachKindIsAdopted(t *testing.T) {
 				"clusters/prod/infra.yaml":                 fmt.Sprintf(kustomization, "infra", "./infra"),
 				"infra/inner.yaml":                         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: inner, namespace: flux-system}\nspec: {interval: 1h, chart: {spec: {chart: inner}}}\n",
 				"readme/notes.md":                          "not: [yaml",
+				"README.md":                                "# Fleet: [of dev",
+				"LICENSE":                                  "Copyright: [x",
+				"clusters/CODEOWNERS":                      "* @platform: [x",
 			},
 			want: []string{
 				"cluster type dev <nil>", "cluster type prod <nil>",
@@ -429,5 +432,24 @@ func TestTheOrderOfDocumentsDoesNotMatter(t *testing.T) {
 	second, _ := adopted(t, map[string]any{"x.yaml": two + "---" + one}, options)
 	if !reflect.DeepEqual(first.Fleet, second.Fleet) {
 		t.Errorf("%v\nis not\n%v", first.Fleet, second.Fleet)
+	}
+}
+
+// TestMarkersOfImageAutomationAreListed adopts an object with a marker, which is a comment, and one in a file that stays as it is.
+func TestMarkersOfImageAutomationAreListed(t *testing.T) {
+	t.Parallel()
+	const marker = " # {\"$imagepolicy\": \"flux-system:app:tag\"}"
+	result, _ := adopted(t, map[string]any{
+		"clusters/dev/app.yaml":    strings.Replace(fmt.Sprintf(kustomization, "apps", "./apps/dev"), "\nspec:", marker+"\nspec:", 1),
+		"clusters/dev/deploy.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}" + marker + "\n",
+	}, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
+	var found []string
+	for _, one := range result.Listed {
+		if strings.Contains(one.Reason, "image automation") && one.Taken {
+			found = append(found, one.File)
+		}
+	}
+	if !slices.Equal(found, []string{"clusters/dev/app.yaml"}) {
+		t.Errorf("listed is %v", result.Listed)
 	}
 }

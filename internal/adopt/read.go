@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,9 +77,15 @@ var harmless = []string{"apiVersion", "kind", "metadata", "resources", "bases", 
 // kustomizations are the names of the files that kustomize reads.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
+// documentation matches the names of files for people that a repository has beside its manifests, such as README.md and LICENSE.
+var documentation = regexp.MustCompile(`^([A-Z][A-Z_-]+|.+\.(md|txt|adoc|rst))$`)
+
 func (a *adoption) read(texts []fleet.Text) {
 	a.overlays, a.usedBy = map[string]overlay{}, map[string][]string{}
 	for _, text := range texts {
+		if documentation.MatchString(path.Base(text.Name)) {
+			continue
+		}
 		switch extension := path.Ext(text.Name); extension {
 		case ".yaml", ".yml", ".json":
 		default:
@@ -244,4 +251,25 @@ func (a *adoption) overlay(folder string, fields map[string]any) {
 func mayReach(patch any) bool {
 	kind := textAt(patch, "target.kind")
 	return kind == "" || strings.ContainsAny(kind, `|.*[(\`) || reconciler.KindNamed(kind) != nil
+}
+
+// imageMarker begins the comment by which Flux' image automation finds a field that it updates.
+const imageMarker = `{"$imagepolicy":`
+
+// listMarkers lists files of adopted objects that have markers of image automation: these are comments, and no object has them.
+func (a *adoption) listMarkers(units []*unit) {
+	files := map[string]bool{}
+	for _, u := range units {
+		for _, o := range u.objects {
+			files[o.file] = true
+		}
+	}
+	for file := range files {
+		if strings.Contains(a.texts[file], imageMarker) {
+			a.listed = append(a.listed, Listed{
+				File: file, Taken: true,
+				Reason: "has markers of image automation, which are comments: files that Flotilla writes have none, so Flux no longer updates these fields. Set them in the fleet",
+			})
+		}
+	}
 }

@@ -130,6 +130,7 @@ func (a *adoption) build() {
 			a.list(of, false, "its repository is not among the documents: give the option repository, which is then its manifests.repo")
 		}
 	}
+	a.listMarkers(units)
 	a.group(units)
 }
 
