@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -409,117 +408,6 @@ func (c *Client) leave(desired Desired, former former, o *Plan) {
 // there is all that the owner has at the location, as far as the state or a look knows.
 func (o *Plan) there() rollout.Trees { return union(o.Before, o.Found) }
 
-// protect checks what would be removed against the limits of protection.
-func (o *Plan) protect(desired Desired) {
-	before, after := o.there(), desired.After
-	if desired.Unprotected {
-		return
-	}
-	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []rollout.Key) []string {
-		return o.causes(desired, removed)
-	})
-	if o.Cleared == nil {
-		return
-	}
-	// Each location counts for itself.
-	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]rollout.Key) []string {
-		was, is := desired.State.Owner.Location, desired.Owner.Location
-		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
-			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
-	})
-}
-
-// causes says why folders would be removed: those that only the repository knows, and all others.
-func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
-	var known []rollout.Key
-	for _, key := range removed {
-		if o.Before.Has(key.Host, key.DeploymentTarget) {
-			known = append(known, key)
-		}
-	}
-	var lines []string
-	if found := len(removed) - len(known); found > 0 {
-		lines = append(lines, fmt.Sprintf("%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
-			wording.Count(found, "folder", "folders"), desired.Owner.Name))
-	}
-	if len(known) > 0 && desired.Causes != nil {
-		lines = append(desired.Causes(known), lines...)
-	}
-	return lines
-}
-
-// refuse adds the error of a removal that protection holds, with its causes.
-func (o *Plan) refuse(
-	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []rollout.Key) []string,
-) {
-	var names []string
-	if clusters != nil {
-		names = clusters(removal.Hosts())
-	}
-	refusal := protection.Check(removal, names)
-	if refusal == nil {
-		return
-	}
-	lines := causes(removal.Keys)
-	if len(lines) == 0 {
-		lines = []string{"not known: the state has no fleet to compare with"}
-	}
-	o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
-}
-
-// conflicts finds folders that the owner may not write.
-func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error {
-	view, err := c.view(ctx, desired.Owner)
-	if err != nil {
-		return err
-	}
-	formerly := ""
-	if o.Identity == Renamed {
-		formerly = desired.State.Owner.Name
-	}
-	found, err := view.Conflicts(ctx, desired.After, o.there(), formerly)
-	if err != nil {
-		return err
-	}
-	var adopted, refused, adoptable []string
-	for _, conflict := range found {
-		text := conflict.String()
-		text = strings.ToUpper(text[:1]) + text[1:] + "."
-		switch {
-		case !conflict.Adoptable():
-			refused = append(refused, text)
-		case !desired.Adopt:
-			adoptable = append(adoptable, text)
-		default:
-			adopted = append(adopted, text)
-		}
-	}
-	o.addConflicts(refused, adoptable)
-	if len(adopted) > 0 {
-		o.warn("adopt", "Folders are taken over", "%s", wording.Lines(adopted, mostListed))
-	}
-	return nil
-}
-
-// addConflicts adds one error for all folders that the owner may not write. A name or a path that is another assignment's may
-// claim hundreds of them.
-func (o *Plan) addConflicts(refused, adoptable []string) {
-	remedy := ""
-	if len(adoptable) > 0 {
-		remedy = fmt.Sprintf(" To take %s over, with what is in %[1]s, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
-		if len(refused) > 0 {
-			remedy = fmt.Sprintf("\n\nOf these, %d can be taken over, with what is in them: set adopt = true once the others are resolved.", len(adoptable))
-		}
-	}
-	switch all := slices.Concat(refused, adoptable); {
-	case len(all) == 1:
-		o.add("gitops_repo", "Folder does not belong to this assignment", "%s%s", all[0], remedy)
-	case len(all) > 1:
-		o.add("gitops_repo", "Folder does not belong to this assignment", "%d folders that the fleet wants belong to others:\n%s\n\n%s", len(all),
-			wording.Lines(all, wording.Named), strings.TrimSpace(remedy+" If they are another assignment's, give this one another path, or take the deployment targets out of one of the fleets."))
-	}
-}
-
 // Unseen is the plan of an owner while the repository cannot be read yet.
 func Unseen(desired Desired) *Plan {
 	o := &Plan{Identity: Created, Before: rollout.Trees{}}
@@ -530,66 +418,6 @@ func Unseen(desired Desired) *Plan {
 	o.Remove = o.Before.Without(desired.After)
 	o.protect(desired)
 	return o
-}
-
-// dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
-// destroy does not remove those. Where the repository cannot be read, all of it stays known.
-func (c *Client) dropTaken(ctx context.Context, known *State) *State {
-	view, err := c.view(ctx, known.Owner)
-	if err != nil {
-		return known
-	}
-	held, err := view.HeldByOthers(ctx, known.Holder, known.Records)
-	if err != nil {
-		return known
-	}
-	listed, err := view.ListedByOthers(ctx, known.Current(), "")
-	if err != nil || len(held)+len(listed) == 0 {
-		return known
-	}
-	own := *known
-	own.Trees, own.Drift.Trees = known.Trees.Clone(), maps.Clone(known.Drift.Trees)
-	for host := range held {
-		delete(own.Trees, host)
-	}
-	maps.DeleteFunc(own.Drift.Trees, func(key rollout.Key, _ string) bool { return held[key.Host] })
-	for _, conflict := range listed {
-		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
-		delete(own.Drift.Trees, conflict.Key)
-	}
-	return &own
-}
-
-// PlanDestroy holds a destroy to what protection allows.
-func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
-	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
-	removal := rollout.RemovalOf(o.Before, nil, rollout.Fleet{})
-	if leave {
-		if removal.Total > 0 {
-			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
-				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
-		}
-		return o
-	}
-	c.warnOfNoBranch(ctx, known, o)
-	o.Remove = o.Before
-	o.refuse(protection, removal, clusters, func([]rollout.Key) []string {
-		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
-	})
-	return o
-}
-
-// warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
-func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
-	at := known.Owner.Location
-	view, err := c.view(ctx, known.Owner)
-	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
-		return
-	}
-	o.warn("gitops_repo", "Branch does not exist any more",
-		"There is no branch %q at %s, so that nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
-			"and clusters go on with them: set its new name in gitops_repo, and apply that before the destroy.",
-		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
 }
 
 // union returns the folders of both, with the trees of the first.

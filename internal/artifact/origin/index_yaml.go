@@ -1,0 +1,248 @@
+package origin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// line is one line of YAML in block style, by its beginning.
+type line struct {
+	number int
+	indent int
+	text   []byte // after the indentation, with the line break; the beginning only of a line longer than the buffer
+}
+
+// isBlank reports whether it has a comment or nothing.
+func (l line) isBlank() bool {
+	text := bytes.TrimSpace(l.text)
+	return len(text) == 0 || text[0] == '#'
+}
+
+// isItem reports whether it begins an element of a sequence.
+func (l line) isItem() bool {
+	return l.text[0] == '-' && (len(l.text) == 1 || strings.IndexByte(" \t\r\n", l.text[1]) >= 0)
+}
+
+// key is a key that needs no parser to be read: plain, or quoted without an escape.
+var key = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
+
+// key returns the key at the start of the line and its value on the same line, without a comment.
+func (l line) key() (name string, value []byte, ok bool) {
+	found := key.FindSubmatch(bytes.TrimRight(l.text, " \t\r\n"))
+	if found == nil {
+		return "", nil, false
+	}
+	if value = found[4]; bytes.HasPrefix(value, []byte("#")) {
+		value = nil
+	}
+	return string(slices.Concat(found[1], found[2], found[3])), value, true
+}
+
+// eachLine calls a function with every line, and another one with its whole text, in pieces if it is long.
+func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error) error {
+	number, isBeginning := 0, true
+	for {
+		piece, err := text.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if isBeginning && len(piece) > 0 {
+			number++
+			rest := bytes.TrimLeft(piece, " ")
+			if failed := begin(line{number, len(piece) - len(rest), rest}); failed != nil {
+				return failed
+			}
+		}
+		if failed := add(piece); failed != nil {
+			return failed
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		isBeginning = err == nil
+	}
+}
+
+// errEnd ends the reading of lines.
+var errEnd = errors.New("the document ends")
+
+// splitYAML divides an index in block style by chart: all lines of a chart are indented deeper than its name, but for the
+// dashes of its versions. The parser reads each version, and finds where the text was divided otherwise than it would.
+func (i *chartIndex) splitYAML(text *bufio.Reader) error {
+	s := &splitter{packer: newPacker(i)}
+	if err := eachLine(text, s.begin, s.packer.add); err != nil && !errors.Is(err, errEnd) {
+		return err
+	}
+	return s.packer.end()
+}
+
+type splitter struct {
+	packer    *packer
+	isInside  bool // of entries
+	hasBegun  bool // some key was there
+	entriesAt int  // line of entries; 0 before
+	indent    int  // of the names of charts; 0 before the first one
+}
+
+func (s *splitter) begin(l line) error {
+	switch {
+	case l.isBlank(), l.indent > 0 && !s.isInside:
+		return nil
+	case l.indent == 0:
+		if err := s.packer.end(); err != nil {
+			return err
+		}
+		return s.topLevel(l)
+	case s.indent == 0:
+		s.indent = l.indent
+	}
+	if isOfChart := l.indent > s.indent || l.indent == s.indent && l.isItem(); isOfChart {
+		if s.packer.name == "" {
+			return errForm(l.number)
+		}
+		return nil
+	}
+	name, _, isKey := l.key()
+	if l.indent < s.indent || !isKey || name == "" {
+		return errForm(l.number)
+	}
+	return s.packer.begin(name)
+}
+
+// topLevel takes a line without indentation.
+func (s *splitter) topLevel(l line) error {
+	isMarker := bytes.HasPrefix(l.text, []byte("---")) || bytes.HasPrefix(l.text, []byte("..."))
+	name, value, isKey := l.key()
+	switch {
+	case isMarker && s.hasBegun:
+		return errEnd
+	case isMarker:
+		if rest := bytes.TrimSpace(l.text[3:]); len(rest) > 0 && rest[0] != '#' {
+			return errForm(l.number)
+		}
+		return nil
+	case l.text[0] == '%' && !s.hasBegun: // a directive
+		return nil
+	case l.isItem() && s.hasBegun && !s.isInside: // of a list elsewhere
+		return nil
+	case !isKey:
+		return errForm(l.number)
+	}
+	s.hasBegun, s.isInside = true, false
+	if name != "entries" {
+		return nil
+	}
+	if s.entriesAt > 0 {
+		return fmt.Errorf("its index.yaml has entries twice, in lines %d and %d", s.entriesAt, l.number)
+	}
+	s.entriesAt = l.number
+	switch string(value) {
+	case "":
+		s.isInside = true
+	case "{}", "null", "~":
+	default:
+		return errForm(l.number)
+	}
+	return nil
+}
+
+// yamlVersions has the parser read the versions of a chart, one at a time if they are in lines of their own.
+func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions []chartVersion, err error) {
+	u := &units{ctx: ctx, chart: chart}
+	if err := eachLine(bufio.NewReaderSize(text, 64<<10), u.begin, u.add); err != nil {
+		return nil, err
+	}
+	err = u.flush()
+	return u.versions, err
+}
+
+// units are the texts of a chart that the parser gets one by one: each version, or all of a chart that is written otherwise.
+type units struct {
+	ctx      context.Context
+	chart    string
+	text     bytes.Buffer
+	first    int  // line of the text
+	isItem   bool // the text is a version
+	indent   int  // of the versions; 0 where they are not in lines of their own
+	isKnown  bool // the indent is
+	versions []chartVersion
+}
+
+func (u *units) begin(l line) error {
+	if l.number == 1 {
+		_, value, _ := l.key()
+		u.isKnown, u.first = len(value) > 0, 1
+		return nil
+	}
+	if l.isBlank() {
+		return nil
+	}
+	if !u.isKnown {
+		u.isKnown = true
+		if l.isItem() {
+			u.indent = l.indent
+			u.text.Reset() // the name of the chart, and comments
+		}
+	}
+	if u.indent == 0 || l.indent > u.indent {
+		return nil
+	}
+	if l.indent < u.indent || !l.isItem() {
+		return fmt.Errorf("line %d of it does not begin a version", l.number)
+	}
+	if u.isItem {
+		if err := u.flush(); err != nil {
+			return err
+		}
+	}
+	u.isItem, u.first = true, l.number
+	return nil
+}
+
+func (u *units) add(piece []byte) error {
+	if u.text.Len()+len(piece) > maxParsed {
+		return fmt.Errorf("%w: a version of it (line %d of it) has more than %d KiB", git.ErrTooLarge, u.first, maxParsed>>10)
+	}
+	u.text.Write(piece)
+	return nil
+}
+
+// flush has the parser read the text.
+func (u *units) flush() error {
+	if err := mayGoOn(u.ctx, len(u.versions)); err != nil {
+		return err
+	}
+	defer u.text.Reset()
+	if u.isItem {
+		var one []chartVersion
+		if err := yaml.Unmarshal(u.text.Bytes(), &one); err != nil {
+			return fmt.Errorf("a version of it (line %d of it) cannot be read: %w", u.first, shortYAMLError(err))
+		}
+		if len(one) != 1 {
+			return fmt.Errorf("line %d of it does not begin one version", u.first)
+		}
+		u.versions = append(u.versions, one[0])
+		return nil
+	}
+	var all map[string][]chartVersion
+	if err := yaml.Unmarshal(u.text.Bytes(), &all); err != nil {
+		return fmt.Errorf("it cannot be read: %w", shortYAMLError(err))
+	}
+	versions, has := all[u.chart]
+	if !has || len(all) != 1 || len(versions) > maxVersions {
+		return fmt.Errorf("its text is not a list of at most %d versions", maxVersions)
+	}
+	u.versions = versions
+	return nil
+}

@@ -1,0 +1,70 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// PlanDestroy holds a destroy to what protection allows.
+func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
+	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
+	removal := rollout.RemovalOf(o.Before, nil, rollout.Fleet{})
+	if leave {
+		if removal.Total > 0 {
+			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
+				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
+		}
+		return o
+	}
+	c.warnOfNoBranch(ctx, known, o)
+	o.Remove = o.Before
+	o.refuse(protection, removal, clusters, func([]rollout.Key) []string {
+		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
+	})
+	return o
+}
+
+// warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
+func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
+	at := known.Owner.Location
+	view, err := c.view(ctx, known.Owner)
+	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
+		return
+	}
+	o.warn("gitops_repo", "Branch does not exist any more",
+		"There is no branch %q at %s, so that nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
+			"and clusters go on with them: set its new name in gitops_repo, and apply that before the destroy.",
+		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
+}
+
+// dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
+// destroy does not remove those. Where the repository cannot be read, all of it stays known.
+func (c *Client) dropTaken(ctx context.Context, known *State) *State {
+	view, err := c.view(ctx, known.Owner)
+	if err != nil {
+		return known
+	}
+	held, err := view.HeldByOthers(ctx, known.Holder, known.Records)
+	if err != nil {
+		return known
+	}
+	listed, err := view.ListedByOthers(ctx, known.Current(), "")
+	if err != nil || len(held)+len(listed) == 0 {
+		return known
+	}
+	own := *known
+	own.Trees, own.Drift.Trees = known.Trees.Clone(), maps.Clone(known.Drift.Trees)
+	for host := range held {
+		delete(own.Trees, host)
+	}
+	maps.DeleteFunc(own.Drift.Trees, func(key rollout.Key, _ string) bool { return held[key.Host] })
+	for _, conflict := range listed {
+		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
+		delete(own.Drift.Trees, conflict.Key)
+	}
+	return &own
+}

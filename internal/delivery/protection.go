@@ -1,0 +1,66 @@
+package delivery
+
+import (
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// protect checks what would be removed against the limits of protection.
+func (o *Plan) protect(desired Desired) {
+	before, after := o.there(), desired.After
+	if desired.Unprotected {
+		return
+	}
+	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []rollout.Key) []string {
+		return o.causes(desired, removed)
+	})
+	if o.Cleared == nil {
+		return
+	}
+	// Each location counts for itself.
+	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]rollout.Key) []string {
+		was, is := desired.State.Owner.Location, desired.Owner.Location
+		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
+			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
+	})
+}
+
+// causes says why folders would be removed: those that only the repository knows, and all others.
+func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
+	var known []rollout.Key
+	for _, key := range removed {
+		if o.Before.Has(key.Host, key.DeploymentTarget) {
+			known = append(known, key)
+		}
+	}
+	var lines []string
+	if found := len(removed) - len(known); found > 0 {
+		lines = append(lines, fmt.Sprintf("%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
+			wording.Count(found, "folder", "folders"), desired.Owner.Name))
+	}
+	if len(known) > 0 && desired.Causes != nil {
+		lines = append(desired.Causes(known), lines...)
+	}
+	return lines
+}
+
+// refuse adds the error of a removal that protection holds, with its causes.
+func (o *Plan) refuse(
+	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []rollout.Key) []string,
+) {
+	var names []string
+	if clusters != nil {
+		names = clusters(removal.Hosts())
+	}
+	refusal := protection.Check(removal, names)
+	if refusal == nil {
+		return
+	}
+	lines := causes(removal.Keys)
+	if len(lines) == 0 {
+		lines = []string{"not known: the state has no fleet to compare with"}
+	}
+	o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
+}
