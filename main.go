@@ -11,8 +11,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/garbage"
 )
 
 // version is set by the linker for a release.
@@ -27,7 +28,7 @@ func main() {
 		fmt.Fprintf(os.Stdout, "terraform-provider-flotilla %s %s/%s\n", version, runtime.GOOS, runtime.GOARCH)
 		return
 	}
-	boundGarbage()
+	garbage.Bound()
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())

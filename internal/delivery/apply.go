@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // ApplyRequest is what an owner wants, with everything that is needed to apply it.
@@ -39,7 +39,7 @@ type Done struct {
 	Time        time.Time         // of the commit that changed something; zero where there was none
 	Proposed    bool              // what was written is in a pull request that is open
 	// Replaced are the folders that the pull request changes, with the trees that they had; see State.
-	Replaced map[rollout.Key]string
+	Replaced map[folder.Key]string
 	Identity Identity
 	// FormerGone says that the owner moved from a branch or a repository that does not exist any more.
 	FormerGone bool
@@ -94,7 +94,7 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 	done.Former = request.Former.Next(request.Renames, isHost, edit.Formerly, request.Owner.Name)
 	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Merge != forge.Now
 	if done.PullRequest != "" {
-		done.Replaced = map[rollout.Key]string{}
+		done.Replaced = map[folder.Key]string{}
 		for _, change := range written.Changes {
 			done.Replaced[change.Key] = ""
 			done.Replaced[change.Origin()] = change.Was

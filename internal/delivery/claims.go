@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 )
 
 // Claim is one flotilla_cluster_claim and its location.

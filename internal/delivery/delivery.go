@@ -10,11 +10,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Location is where an owner writes.
@@ -48,7 +47,7 @@ type Saved struct {
 	// Former are the names that hosts and the owner had before. Refresh reads them where it reads the records.
 	Former folder.Former `json:"former,omitzero"`
 	// Trees are the folders as they were written.
-	Trees rollout.Trees `json:"trees,omitempty"`
+	Trees folder.Trees `json:"trees,omitempty"`
 	// Records are the ids of the owner's records by host.
 	Records map[string]string `json:"records,omitempty"`
 	// Holder is the random text in the owner's records that says that they are of this state.
@@ -60,7 +59,7 @@ type Saved struct {
 	Drift Drift `json:"drift,omitzero"`
 	// Replaced are the folders that the pull request changes, with the trees that they had on the branch that it goes
 	// into; "" where there was none.
-	Replaced map[rollout.Key]string `json:"replaced,omitempty"`
+	Replaced map[folder.Key]string `json:"replaced,omitempty"`
 	// Proposed says that what was written was in a pull request that was open when Refresh looked.
 	Proposed bool `json:"proposed,omitempty"`
 	// Incomplete says that the last apply opened or updated the pull request, and failed then: what it proposes is not pending.
@@ -79,7 +78,7 @@ func (k *State) seenAt() string {
 }
 
 // Current are the trees that the folders have in the repository.
-func (k *State) Current() rollout.Trees {
+func (k *State) Current() folder.Trees {
 	current := k.Trees.Clone()
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
@@ -164,7 +163,7 @@ func (c *Client) AsOf(ctx context.Context, owner Owner, commit string, names ...
 
 // Commits looks up commits that clusters report in the history of the location's branch, and reads what the
 // owner's wanted folders are there; see gitops.OwnerView.Commits.
-func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error) {
+func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -177,8 +176,8 @@ func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want ro
 //
 // Errors: as of a look, or a plain one where the repository does not give a tree any more.
 func (c *Client) Files(
-	ctx context.Context, owner Owner, folders rollout.Trees, wanted map[rollout.Key][]git.File,
-) (map[rollout.Key][]git.File, error) {
+	ctx context.Context, owner Owner, folders folder.Trees, wanted map[folder.Key][]git.File,
+) (map[folder.Key][]git.File, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -199,8 +198,8 @@ func (c *Client) Files(
 //
 // Errors: as of Files.
 func (c *Client) FilesNamed(
-	ctx context.Context, owner Owner, folders rollout.Trees, wanted func(name string) bool,
-) (map[rollout.Key][]git.File, error) {
+	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
+) (map[folder.Key][]git.File, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // site is a folder with repositories, and a fresh process of the provider at each step.
@@ -46,13 +46,13 @@ func content(version string) []git.File {
 }
 
 // wanted has so many deployment targets on each of the hosts.
-func wanted(t *testing.T, version string, count int, hosts ...string) rollout.Trees {
+func wanted(t *testing.T, version string, count int, hosts ...string) folder.Trees {
 	t.Helper()
 	tree, err := git.TreeID(content(version))
 	if err != nil {
 		t.Fatal(err)
 	}
-	trees := rollout.Trees{}
+	trees := folder.Trees{}
 	for _, host := range hosts {
 		trees[host] = map[string]string{}
 		for i := range count {
@@ -384,7 +384,7 @@ func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
 	}
 }
 
-func keysOf[V any](of map[rollout.Key]V) map[string]V {
+func keysOf[V any](of map[folder.Key]V) map[string]V {
 	named := map[string]V{}
 	for key, value := range of {
 		named[key.String()] = value

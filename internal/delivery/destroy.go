@@ -3,10 +3,11 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // PlanDestroy holds a destroy to what protection allows.
@@ -22,7 +23,7 @@ func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollo
 	}
 	c.warnOfNoBranch(ctx, known, o)
 	o.Remove = o.Before
-	o.refuse(protection, removal, clusters, func([]rollout.Key) []string {
+	o.refuse(protection, removal, clusters, func([]folder.Key) []string {
 		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
 	})
 	return o
@@ -61,7 +62,7 @@ func (c *Client) dropTaken(ctx context.Context, known *State) *State {
 	for host := range held {
 		delete(own.Trees, host)
 	}
-	maps.DeleteFunc(own.Drift.Trees, func(key rollout.Key, _ string) bool { return held[key.Host] })
+	maps.DeleteFunc(own.Drift.Trees, func(key folder.Key, _ string) bool { return held[key.Host] })
 	for _, conflict := range listed {
 		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
 		delete(own.Drift.Trees, conflict.Key)

@@ -3,10 +3,10 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
 // Cause explains why folders differ from what was written although no person changed them.
@@ -25,7 +25,7 @@ const (
 func (d Drift) IsGone() bool { return d.Cause == RepositoryGone || d.Cause == BranchGone }
 
 // Reason explains why a folder differs from what was written. It says "by hand" only with the commit of a person.
-func (d Drift) Reason(key rollout.Key) string {
+func (d Drift) Reason(key folder.Key) string {
 	if commit := d.Since[key]; commit != "" {
 		return fmt.Sprintf("by hand, since commit %.8s", commit)
 	}
@@ -80,9 +80,9 @@ func (c *Client) explain(ctx context.Context, known *State, before Saved, reques
 
 // commitsByHand returns the first commit by hand since the last one of an assignment, for each folder that drifted. The
 // commits are newest first.
-func commitsByHand(commits []gitops.HistoryCommit, drifted map[rollout.Key]string) map[rollout.Key]string {
-	since := map[rollout.Key]string{}
-	written := map[rollout.Key]bool{} // by an assignment
+func commitsByHand(commits []gitops.HistoryCommit, drifted map[folder.Key]string) map[folder.Key]string {
+	since := map[folder.Key]string{}
+	written := map[folder.Key]bool{} // by an assignment
 	for _, commit := range commits {
 		for _, change := range commit.Changes {
 			key := change.Key

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // looks keeps what was read of each branch, so that a plan looks at it once, however many owners are

@@ -6,16 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // ErrDuplicate is the error of a second flotilla_assignment of one name at one location.
@@ -44,7 +44,7 @@ type plannedFolders struct {
 	owner         string
 	at            Location
 	tip           string // of the branch; "" where that is not known
-	adds, removes rollout.Trees
+	adds, removes folder.Trees
 }
 
 type ownerKey struct {
@@ -214,7 +214,7 @@ func handover(from, to string, folders []string) Problem {
 }
 
 // sameFolders are the paths of folders that two owners have.
-func sameFolders(onePath string, one rollout.Trees, otherPath string, other rollout.Trees) []string {
+func sameFolders(onePath string, one folder.Trees, otherPath string, other folder.Trees) []string {
 	if len(one) == 0 || onePath != otherPath && !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
 		return nil
 	}

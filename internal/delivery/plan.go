@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // mostListed is how many folders a warning lists, one on a line.
@@ -27,7 +27,7 @@ type Desired struct {
 	// Former are the names that hosts and the owner had before.
 	Former folder.Former
 	// After are the folders that it has then; a tree that is not known yet is "".
-	After      rollout.Trees
+	After      folder.Trees
 	Protection rollout.Protection
 	// Unprotected is a plan in which Protection is not known yet: the apply checks it.
 	Unprotected bool
@@ -43,7 +43,7 @@ type Desired struct {
 	// Fleet tells protection which folders the fleet has given up, and which a rollout has added.
 	Fleet rollout.Fleet
 	// Causes returns lines that say why these folders would be removed; nil where that is not known.
-	Causes func(removed []rollout.Key) []string
+	Causes func(removed []folder.Key) []string
 }
 
 // Problem is a diagnostic: an error, or a warning.
@@ -59,14 +59,14 @@ type Plan struct {
 	Identity Identity
 	// Before is what the owner has at the location, by the state alone: nothing where it is new there. Hosts are under the
 	// names that they had then.
-	Before rollout.Trees
+	Before folder.Trees
 	// Remove are those of Before that go, and do not only move to another name of their host.
-	Remove rollout.Trees
+	Remove folder.Trees
 	// Found are the folders of the owner's name that a look has found there, and that the state does not know.
 	// A look at another time may find others, so that nothing but problems may follow from them in a plan.
-	Found rollout.Trees
+	Found folder.Trees
 	// Cleared is what goes at the former location, with Identity Moved.
-	Cleared rollout.Trees
+	Cleared folder.Trees
 	// LetGo says that the folders at the former location stay there, without an owner.
 	LetGo bool
 	// formerGone says that the former location, with Identity Moved, does not exist any more.
@@ -102,7 +102,7 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Plan{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
+	o := &Plan{Identity: former.identity, Before: folder.Trees{}, Found: folder.Trees{}}
 	if err := o.checkBase(desired, func() (string, error) { return c.tip(ctx, desired.Owner.Location) }); err != nil || o.HasError() {
 		return o, err
 	}
@@ -207,7 +207,7 @@ func (c *Client) knows(ctx context.Context, desired Desired, o *Plan) error {
 
 // refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
 // only a record lists that no allowed key has signed never goes.
-func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted rollout.Trees) error {
+func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted folder.Trees) error {
 	if len(unwanted) == 0 {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 }
 
 // withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
-func withoutListed(ctx context.Context, view *gitops.OwnerView, trees rollout.Trees, commit string) (rollout.Trees, error) {
+func withoutListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees, commit string) (folder.Trees, error) {
 	listed, err := view.ListedByOthers(ctx, trees, commit)
 	if err != nil || len(listed) == 0 {
 		return trees, err
@@ -319,7 +319,7 @@ func withoutListed(ctx context.Context, view *gitops.OwnerView, trees rollout.Tr
 }
 
 // drop takes the folder of a conflict out.
-func drop(trees rollout.Trees, conflict gitops.Conflict) {
+func drop(trees folder.Trees, conflict gitops.Conflict) {
 	delete(trees[conflict.Host], conflict.DeploymentTarget)
 	if len(trees[conflict.Host]) == 0 {
 		delete(trees, conflict.Host)
@@ -362,7 +362,7 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	var disputed []string
 	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
 	for _, conflict := range listed {
-		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
+		for _, trees := range []folder.Trees{o.Before, o.Found, o.Remove} {
 			drop(trees, conflict)
 		}
 		if records.Trees.Has(conflict.Host, conflict.DeploymentTarget) && !desired.Adopt {
@@ -406,11 +406,11 @@ func (c *Client) leave(desired Desired, former former, o *Plan) {
 }
 
 // there is all that the owner has at the location, as far as the state or a look knows.
-func (o *Plan) there() rollout.Trees { return union(o.Before, o.Found) }
+func (o *Plan) there() folder.Trees { return union(o.Before, o.Found) }
 
 // Unseen is the plan of an owner while the repository cannot be read yet.
 func Unseen(desired Desired) *Plan {
-	o := &Plan{Identity: Created, Before: rollout.Trees{}}
+	o := &Plan{Identity: Created, Before: folder.Trees{}}
 	if desired.State != nil {
 		o.Identity, o.Before = Same, desired.State.Current()
 	}
@@ -421,7 +421,7 @@ func Unseen(desired Desired) *Plan {
 }
 
 // union returns the folders of both, with the trees of the first.
-func union(one, other rollout.Trees) rollout.Trees {
+func union(one, other folder.Trees) folder.Trees {
 	if len(other) == 0 {
 		return one
 	}

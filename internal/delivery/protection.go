@@ -2,9 +2,10 @@ package delivery
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // protect checks what would be removed against the limits of protection.
@@ -13,14 +14,14 @@ func (o *Plan) protect(desired Desired) {
 	if desired.Unprotected {
 		return
 	}
-	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []rollout.Key) []string {
+	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []folder.Key) []string {
 		return o.causes(desired, removed)
 	})
 	if o.Cleared == nil {
 		return
 	}
 	// Each location counts for itself.
-	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]rollout.Key) []string {
+	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]folder.Key) []string {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
 			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
@@ -28,8 +29,8 @@ func (o *Plan) protect(desired Desired) {
 }
 
 // causes says why folders would be removed: those that only the repository knows, and all others.
-func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
-	var known []rollout.Key
+func (o *Plan) causes(desired Desired, removed []folder.Key) []string {
+	var known []folder.Key
 	for _, key := range removed {
 		if o.Before.Has(key.Host, key.DeploymentTarget) {
 			known = append(known, key)
@@ -48,7 +49,7 @@ func (o *Plan) causes(desired Desired, removed []rollout.Key) []string {
 
 // refuse adds the error of a removal that protection holds, with its causes.
 func (o *Plan) refuse(
-	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []rollout.Key) []string,
+	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
 ) {
 	var names []string
 	if clusters != nil {

@@ -6,21 +6,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Drift is how the repository differs from what was written.
 type Drift struct {
 	// Trees are the folders with another tree than was written; "" where the folder is gone.
-	Trees map[rollout.Key]string `json:"trees,omitempty"`
+	Trees map[folder.Key]string `json:"trees,omitempty"`
 	// Touched are hosts whose marker or record was changed or removed by others.
 	Touched []string `json:"touched,omitempty"`
 	// Since names the first commit by hand that changed a folder. Folders without such a commit are absent.
-	Since map[rollout.Key]string `json:"since,omitempty"`
+	Since map[folder.Key]string `json:"since,omitempty"`
 	// Found are folders that the owner's records list and the state does not know, where a record was touched.
-	Found rollout.Trees `json:"found,omitempty"`
+	Found folder.Trees `json:"found,omitempty"`
 	// Cause explains folders that differ although no commit by hand changed them; "" where there is none.
 	Cause Cause `json:"cause,omitempty"`
 	// Lost is the commit that a branch which was made anew does not have any more.
@@ -85,7 +84,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 
 // lose notes that nothing is there any more.
 func (k *State) lose(cause Cause, before Saved) {
-	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[rollout.Key]string{}}
+	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[folder.Key]string{}}
 	k.Tip = ""
 	for _, key := range k.Trees.Keys() {
 		k.Drift.Trees[key] = ""
@@ -94,7 +93,7 @@ func (k *State) lose(cause Cause, before Saved) {
 
 // compare sets Drift to how a branch differs from what was written.
 func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
-	k.Drift = Drift{Trees: map[rollout.Key]string{}}
+	k.Drift = Drift{Trees: map[folder.Key]string{}}
 	if k.Drift.Touched, err = k.touched(ctx, view); err != nil {
 		return err
 	}
@@ -166,7 +165,7 @@ func (k *State) otherHolder(ctx context.Context, view *gitops.OwnerView) (string
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
 func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
-	there := rollout.Trees{}
+	there := folder.Trees{}
 	for key, tree := range k.Drift.Trees {
 		if tree != "" {
 			folder.Put(there, key, tree)
@@ -197,7 +196,7 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 		return err
 	}
 	k.Holder = records.Holder
-	k.Trees, k.Records = rollout.Trees{}, map[string]string{}
+	k.Trees, k.Records = folder.Trees{}, map[string]string{}
 	for host := range records.Trees {
 		k.Trees[host], k.Records[host] = map[string]string{}, ""
 	}

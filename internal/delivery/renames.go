@@ -3,15 +3,15 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // moves refuses to move the folders of a host that has another name now where others have something beside them: the folder
 // of the host would stay, and agents that follow it would remove what has moved.
 func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
-	moving := rollout.Trees{}
+	moving := folder.Trees{}
 	for former := range desired.Renames {
 		if targets := o.there()[former]; len(targets) > 0 {
 			moving[former] = targets

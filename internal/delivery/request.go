@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // number is that of the pull request in the state, which every Git host has at the end of its URL; 0 where there is none.
@@ -99,7 +98,7 @@ func (c *Client) compareRequest(ctx context.Context, known *State, request *forg
 		known.Drift.Cause = BranchGone
 		return nil
 	}
-	asked := rollout.Trees{}
+	asked := folder.Trees{}
 	for key := range known.Replaced {
 		folder.Put(asked, key, "")
 	}

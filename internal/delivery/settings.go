@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
 // Settings are how commits reach the branch. The zero value pushes to it.

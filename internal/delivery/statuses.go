@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
 // CommitStatuses are the statuses of one commit on a Git host.

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
 // toldHost is a Git host with a repository owner/r.git, and what it was told about commits.

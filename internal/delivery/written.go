@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // Written reads what the location's branch has of an owner: the folders that its records list, and the wanted
@@ -15,7 +15,7 @@ import (
 // are read: it is the same owner with its former name, before the apply that hands over.
 //
 // Errors: as of a look.
-func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees) (gitops.Written, error) {
+func (c *Client) Written(ctx context.Context, owner Owner, wanted folder.Trees) (gitops.Written, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return gitops.Written{}, err
@@ -48,7 +48,7 @@ func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (git
 // where it has seen none. A plan gets the same of it whenever it is computed.
 //
 // Errors: git.ErrCommit where the commit is not in the history any more, or as of a look.
-func (c *Client) SeenRecords(ctx context.Context, owner Owner, known *State) (map[rollout.Key]gitops.FolderRecord, error) {
+func (c *Client) SeenRecords(ctx context.Context, owner Owner, known *State) (map[folder.Key]gitops.FolderRecord, error) {
 	at := known.seenAt()
 	if at == "" {
 		return nil, nil
@@ -59,7 +59,7 @@ func (c *Client) SeenRecords(ctx context.Context, owner Owner, known *State) (ma
 
 // formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
 // with which name its folders are labelled.
-func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owner Owner, wanted rollout.Trees) (gitops.Written, error) {
+func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owner Owner, wanted folder.Trees) (gitops.Written, error) {
 	conflicts, err := view.Conflicts(ctx, wanted, nil, "")
 	if errors.As(err, new(*git.BlockedError)) {
 		return gitops.Written{}, nil

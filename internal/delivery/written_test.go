@@ -2,10 +2,10 @@ package delivery_test
 
 import (
 	"context"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // The plan that renames an owner reads evidence by the new name, which no record has yet.
@@ -17,14 +17,14 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 	more := after.Clone()
 	more["new"] = map[string]string{"target-00": ""}
 	for name, test := range map[string]struct {
-		wanted  rollout.Trees
+		wanted  folder.Trees
 		records int
 		label   string
 	}{
 		"dev":  {more, 4, ""},
 		"next": {more, 4, "dev"},
 		"none": {nil, 0, ""},
-		"edge": {rollout.Trees{"edge": {"target-00": ""}}, 0, ""}, // others' folders are no business of a new owner
+		"edge": {folder.Trees{"edge": {"target-00": ""}}, 0, ""}, // others' folders are no business of a new owner
 	} {
 		written, err := s.process().Written(context.Background(), owner(at, name), test.wanted)
 		if err != nil || len(written.Records) != test.records {

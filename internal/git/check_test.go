@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/access"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
 func TestTheLongestPrefixChoosesTheCredentials(t *testing.T) {

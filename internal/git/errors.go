@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/access"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // What can be wrong with a repository; compare with errors.Is and errors.As.

@@ -18,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Hash is the id of an object; the zero value is none.

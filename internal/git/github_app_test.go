@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
 func gitHubApp(t *testing.T, api string) *forge.GitHubApp {

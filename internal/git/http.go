@@ -18,12 +18,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/access"
-	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
-	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
-	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
-	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // responseTimeout is how long a server may take to answer: it answers a push after its hooks have run. Reading a pack

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // localGitServer runs the git on PATH over a directory. It does not use go-git's

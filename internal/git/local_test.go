@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // commitOf makes a pack with a commit of one file upon a tip.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Logger receives what a Client does, to find out why something is slow or fails.

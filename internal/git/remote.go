@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
 // Remote names one branch of one repository, and how to reach it.

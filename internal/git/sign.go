@@ -14,7 +14,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
 // Signer signs commits, so that `git verify-commit` verifies them.

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/access"
-	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
-	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // SSHCredentials are what ssh needs. The zero value takes the keys of the agent

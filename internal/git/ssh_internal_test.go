@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
 // wireEnd is an end of a connection in memory, whose writes do not wait for reads: both sides of ssh write first.

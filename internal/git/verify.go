@@ -12,7 +12,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
 // Verifier tells commits that certain keys have signed from all others.

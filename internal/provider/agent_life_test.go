@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // A cluster that is recreated has another identity, and nothing.

@@ -20,10 +20,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 func TestPlacementIsApplied(t *testing.T) {
@@ -318,7 +318,7 @@ func configurations(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusters, err := filepath.Glob(filepath.Join("..", "e2e", "*_test.go"))
+	clusters, err := filepath.Glob(filepath.Join("..", "testing", "e2e", "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func configurations(t *testing.T) []string {
 func readersOf(t *testing.T) map[string]bool {
 	t.Helper()
 	readers := map[string]bool{}
-	eachDeclaration(t, []string{"../fleet", "../attributes"}, func(_ string, node ast.Node) {
+	eachDeclaration(t, []string{"../engine/fleet", "../attributes"}, func(_ string, node ast.Node) {
 		method, isFunction := node.(*ast.FuncDecl)
 		if !isFunction || method.Recv == nil || len(method.Type.Params.List) == 0 {
 			return
@@ -385,7 +385,7 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDeclaration(t, append(folders, ".", "../fleet", "../agent", "../rollout", "../gate", "../constraint"), func(file string, node ast.Node) {
+	eachDeclaration(t, append(folders, ".", "../engine/fleet", "../cluster/agent", "../rollout", "../rollout/gate", "../engine/constraint"), func(file string, node ast.Node) {
 		if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
 			keys[key] = true
 		}

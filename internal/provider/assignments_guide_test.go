@@ -31,7 +31,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 const assignmentsGuide = "assignments.md"

@@ -22,11 +22,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // bitbucket stands in for Bitbucket Cloud, or for Bitbucket Data Center: one repository, and of the REST API what the
-// life of a request takes, as their references describe it (internal/forge/testdata has them).
+// life of a request takes, as their references describe it (internal/git/forge/testdata has them).
 type bitbucket struct {
 	t     *testing.T
 	cloud bool

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 // sayChanges are the resources with an attribute changes.

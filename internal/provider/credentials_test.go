@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // The credentials of these tests have this in them. They are put together, so that no scanner finds them here.

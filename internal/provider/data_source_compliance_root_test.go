@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // rooted is a cluster on a real API that has what an assignment wrote for the type drone. All of it is ready. address is that

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // readDiff is what flotilla_diff says of the assignment, with further arguments.

@@ -18,8 +18,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // inventoried is a repository that two assignments have been written to, one of them with a cluster of its own.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // Every attribute of an assignment is read strictly: what is wrong is an error at it, at plan, with what to do.

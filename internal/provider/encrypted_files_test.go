@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // encryptedText is a file of Secret "db" in namespace "shop" that sops or kubeseal has written.
 func encryptedText(t *testing.T, name string) string {
 	t.Helper()
-	return readFile(t, filepath.Join("..", "encrypted", "testdata", name))
+	return readFile(t, filepath.Join("..", "engine", "encrypted", "testdata", name))
 }
 
 // shop is a fleet with a workload in namespace "shop", on a cluster type with Flux and one with Argo CD, and with encrypted

@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
 )
 
 // hostile is a Git server and a host's API that repeat every secret that they are shown. The first

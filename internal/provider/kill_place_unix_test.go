@@ -23,7 +23,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
 // variants are fleets of one environment, of 6 cluster types and up to 8 deployment targets each. From

@@ -20,7 +20,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
 // init makes this binary, under another name, one of the processes that these tests need.

@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
 // bothWays are the provider as it is served, and by the framework alone.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
 // A life is what a platform team does with an assignment in months: new versions and values, of which some never get ready, workloads

@@ -10,10 +10,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
 func TestMain(m *testing.M) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // fluxFleet is a fleet of one cluster type with Flux and one workload with these deployment targets.

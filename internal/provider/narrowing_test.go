@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 func TestNarrowingToWhatIsNotThereIsAnErrorThatSuggests(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
 // The guide on onboarding shows HCL for clouds whose providers are not there in a test. In the place of a cloud's

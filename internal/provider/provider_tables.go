@@ -1,7 +1,7 @@
 package provider
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
 // The tables of the provider's own attributes. That of clusters is in package connection.

@@ -4,8 +4,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/origin"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
 // verificationSettings is the provider's attribute verification: whose signatures content needs that is rendered.

@@ -10,12 +10,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reference"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reference"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // validating is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource

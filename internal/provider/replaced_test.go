@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // heldReplacement is an assignment whose replacement at another branch was planned, since Terraform plans a tainted

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // repository is a GitOps repository on a real server, and a way to look at it with git itself.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
 // TestSecretsOfAgentsAppearNowhere gives agents every kind of credential, and has clusters that repeat what they are

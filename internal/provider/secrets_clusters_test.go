@@ -18,7 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
 // hostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it

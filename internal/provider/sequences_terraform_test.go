@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
 // bareWorld is bare repositories in a folder.

@@ -7,13 +7,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/compliance"
 	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reliabilitytest"
 )
 
 // memoryWorld is repositories of a Git host in memory.

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/functions"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 // Server serves a provider by the plugin framework, except for large values, which package wire reads and writes: the

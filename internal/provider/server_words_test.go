@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // What a Git server says is printed by Terraform as it comes.

@@ -1,9 +1,9 @@
 package provider
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/adopt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/adopt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	agentresource "github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterfacts"

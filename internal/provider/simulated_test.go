@@ -10,7 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // These tests use the provider through a stand-in for Terraform: they need no Terraform, and run under the

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/postgrestest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/postgrestest"
 )
 
 // states are the configurations of an example whose states are in PostgreSQL, by their folders.

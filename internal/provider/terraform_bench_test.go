@@ -22,10 +22,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects/objectstest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
 // BenchmarkTerraform plans and applies fleets through the real tool. How long the provider's calls take is

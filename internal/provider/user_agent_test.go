@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // Repositories, Git hosts and clusters hear from every request which release of the provider asks.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 const infrastructureGuide = "rolling-out-infrastructure.md.tmpl"

@@ -11,12 +11,12 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 const kubernetes = "flotilla_rollout.kubernetes"

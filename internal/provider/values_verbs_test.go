@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // A value has to be proven from the apply that gave it, however long the plan waited for its approval.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
-	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // row is a resource of the matrix.

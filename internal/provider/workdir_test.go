@@ -14,7 +14,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // allTools are the programs that apply configurations: those that the environment names, or that are on PATH.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // Host is what a rollout knows of a host of the fleet.
@@ -58,20 +58,20 @@ type Input struct {
 	// Now is the time of the evidence: no clock is read, so that the same input gives the same decision.
 	Now time.Time
 	// Wanted is what the fleet wants; "" is a tree that is not known yet.
-	Wanted Trees
+	Wanted folder.Trees
 	// Deployed is what was written, all hosts of the owner included.
-	Deployed Trees
+	Deployed folder.Trees
 	// Found is what is there, as others have changed it since; nil: what was written. What is held stays so.
-	Found    Trees
+	Found    folder.Trees
 	Hosts    map[string]*Host // of the fleet
 	Settings *Settings        // nil: everything goes at once
 	Holds    []Hold
 	// Reports looks up what is known of a folder on a cluster; nil: there are no reports, and only time
 	// counts.
-	Reports func(cluster string, key Key) Report
-	Records map[Key]Record
+	Reports func(cluster string, key folder.Key) Report
+	Records map[folder.Key]Record
 	// Requires lists the folders whose content must be proven before that of a folder changes; nil: none.
-	Requires func(Key) []Key
+	Requires func(folder.Key) []folder.Key
 	// State is that of the step before; nil where there is none. Lost says that there should be one: it
 	// then follows from the records and the reports.
 	State *State
@@ -79,7 +79,7 @@ type Input struct {
 	// Tip is the commit at which Deployed was there.
 	Tip string
 	// Back is what the owner had at commits that a step may roll back to.
-	Back map[string]Trees
+	Back map[string]folder.Trees
 	// Remedy is what to do where content that failed cannot be rolled back; "": what helps an assignment.
 	Remedy string
 	// Proposed says that what was written last is in a pull request that is still open.
@@ -194,7 +194,7 @@ func (r *run) collect() {
 		t := r.targets[name]
 		slices.SortFunc(t.members, byName)
 		for _, m := range t.members {
-			m.key = Key{Host: m.host, DeploymentTarget: name}
+			m.key = folder.Key{Host: m.host, DeploymentTarget: name}
 			m.info = r.Hosts[m.host]
 			_, m.known = r.Deployed[m.host]
 			for i := range r.Holds {

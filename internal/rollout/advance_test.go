@@ -2,15 +2,16 @@ package rollout_test
 
 import (
 	"encoding/json"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 func number64(text string) json.Number { return json.Number(text) }
@@ -22,7 +23,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 type site struct {
 	rollout.Input
 	reports map[string]rollout.Report // by cluster
-	commits map[string]rollout.Trees
+	commits map[string]folder.Trees
 }
 
 func newSite(t *testing.T, settings map[string]any) *site {
@@ -33,10 +34,10 @@ func newSite(t *testing.T, settings map[string]any) *site {
 	if !known || len(findings) > 0 {
 		t.Fatal(known, findings)
 	}
-	s := &site{reports: map[string]rollout.Report{}, commits: map[string]rollout.Trees{}}
+	s := &site{reports: map[string]rollout.Report{}, commits: map[string]folder.Trees{}}
 	s.Input = rollout.Input{
-		Now: noon, Wanted: rollout.Trees{}, Deployed: rollout.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: decoded,
-		Records: map[rollout.Key]rollout.Record{}, State: &rollout.State{}, Tip: "first", Back: map[string]rollout.Trees{},
+		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: decoded,
+		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "first", Back: map[string]folder.Trees{},
 	}
 	for _, host := range []string{"canary", "region", "rest"} {
 		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": host}, Clusters: []string{host}}
@@ -44,7 +45,7 @@ func newSite(t *testing.T, settings map[string]any) *site {
 		s.Records[key(host)] = rollout.Record{Tree: host + "-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	}
 	s.commits["first"] = s.Deployed.Clone()
-	s.Reports = func(cluster string, _ rollout.Key) rollout.Report { return s.reports[cluster] }
+	s.Reports = func(cluster string, _ folder.Key) rollout.Report { return s.reports[cluster] }
 	s.want("2")
 	return s
 }
@@ -53,7 +54,7 @@ func ringStage(name string) map[string]any {
 	return map[string]any{"name": name, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": name}}}
 }
 
-func key(host string) rollout.Key { return rollout.Key{Host: host, DeploymentTarget: "app"} }
+func key(host string) folder.Key { return folder.Key{Host: host, DeploymentTarget: "app"} }
 
 // want makes all hosts want a version.
 func (s *site) want(version string) {
@@ -314,9 +315,9 @@ func TestARequiredTargetIsProvenFirst(t *testing.T) {
 	for host := range s.Wanted {
 		s.Wanted[host]["base"], s.Deployed[host]["base"] = "base-new", "base-old"
 	}
-	s.Requires = func(k rollout.Key) []rollout.Key {
+	s.Requires = func(k folder.Key) []folder.Key {
 		if k.DeploymentTarget == "app" {
-			return []rollout.Key{{Host: k.Host, DeploymentTarget: "base"}}
+			return []folder.Key{{Host: k.Host, DeploymentTarget: "base"}}
 		}
 		return nil
 	}

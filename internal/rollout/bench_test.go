@@ -3,12 +3,13 @@ package rollout_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
@@ -27,8 +28,8 @@ func largeInput(tb testing.TB, assignments int) rollout.Input {
 		tb.Fatal(findings)
 	}
 	in := rollout.Input{
-		Now: noon, Wanted: rollout.Trees{}, Deployed: rollout.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
-		Records: map[rollout.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
+		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
+		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
 	}
 	hosts := assignments / 40
 	for i := range hosts {
@@ -41,11 +42,11 @@ func largeInput(tb testing.TB, assignments int) rollout.Input {
 	}
 	for i := range assignments {
 		host, target := fmt.Sprintf("type-%04d", (i%10*hosts/10+i/10)%hosts), fmt.Sprintf("app-%04d-batch", i/10)
-		key := rollout.Key{Host: host, DeploymentTarget: target}
+		key := folder.Key{Host: host, DeploymentTarget: target}
 		in.Wanted[host][target], in.Deployed[host][target] = fmt.Sprintf("%08x-new", i), fmt.Sprintf("%08x-old", i)
 		in.Records[key] = rollout.Record{Tree: in.Deployed[host][target], Changed: noon.Add(-time.Hour)}
 	}
-	in.Reports = func(_ string, key rollout.Key) rollout.Report {
+	in.Reports = func(_ string, key folder.Key) rollout.Report {
 		return rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: verdict.Status{Verdict: verdict.Ready, Since: in.Now.Add(-2 * time.Hour)}}
 	}
 	for range 2 { // the first stage is through

@@ -3,9 +3,10 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
 // decide says what happens to each folder of a target.
@@ -169,7 +170,7 @@ func (r *run) isInRequest(t *target) bool {
 
 // areProven says whether all that a folder requires is proven on its host.
 func (r *run) areProven(m *member) bool {
-	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key Key) bool { return !r.proves(key) })
+	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key folder.Key) bool { return !r.proves(key) })
 }
 
 // rollBack gives the hosts with failed content what they had before. It returns false where that is not known:

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // RollingOut says by deployment target how far it is.

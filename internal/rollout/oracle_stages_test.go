@@ -1,10 +1,11 @@
 package rollout_test
 
 import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // A turn is a stage of what is written, or, after all of those, of what is removed. Without stages there is one turn.
@@ -153,7 +154,7 @@ type clusterCount struct{ ready, counted, failed, lasting, silent, fresh int }
 // ofHost counts the clusters of a host.
 func (w *world) ofHost(target string, o *naive, host, want string, stage rollout.Stage) (c clusterCount) {
 	clusters := w.hosts[host].Clusters
-	key := rollout.Key{Host: host, DeploymentTarget: target}
+	key := folder.Key{Host: host, DeploymentTarget: target}
 	changed := w.records[key].Changed
 	if want == "" {
 		changed = o.gone[host]
@@ -204,7 +205,7 @@ func (w *world) ofHost(target string, o *naive, host, want string, stage rollout
 
 // explicit counts the clusters of a host that say that what is wanted has failed.
 func (w *world) explicit(target string, o *naive, host, want string) (c clusterCount) {
-	key := rollout.Key{Host: host, DeploymentTarget: target}
+	key := folder.Key{Host: host, DeploymentTarget: target}
 	changed := w.records[key].Changed
 	if want == "" {
 		changed = o.gone[host]
@@ -253,7 +254,7 @@ func (w *world) checkConcurrent(target string, o *naive, number int, writes map[
 		}
 		c := w.ofHost(target, o, host, want, stage)
 		failures += c.failed
-		changed := w.records[rollout.Key{Host: host, DeploymentTarget: target}].Changed
+		changed := w.records[folder.Key{Host: host, DeploymentTarget: target}].Changed
 		if isSlow := stage.ReadyPercent < 100 && w.now.Sub(changed) > time.Hour; c.ready+c.failed < c.counted && !isSlow {
 			open++ // a stage may do without one that is slow
 		}

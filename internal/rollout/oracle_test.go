@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (w *world) checkStep(out *rollout.Outcome) {
 	}
 }
 
-func (w *world) checkTarget(target string, o *naive, after rollout.Trees) {
+func (w *world) checkTarget(target string, o *naive, after folder.Trees) {
 	w.follow(target, o)
 	failing, lasting := w.passStages(target, o)
 	writes, back := map[string]bool{}, map[string]bool{}
@@ -149,7 +150,7 @@ func (w *world) checkRemoval(target string, o *naive, host string) {
 
 // checkBack expects what failed to go back on all hosts that have it, at once, to exactly what they had before:
 // nowhere else, and for no other reason. Only where the state was lost may nobody know what that was.
-func (w *world) checkBack(target string, o *naive, after rollout.Trees, back map[string]bool, failing bool) {
+func (w *world) checkBack(target string, o *naive, after folder.Trees, back map[string]bool, failing bool) {
 	if len(back) == 0 && (!failing || !w.settings.RollBack || o.lost != nil || w.percent) {
 		return
 	}
@@ -187,7 +188,7 @@ func (w *world) checkBack(target string, o *naive, after rollout.Trees, back map
 
 // hadBefore says whether a host had a tree before, or nothing.
 func (w *world) hadBefore(host, target, tree string) bool {
-	return slices.ContainsFunc(w.commits, func(commit rollout.Trees) bool { return commit[host][target] == tree })
+	return slices.ContainsFunc(w.commits, func(commit folder.Trees) bool { return commit[host][target] == tree })
 }
 
 func (w *world) isRetried(target string) bool { // approvals that name an attempt
@@ -306,7 +307,7 @@ func (w *world) renew(target string, o *naive) {
 // isRecorded says whether the repository tells that what is wanted was there and went back.
 func (w *world) isRecorded(target string) bool {
 	for host := range w.hosts {
-		record, ok := w.records[rollout.Key{Host: host, DeploymentTarget: target}]
+		record, ok := w.records[folder.Key{Host: host, DeploymentTarget: target}]
 		if want := w.wanted[host][target]; ok && want != "" && record.Tree != want && record.Before == want {
 			return true
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Progress is how far the change of one deployment target is after a step. It has nothing that changes with

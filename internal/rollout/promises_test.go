@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // says expects a text among the lines and notes of a step.

@@ -2,13 +2,14 @@ package rollout
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // counts are the clusters of a stage.
@@ -347,7 +348,7 @@ func (r *run) isForLong(since time.Time) bool {
 }
 
 // proves says whether the content of a folder is proven on its host.
-func (r *run) proves(key Key) bool {
+func (r *run) proves(key folder.Key) bool {
 	t := r.targets[key.DeploymentTarget]
 	if t == nil || t.byHost[key.Host] == nil {
 		return true // the folder neither exists nor is wanted

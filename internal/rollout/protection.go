@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 const (
@@ -32,9 +32,9 @@ type Protection struct {
 
 // Removal is the set of folders that a plan removes.
 type Removal struct {
-	Keys  []Key // in order
-	Total int   // number of deployed assignments
-	Left  int   // number of assignments that remain or are added
+	Keys  []folder.Key // in order
+	Total int          // number of deployed assignments
+	Left  int          // number of assignments that remain or are added
 	// Emptied are hosts that stay in the fleet and lose all of at least FewestOfShare assignments, with their number.
 	Emptied map[string]int
 	// ByHost are hosts that stay in the fleet, with the workloads that they lose although the fleet still has them; and
@@ -51,7 +51,7 @@ type Loss struct{ Lost, Had, Left int }
 type Fleet struct {
 	// IsAddition reports whether a rollout that is not complete added a folder: such a folder is no removal, so that the
 	// rollout can take it back. nil: there are none.
-	IsAddition func(Key) bool
+	IsAddition func(folder.Key) bool
 	// Workloads maps all deployment targets of the fleet to their workloads; nil: each target that is still deployed
 	// somewhere is a workload.
 	Workloads map[string]string
@@ -64,7 +64,7 @@ func (f Fleet) workload(target string) (name string, stays bool) {
 }
 
 // RemovalOf compares the deployed folders of a location with those after the plan; after is nil for a destroy.
-func RemovalOf(deployed, after Trees, of Fleet) Removal {
+func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
 	deployed = without(deployed, of.IsAddition)
 	for _, key := range deployed.Keys() {
@@ -87,7 +87,7 @@ func RemovalOf(deployed, after Trees, of Fleet) Removal {
 
 // addLosses counts what hosts that stay lose of workloads that stay. A workload that stays on a host in another
 // deployment target is no loss.
-func (r *Removal) addLosses(deployed, after Trees, of Fleet) {
+func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	if of.Workloads == nil {
 		of.Workloads = map[string]string{}
 		for key := range folder.All(after) {
@@ -133,21 +133,21 @@ func (r *Removal) addLosses(deployed, after Trees, of Fleet) {
 }
 
 // without returns the folders that a function does not report.
-func without(folders Trees, drops func(Key) bool) Trees {
+func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	if drops == nil {
 		return folders
 	}
 	left := folders.Clone()
 	for host, targets := range left {
-		maps.DeleteFunc(targets, func(target, _ string) bool { return drops(Key{Host: host, DeploymentTarget: target}) })
+		maps.DeleteFunc(targets, func(target, _ string) bool { return drops(folder.Key{Host: host, DeploymentTarget: target}) })
 	}
 	return left
 }
 
 // ClearanceOf is the removal of all folders at a location which the owner leaves for another one, where it will have
 // after. Each location counts for itself: folders at the new one make no removal at the old one smaller.
-func ClearanceOf(deployed, after Trees) Removal {
-	r := RemovalOf(deployed, Trees{}, Fleet{})
+func ClearanceOf(deployed, after folder.Trees) Removal {
+	r := RemovalOf(deployed, folder.Trees{}, Fleet{})
 	r.Left = after.Count()
 	return r
 }
@@ -333,7 +333,7 @@ func (p Protection) exceeded(removed, total int) string {
 	return ""
 }
 
-func list(keys []Key) string { return wording.List(folder.Texts(keys), wording.Named) }
+func list(keys []folder.Key) string { return wording.List(folder.Texts(keys), wording.Named) }
 
 // listLosses names the first of some hosts or workloads, with what they lose.
 func listLosses(names []string, text func(name string) string) string {

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,8 +11,8 @@ import (
 )
 
 // trees has hosts with so many deployment targets each, "host=3".
-func trees(hosts ...string) rollout.Trees {
-	made := rollout.Trees{}
+func trees(hosts ...string) folder.Trees {
+	made := folder.Trees{}
 	for _, text := range hosts {
 		host, number, _ := strings.Cut(text, "=")
 		var count int
@@ -30,8 +31,8 @@ func number(n int64) *int64 { return &n }
 
 func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 	for name, test := range map[string]struct {
-		deployed, after rollout.Trees
-		elsewhere       rollout.Trees // cleared at another place
+		deployed, after folder.Trees
+		elsewhere       folder.Trees // cleared at another place
 		protection      rollout.Protection
 		want            string // a part of the refusal; "": it is allowed
 	}{
@@ -97,7 +98,7 @@ func TestAShareOfEachHostAndEachWorkloadCounts(t *testing.T) {
 	delete(moved["a"], "target-00")
 	moved["a"]["other-of-00"] = "tree"
 	for name, test := range map[string]struct {
-		deployed, after rollout.Trees
+		deployed, after folder.Trees
 		gone            []string // deployment targets that the fleet has no more
 		protection      rollout.Protection
 		want            string
@@ -138,7 +139,7 @@ func TestAShareOfEachHostAndEachWorkloadCounts(t *testing.T) {
 }
 
 func TestProtectionLeavesOutAdditionsOfARollout(t *testing.T) {
-	of := rollout.Fleet{IsAddition: func(key rollout.Key) bool { return key.DeploymentTarget == "target-02" }}
+	of := rollout.Fleet{IsAddition: func(key folder.Key) bool { return key.DeploymentTarget == "target-02" }}
 	removal := rollout.RemovalOf(trees("a=3", "b=3", "c=3"), trees("a=2", "b=2", "c=1"), of)
 	if removal.Total != 6 || len(removal.Keys) != 1 || removal.Keys[0].String() != "c/target-01" {
 		t.Errorf("counted as removed: %v of %d", removal.Keys, removal.Total)
@@ -152,7 +153,7 @@ func TestTheRemedyOfARefusalLetsTheRemovalPass(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	held := 0
 	for range 2000 {
-		deployed, after := rollout.Trees{}, rollout.Trees{}
+		deployed, after := folder.Trees{}, folder.Trees{}
 		for host := range random.IntN(6) + 1 {
 			name := fmt.Sprint("h", host)
 			deployed[name], after[name] = map[string]string{}, map[string]string{}
@@ -221,7 +222,7 @@ func TestProtectionCountsClusters(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	wanted, back := rollout.Trees{"a": {"x": "1", "y": ""}, "b": {}}, rollout.Trees{"a": {"z": "9"}}
+	wanted, back := folder.Trees{"a": {"x": "1", "y": ""}, "b": {}}, folder.Trees{"a": {"z": "9"}}
 	forth := rollout.Decide(wanted, rollout.Write)
 	if got := forth["a"]["x"]; got != (rollout.Decision{Action: rollout.Write, Tree: "1"}) {
 		t.Error(got)
@@ -233,7 +234,7 @@ func TestDecide(t *testing.T) {
 		t.Error(got)
 	}
 	kept := rollout.Decisions{"a": {"x": {Action: rollout.Keep}, "y": {Action: rollout.Write, Tree: "2"}}}
-	if got := kept.Trees(rollout.Trees{"a": {"x": "0"}}); got["a"]["x"] != "0" || got["a"]["y"] != "2" {
+	if got := kept.Trees(folder.Trees{"a": {"x": "0"}}); got["a"]["x"] != "0" || got["a"]["y"] != "2" {
 		t.Error(got)
 	}
 }

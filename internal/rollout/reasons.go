@@ -1,6 +1,6 @@
 package rollout
 
-import "github.com/flotilla/terraform-provider-flotilla/internal/wording"
+import "github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 
 // reason is why something other than an agent does not call a cluster ready.
 type reason struct{ source, message string }

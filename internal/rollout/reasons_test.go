@@ -2,12 +2,13 @@ package rollout_test
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // measured is a report of a cluster that has what is wanted, of which a check decides.
@@ -111,7 +112,7 @@ func TestManyChangesSayTheFigureOfOneOfThem(t *testing.T) {
 			s.Wanted[host][target], s.Deployed[host][target] = "2-tree", "1-tree"
 		}
 	}
-	s.Reports = func(_ string, key rollout.Key) rollout.Report {
+	s.Reports = func(_ string, key folder.Key) rollout.Report {
 		return rollout.Report{Known: true, Tree: s.Deployed[key.Host][key.DeploymentTarget], Source: "errors", Status: verdict.Status{
 			Verdict: verdict.Progressing, Message: "errors: " + key.DeploymentTarget,
 		}}

@@ -7,14 +7,7 @@
 // changes may be written, and an approval names the content that it is for.
 package rollout
 
-import "github.com/flotilla/terraform-provider-flotilla/internal/folder"
-
-type (
-	// Trees are the trees of an owner's folders.
-	Trees = folder.Trees
-	// Key names one of them.
-	Key = folder.Key
-)
+import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 // Action is what a commit does with a folder.
 type Action string
@@ -40,7 +33,7 @@ type Decision struct {
 type Decisions map[string]map[string]Decision
 
 // Decide decides without a rollout: every folder gets its tree by the action.
-func Decide(trees Trees, action Action) Decisions {
+func Decide(trees folder.Trees, action Action) Decisions {
 	decisions := make(Decisions, len(trees))
 	for host, targets := range trees {
 		decisions[host] = make(map[string]Decision, len(targets))
@@ -53,8 +46,8 @@ func Decide(trees Trees, action Action) Decisions {
 
 // Trees returns what the owner has afterwards. deployed is what it has now: a folder that is kept has
 // the tree of that, and one that somebody has removed stays away.
-func (d Decisions) Trees(deployed Trees) Trees {
-	trees := make(Trees, len(d))
+func (d Decisions) Trees(deployed folder.Trees) folder.Trees {
+	trees := make(folder.Trees, len(d))
 	for host, targets := range d {
 		trees[host] = make(map[string]string, len(targets))
 		for target, decision := range targets {

@@ -2,13 +2,14 @@ package rollout
 
 import (
 	"encoding/json"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
 // Settings say how a change goes through the hosts.
@@ -81,7 +82,7 @@ type Hold struct {
 	Until             time.Time // zero: until it is removed
 }
 
-func (h *Hold) holds(key Key, now time.Time) bool {
+func (h *Hold) holds(key folder.Key, now time.Time) bool {
 	return (h.Until.IsZero() || now.Before(h.Until)) &&
 		(h.DeploymentTargets == nil || slices.Contains(h.DeploymentTargets, key.DeploymentTarget)) &&
 		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
@@ -175,12 +176,12 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 }
 
 // CheckNames finds names in settings and holds that neither the fleet nor what is deployed has.
-func CheckNames(settings *Settings, holds []Hold, hosts map[string]*Host, wanted, deployed Trees) (ofRollout, ofHolds fleet.Findings) {
+func CheckNames(settings *Settings, holds []Hold, hosts map[string]*Host, wanted, deployed folder.Trees) (ofRollout, ofHolds fleet.Findings) {
 	knownHosts, knownTargets := map[string]bool{}, map[string]bool{}
 	for host := range hosts {
 		knownHosts[host] = true
 	}
-	for _, trees := range []Trees{wanted, deployed} {
+	for _, trees := range []folder.Trees{wanted, deployed} {
 		for host, targets := range trees {
 			knownHosts[host] = true
 			for target := range targets {

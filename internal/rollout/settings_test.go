@@ -3,11 +3,12 @@ package rollout_test
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
@@ -112,8 +113,8 @@ func TestUnknownNamesAreFound(t *testing.T) {
 	settings := &rollout.Settings{Stages: []rollout.Stage{{Name: "a", Hosts: []string{"lage"}}}, Expedite: []string{"app-cor@1"}}
 	holds := []rollout.Hold{{Hosts: []string{"large", "smal"}, DeploymentTargets: []string{"ap-core"}}}
 	hosts := map[string]*rollout.Host{"large": {}, "small": {}}
-	wanted := rollout.Trees{"large": {"app-core": "1"}}
-	ofRollout, ofHolds := rollout.CheckNames(settings, holds, hosts, wanted, rollout.Trees{})
+	wanted := folder.Trees{"large": {"app-core": "1"}}
+	ofRollout, ofHolds := rollout.CheckNames(settings, holds, hosts, wanted, folder.Trees{})
 	for _, want := range []string{`stages["a"].hosts[0]: there is no host "lage"; did you mean "large"?`, `expedite[0]: there is no deployment target "app-cor"; did you mean "app-core"?`} {
 		if !strings.Contains(ofRollout.Error(), want) {
 			t.Errorf("%q does not say %q", ofRollout, want)

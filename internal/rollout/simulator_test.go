@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/acceptancetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
 // fleets is how many random fleets the simulator drives.
@@ -55,15 +56,15 @@ func (a *tally) add(b tally) {
 func (w *world) input() rollout.Input {
 	in := rollout.Input{
 		Now: w.now, Wanted: w.wanted, Deployed: w.repo, Hosts: w.hosts, Settings: &w.settings, Holds: w.holds,
-		Reports: w.report, Records: w.records, State: w.state, Lost: w.lost, Tip: fmt.Sprint(len(w.commits) - 1), Back: map[string]rollout.Trees{},
+		Reports: w.report, Records: w.records, State: w.state, Lost: w.lost, Tip: fmt.Sprint(len(w.commits) - 1), Back: map[string]folder.Trees{},
 	}
 	if len(w.requires) > 0 {
-		in.Requires = func(key rollout.Key) []rollout.Key {
+		in.Requires = func(key folder.Key) []folder.Key {
 			required, ok := w.requires[key.DeploymentTarget]
 			if _, there := w.wanted[key.Host][required]; !ok || !there {
 				return nil
 			}
-			return []rollout.Key{{Host: key.Host, DeploymentTarget: required}}
+			return []folder.Key{{Host: key.Host, DeploymentTarget: required}}
 		}
 	}
 	return in
@@ -235,8 +236,8 @@ func (w *world) checkAlone(in rollout.Input, out *rollout.Outcome) {
 		return
 	}
 	name := w.targets[0]
-	only := func(trees rollout.Trees) rollout.Trees {
-		made := rollout.Trees{}
+	only := func(trees folder.Trees) folder.Trees {
+		made := folder.Trees{}
 		for host, targets := range trees {
 			made[host] = map[string]string{}
 			if tree, ok := targets[name]; ok {

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -9,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // simCluster is a cluster of a host.
@@ -20,9 +21,9 @@ type simCluster struct {
 	host   string
 	silent bool
 	// by key: what it has, since when it is as it is, and how it is
-	tree    map[rollout.Key]string
-	verdict map[rollout.Key]verdict.Verdict
-	since   map[rollout.Key]time.Time
+	tree    map[folder.Key]string
+	verdict map[folder.Key]verdict.Verdict
+	since   map[folder.Key]time.Time
 }
 
 // world is a fleet, its repository, its clusters and its rollouts.
@@ -39,15 +40,15 @@ type world struct {
 	percent  bool
 	hosts    map[string]*rollout.Host
 	clusters map[string]*simCluster
-	wanted   rollout.Trees
+	wanted   folder.Trees
 	bad      map[string]bool // trees
 	holds    []rollout.Hold
 	targets  []string
 	requires map[string]string // a deployment target requires another
 
-	repo    rollout.Trees
-	records map[rollout.Key]rollout.Record
-	commits []rollout.Trees // by number
+	repo    folder.Trees
+	records map[folder.Key]rollout.Record
+	commits []folder.Trees // by number
 	state   *rollout.State
 	lost    bool
 	closed  bool         // windows
@@ -70,7 +71,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for range 2 + w.random.IntN(5) {
 		w.join()
 	}
-	w.commits = []rollout.Trees{{}}
+	w.commits = []folder.Trees{{}}
 	if w.chance(2) { // it began without a rollout
 		for _, target := range w.targets {
 			w.arrive(target, false)
@@ -91,7 +92,7 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		rings: map[string]int{}, hosts: map[string]*rollout.Host{}, clusters: map[string]*simCluster{},
-		wanted: rollout.Trees{}, bad: map[string]bool{}, repo: rollout.Trees{}, records: map[rollout.Key]rollout.Record{},
+		wanted: folder.Trees{}, bad: map[string]bool{}, repo: folder.Trees{}, records: map[folder.Key]rollout.Record{},
 		requires: map[string]string{}, oracle: map[string]*naive{},
 	}
 	w.settings = rollout.Settings{RollBack: w.chance(2), SkipUnknown: w.chance(3)}
@@ -167,7 +168,7 @@ func (w *world) join() {
 	for _, name := range names {
 		info.Clusters = append(info.Clusters, name)
 		w.clusters[name] = &simCluster{
-			host: host, tree: map[rollout.Key]string{}, verdict: map[rollout.Key]verdict.Verdict{}, since: map[rollout.Key]time.Time{},
+			host: host, tree: map[folder.Key]string{}, verdict: map[folder.Key]verdict.Verdict{}, since: map[folder.Key]time.Time{},
 		}
 	}
 	w.hosts[host], w.wanted[host] = info, map[string]string{}
@@ -286,7 +287,7 @@ func (w *world) pass() {
 			continue // it is slow
 		}
 		for _, target := range w.targets {
-			key := rollout.Key{Host: c.host, DeploymentTarget: target}
+			key := folder.Key{Host: c.host, DeploymentTarget: target}
 			tree := w.repo[c.host][target]
 			become := verdict.Ready
 			switch {
@@ -308,7 +309,7 @@ func (w *world) pass() {
 	}
 }
 
-func (w *world) report(cluster string, key rollout.Key) rollout.Report {
+func (w *world) report(cluster string, key folder.Key) rollout.Report {
 	c := w.clusters[cluster]
 	if c == nil || c.silent || c.verdict[key] == "" || w.values != nil && c.tree[key] == "" {
 		return rollout.Report{Status: verdict.Status{Verdict: verdict.Unknown}}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
 )
 
@@ -57,7 +58,7 @@ func (s *State) UnmarshalJSON(text []byte) error {
 }
 
 // HasAdded reports whether a rollout that is not complete added the folder. s may be nil.
-func (s *State) HasAdded(key Key) bool {
+func (s *State) HasAdded(key folder.Key) bool {
 	if s == nil || s.Targets[key.DeploymentTarget] == nil {
 		return false
 	}
@@ -67,7 +68,7 @@ func (s *State) HasAdded(key Key) bool {
 
 // Relocated returns a state in which what was wanted at former places of folders is what is wanted at the present ones. trees are
 // the trees of wanted folders at the former and at the present place. s may be nil.
-func (s *State) Relocated(trees map[Key][2]string) *State {
+func (s *State) Relocated(trees map[folder.Key][2]string) *State {
 	if s == nil || len(trees) == 0 {
 		return s
 	}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // target is a deployment target in one step.
@@ -35,7 +36,7 @@ type target struct {
 // member is a deployment target on one host.
 type member struct {
 	host             string
-	key              Key
+	key              folder.Key
 	want, have       string
 	wanted, deployed bool
 	known            bool  // the owner has the host already

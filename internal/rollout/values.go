@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // Values is everything that a decision about the values of clusters depends on. A value is text: the canonical JSON of what
@@ -32,7 +32,7 @@ type Values struct {
 	Proof func(cluster, value string) Given
 	// Reports returns what is known of clusters beside that, as [Input] has it; nil where there are no reports, and only time
 	// counts. given says by Proof whether a cluster has what it was given.
-	Reports func(in Input, given func(cluster string, key Key) Report) func(cluster string, key Key) Report
+	Reports func(in Input, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
 	// Released is what clusters have that were given no value yet. It is not needed for what is known of them otherwise.
 	Released ByCluster
 	// Memory is what the step before has left; nil where there is none, or where it was lost.
@@ -139,14 +139,14 @@ type values struct {
 	memory   *Memory // of this step
 	deployed map[string]string
 	first    map[string]string // what new clusters get where the rollout gives them nothing
-	records  map[Key]Record
+	records  map[folder.Key]Record
 	out      *ValuesOutcome
 }
 
 // AdvanceValues decides one step: which value each cluster has now.
 func AdvanceValues(in Values) *ValuesOutcome {
 	v := &values{
-		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[Key]Record{},
+		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[folder.Key]Record{},
 		memory: &Memory{Given: map[string]Gift{}, Before: map[string]string{}, Contents: map[string]string{}},
 		out:    &ValuesOutcome{Outcome: &Outcome{}, Values: map[string]string{}, Before: map[string]string{}},
 	}
@@ -240,7 +240,9 @@ func (v *values) waitForWanted() {
 	}
 }
 
-func (v *values) key(cluster string) Key { return Key{Host: cluster, DeploymentTarget: v.Name} }
+func (v *values) key(cluster string) folder.Key {
+	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
+}
 
 // short is the short name of a value, which stands for the tree of a folder.
 func short(value string) string {
@@ -252,8 +254,8 @@ func short(value string) string {
 }
 
 // trees are values as folders.
-func (v *values) trees(of map[string]string) Trees {
-	trees := make(Trees, len(of))
+func (v *values) trees(of map[string]string) folder.Trees {
+	trees := make(folder.Trees, len(of))
 	for cluster, value := range of {
 		trees[cluster] = map[string]string{v.Name: short(value)}
 	}
@@ -314,8 +316,8 @@ func (v *values) advance() {
 
 // back is what clusters had before the changes that a state knows. Of those that have what is wanted after a state was lost it is
 // what is released, if that is known of all of them.
-func (v *values) back(state *State, tip string, deployed Trees) map[string]Trees {
-	back := map[string]Trees{tip: deployed}
+func (v *values) back(state *State, tip string, deployed folder.Trees) map[string]folder.Trees {
+	back := map[string]folder.Trees{tip: deployed}
 	released, complete := map[string]string{}, true
 	release := func(cluster string) {
 		value := v.Released.Of(cluster)
@@ -332,7 +334,7 @@ func (v *values) back(state *State, tip string, deployed Trees) map[string]Trees
 				release(cluster)
 			} else if ok && host.From != tip {
 				if back[host.From] == nil {
-					back[host.From] = Trees{}
+					back[host.From] = folder.Trees{}
 				}
 				folder.Put(back[host.From], v.key(cluster), v.Memory.Before[cluster])
 			}
@@ -345,7 +347,7 @@ func (v *values) back(state *State, tip string, deployed Trees) map[string]Trees
 }
 
 // tip names what clusters have: the same values have the same name.
-func tip(trees Trees) string {
+func tip(trees folder.Trees) string {
 	texts := make([]string, 0, 2*len(trees))
 	for _, key := range trees.Keys() {
 		texts = append(texts, key.Host, trees[key.Host][key.DeploymentTarget])
@@ -403,7 +405,7 @@ func (v *values) note(in Input, contents map[string]string) {
 }
 
 // given is what is known of the value of a cluster, in the form of a folder: what has it is ready as far as that goes.
-func (v *values) given(cluster string, key Key) Report {
+func (v *values) given(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)
 	report := Report{Known: is.Known, Source: "proof", Status: verdict.Status{Verdict: verdict.Unknown, Message: "proof: " + is.Message}}

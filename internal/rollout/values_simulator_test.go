@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // TestSimulatedRolloutsOfValues drives rollouts of values in place of folders, and holds them to the same oracle: to it, what a
@@ -43,11 +44,11 @@ func newValuesWorld(t *testing.T, seed uint64) *world {
 	}
 	if w.values.released != "" {
 		for name, cluster := range w.clusters {
-			key := rollout.Key{Host: name, DeploymentTarget: "t0"}
+			key := folder.Key{Host: name, DeploymentTarget: "t0"}
 			cluster.tree[key], cluster.verdict[key], cluster.since[key] = w.values.released, verdict.Ready, w.now
 		}
 	}
-	w.commits = []rollout.Trees{{}}
+	w.commits = []folder.Trees{{}}
 	return w
 }
 
@@ -78,7 +79,7 @@ func (w *world) place() {
 	}
 	o := w.oracle["t0"]
 	for host := range w.hosts {
-		key := rollout.Key{Host: host, DeploymentTarget: "t0"}
+		key := folder.Key{Host: host, DeploymentTarget: "t0"}
 		want, cluster := w.wanted[host]["t0"], w.clusters[host]
 		_, had := w.repo[host]
 		value, heard := v.released, !cluster.silent && cluster.tree[key] != ""
@@ -115,11 +116,11 @@ func (w *world) advanceValues(in rollout.Input) *rollout.Outcome {
 	values := rollout.Values{
 		Name: "t0", Now: in.Now, Hosts: in.Hosts, Settings: in.Settings, Holds: in.Holds, Released: v.given, Memory: v.memory,
 		Proof: func(cluster, value string) rollout.Given {
-			report := w.report(cluster, rollout.Key{Host: cluster, DeploymentTarget: "t0"})
+			report := w.report(cluster, folder.Key{Host: cluster, DeploymentTarget: "t0"})
 			return rollout.Given{Heard: report.Known, Known: report.Known, Has: report.Known && report.Tree == value}
 		},
-		Reports: func(_ rollout.Input, given func(string, rollout.Key) rollout.Report) func(string, rollout.Key) rollout.Report {
-			return func(cluster string, key rollout.Key) rollout.Report {
+		Reports: func(_ rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
+			return func(cluster string, key folder.Key) rollout.Report {
 				report := given(cluster, key)
 				report.Status = w.report(cluster, key).Status
 				return report

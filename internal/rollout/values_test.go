@@ -2,15 +2,16 @@ package rollout_test
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // valuesSite is a fleet with a canary and two clusters of a region, whose Kubernetes is rolled out.
@@ -35,8 +36,8 @@ func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 			has, ok := s.has[cluster]
 			return rollout.Given{Heard: ok, Known: ok, Has: ok && has == value}
 		},
-		Reports: func(_ rollout.Input, given func(string, rollout.Key) rollout.Report) func(string, rollout.Key) rollout.Report {
-			return func(cluster string, key rollout.Key) rollout.Report {
+		Reports: func(_ rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
+			return func(cluster string, key folder.Key) rollout.Report {
 				report := given(cluster, key)
 				if report.Verdict == verdict.Ready {
 					report.Status = verdict.Status{Verdict: s.verdict[cluster], Since: noon}
@@ -77,7 +78,7 @@ func (s *valuesSite) expect(t *testing.T, want string) *rollout.ValuesOutcome {
 	t.Helper()
 	out := s.run()
 	var got []string
-	for _, key := range (rollout.Trees{"": out.Values}).Keys() {
+	for _, key := range (folder.Trees{"": out.Values}).Keys() {
 		got = append(got, out.Values[key.DeploymentTarget])
 	}
 	if text := strings.Join(got, " "); text != want {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
 // look notes which windows are open now.

@@ -1,4 +1,4 @@
-// Command credentialrules writes rules of gitleaks as Go, for internal/credential/rules.go. go.mod has their version.
+// Command credentialrules writes rules of gitleaks as Go, for internal/engine/credential/rules.go. go.mod has their version.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command schemas writes the schemas that internal/kinds has in it: those of Kubernetes' own kinds, and the definitions of the
+// Command schemas writes the schemas that internal/engine/kinds has in it: those of Kubernetes' own kinds, and the definitions of the
 // kinds of agents and secret services. The modules below have their versions.
 package main
 

@@ -3,8 +3,8 @@ package agent
 import (
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
 // SecretTable is that of the attribute credentials.

@@ -3,19 +3,20 @@ package assignment
 import (
 	"context"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // apply writes what is wanted, sets the computed attributes, and returns the new private state. The error of the delivery is
@@ -152,7 +153,7 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
 	switch o.decisions[host][target].Action {
 	case rollout.Keep:
-		return o.kept(rollout.Key{Host: host, DeploymentTarget: target})
+		return o.kept(folder.Key{Host: host, DeploymentTarget: target})
 	case rollout.RollBack:
 		return o.formerContents(host, target)
 	}

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
-	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // savedRules is what private state has about the constraints. Rules that hold are not evaluated again while
@@ -120,7 +120,7 @@ func (o *operation) onlyRemovesOrRollsBack() bool {
 }
 
 // constraintLines returns a plan's lines about the constraints that concern these folders; about all constraints where there are none.
-func (o *operation) constraintLines(folders []rollout.Key) []string {
+func (o *operation) constraintLines(folders []folder.Key) []string {
 	if o.ruling == nil {
 		return nil
 	}

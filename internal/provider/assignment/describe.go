@@ -4,12 +4,12 @@ import (
 	"context"
 	"maps"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // describe returns the lines of the attribute changes. complete is false while something is not known yet, so that
@@ -24,7 +24,7 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	if o.outlook.Identity == delivery.Renamed {
 		notes.HandedOver = o.known.Owner.Name
 	}
-	changed := make([]rollout.Key, len(folders))
+	changed := make([]folder.Key, len(folders))
 	for i, folder := range folders {
 		changed[i] = folder.Key
 	}
@@ -74,7 +74,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 		before, removed = o.current, o.current.Without(after)
 	}
 	complete = true
-	changed, back := rollout.Trees{}, rollout.Trees{} // the trees now, and of those that go back, the trees then
+	changed, back := folder.Trees{}, folder.Trees{} // the trees now, and of those that go back, the trees then
 	for _, key := range after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := after[key.Host][key.DeploymentTarget]
@@ -118,7 +118,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 }
 
 // goesBack returns the commit to which the rollout takes a folder back; "" where it does not.
-func (o *operation) goesBack(key rollout.Key) string {
+func (o *operation) goesBack(key folder.Key) string {
 	if o.outcome == nil {
 		return ""
 	}
@@ -130,11 +130,11 @@ func (o *operation) goesBack(key rollout.Key) string {
 
 // fill reads the files of changed folders as the refresh has seen them, and renders their new files, or reads those that they go
 // back to. Files that cannot be read are left out; the line about that folder then has no keys.
-func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed, back rollout.Trees) {
+func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed, back folder.Trees) {
 	if changed.Count() == 0 || !o.connection.CanAsk() {
 		return
 	}
-	wanted := map[rollout.Key][]git.File{}
+	wanted := map[folder.Key][]git.File{}
 	for _, key := range back.Keys() {
 		if of := o.formerContents(key.Host, key.DeploymentTarget); of.Files != nil {
 			wanted[key], _ = of.Files()
@@ -179,7 +179,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 }
 
 // driftOf says what changed a folder that is only repaired.
-func (o *operation) driftOf(key rollout.Key) string {
+func (o *operation) driftOf(key folder.Key) string {
 	if o.known == nil || o.known.Trees[key.Host][key.DeploymentTarget] != o.intent.After[key.Host][key.DeploymentTarget] {
 		return ""
 	}

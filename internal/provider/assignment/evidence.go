@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -54,7 +55,7 @@ func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 // reports returns a function that looks up what all evidence says about a folder on a cluster; nil where none says anything. It
 // returns false where the branch does not have the tip of some evidence, or a commit cannot be read.
 func (o *operation) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
-	past := map[string]rollout.Trees{} // by commit: what the owner has there
+	past := map[string]folder.Trees{} // by commit: what the owner has there
 	switch {
 	case o.known == nil:
 		if newest, _ := o.steps.newest(); newest != nil {
@@ -95,7 +96,7 @@ func (o *operation) saysNothingOfRenamed(know evidence.Lookup) evidence.Lookup {
 	if len(o.renamedNow) == 0 {
 		return know
 	}
-	return func(cluster string, key rollout.Key) rollout.Report {
+	return func(cluster string, key folder.Key) rollout.Report {
 		if _, renamed := o.renamedNow[key.Host]; renamed {
 			return rollout.Report{}
 		}
@@ -106,8 +107,8 @@ func (o *operation) saysNothingOfRenamed(know evidence.Lookup) evidence.Lookup {
 // lookup looks up a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked. past has
 // what the owner had there, and at some other commits.
 // present returns the tree of a folder at its present place.
-func lookup(of *observe.Evidence, past map[string]rollout.Trees, present func(key rollout.Key, tree string) string) evidence.Lookup {
-	return func(cluster string, key rollout.Key) rollout.Report {
+func lookup(of *observe.Evidence, past map[string]folder.Trees, present func(key folder.Key, tree string) string) evidence.Lookup {
+	return func(cluster string, key folder.Key) rollout.Report {
 		content := of.Assignment(cluster, key.String())
 		report := rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
 		if content.AtTip {
@@ -146,7 +147,7 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 				continue
 			}
 			for _, cluster := range info.Clusters {
-				content := of.Assignment(cluster, rollout.Key{Host: host, DeploymentTarget: target}.String())
+				content := of.Assignment(cluster, folder.Key{Host: host, DeploymentTarget: target}.String())
 				if content.AtTip {
 					commits = append(commits, content.Commit)
 				}
@@ -157,10 +158,10 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 }
 
 // treesAt returns the owner's trees at a commit of the branch; none where the commit has none of the owner.
-func (o *operation) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
+func (o *operation) treesAt(ctx context.Context, commit string) (folder.Trees, error) {
 	hosts, err := o.asOf(ctx, commit)
 	if errors.Is(err, git.ErrCommit) {
-		return rollout.Trees{}, nil
+		return folder.Trees{}, nil
 	}
 	return o.underPresentNames(hosts).Trees(), err
 }

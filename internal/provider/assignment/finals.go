@@ -6,14 +6,13 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // fillFinals finds out how the final objects of changed folders change, whose files are known. before are the trees that the
@@ -22,7 +21,7 @@ import (
 // The objects of a folder that has them before and after are in its files. Else the former objects are rendered again, from the
 // files of the folder and what the record says of the manifests: nothing else keeps them. Folders that go back to pointers, or whose
 // pointers were changed by hand, are not rendered: no record that the plan has is about these.
-func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, before rollout.Trees) (complete bool) {
+func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, before folder.Trees) (complete bool) {
 	changed := map[int]*changes.Folder{} // by assignment
 	for i := range folders {
 		one := &folders[i]
@@ -83,7 +82,7 @@ func (o *operation) finalChanges(ctx context.Context, former map[int]render.Form
 
 // formerOf is what changed folders were made from, as the commit says that the state has seen: a plan says the same when it is
 // applied. isSeen is false where that commit cannot be read now.
-func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folder, before rollout.Trees) (former map[int]render.Former, isSeen bool) {
+func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folder, before folder.Trees) (former map[int]render.Former, isSeen bool) {
 	written, err := o.connection.Delivery.SeenRecords(ctx, o.formerOwner(), o.known)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
 		repository.AddError(ctx, o.diagnostics, err, false)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // location decodes gitops_repo. known is false while some of it is unknown.
@@ -46,7 +46,7 @@ func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 
 // contentValue is the attribute content: a hash of all folders, with their hosts. It is unknown while the content of any
 // folder is.
-func contentValue(trees rollout.Trees) types.String {
+func contentValue(trees folder.Trees) types.String {
 	h := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(trees)) {
 		fmt.Fprintf(h, "%s\n", host)

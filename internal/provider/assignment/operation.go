@@ -3,6 +3,7 @@ package assignment
 import (
 	"context"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 
@@ -10,19 +11,19 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // operation is one plan or one apply of an assignment: the configuration, what is known, and what is computed. Plan and
@@ -46,7 +47,7 @@ type operation struct {
 	rendering   *pipeline.Rendering // likewise
 	backTo      gitops.Folders
 	decisions   rollout.Decisions
-	current     rollout.Trees // what the owner has, as far as the state knows
+	current     folder.Trees // what the owner has, as far as the state knows
 	relocations relocations
 	renamedNow  map[string]string // hosts whose folders this plan moves, to their former names
 	outlook     *delivery.Plan
@@ -59,7 +60,7 @@ type operation struct {
 
 // operationOf begins an operation. m is the private state.
 func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate) *operation {
-	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: m, diagnostics: c.Diagnostics, current: rollout.Trees{}}
+	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: m, diagnostics: c.Diagnostics, current: folder.Trees{}}
 	if o.prior == nil {
 		o.prior = &model{}
 	}

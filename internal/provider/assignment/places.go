@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // A folder with final objects names its own place: the object that follows them has their path, and for Argo CD the branch and the
@@ -24,10 +23,10 @@ type relocation struct {
 }
 
 // relocations are folders by their key and by the tree that they had at the former place.
-type relocations map[rollout.Key]map[string]relocation
+type relocations map[folder.Key]map[string]relocation
 
 // relocated returns the tree of a folder at its present place.
-func (r relocations) relocated(key rollout.Key, tree string) string {
+func (r relocations) relocated(key folder.Key, tree string) string {
 	if one, ok := r[key][tree]; ok {
 		return one.tree
 	}
@@ -35,7 +34,7 @@ func (r relocations) relocated(key rollout.Key, tree string) string {
 }
 
 // trees returns folders with their trees at the present place.
-func (r relocations) trees(of rollout.Trees) rollout.Trees {
+func (r relocations) trees(of folder.Trees) folder.Trees {
 	if len(r) == 0 {
 		return of
 	}
@@ -47,7 +46,7 @@ func (r relocations) trees(of rollout.Trees) rollout.Trees {
 }
 
 // at returns the relocation that has led to a tree; false if there is none.
-func (r relocations) at(key rollout.Key, tree string) (relocation, bool) {
+func (r relocations) at(key folder.Key, tree string) (relocation, bool) {
 	for _, one := range r[key] {
 		if one.tree == tree {
 			return one, true
@@ -63,14 +62,14 @@ type formerFolder struct {
 }
 
 // placeOf is the place of a folder below a location.
-func placeOf(at delivery.Location, key rollout.Key) delivery.Location {
+func placeOf(at delivery.Location, key folder.Key) delivery.Location {
 	at.Path = path.Join(at.Path, key.String())
 	return at
 }
 
 // addRelocations reads folders, and adds those that name a former place. It reads the files of no others but those at their top.
-func (o *operation) addRelocations(ctx context.Context, folders map[rollout.Key]formerFolder) error {
-	asked := rollout.Trees{}
+func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]formerFolder) error {
+	asked := folder.Trees{}
 	for key, of := range folders {
 		if _, known := o.relocations[key][of.tree]; !known && of.tree != "" {
 			folder.Put(asked, key, of.tree)
@@ -86,7 +85,7 @@ func (o *operation) addRelocations(ctx context.Context, folders map[rollout.Key]
 	if err != nil {
 		return err
 	}
-	moving := rollout.Trees{}
+	moving := folder.Trees{}
 	for key, files := range tops {
 		if _, isSame := render.Relocate(files, folders[key].from, placeOf(o.intent.Owner.Location, key)); !isSame {
 			folder.Put(moving, key, folders[key].tree)
@@ -128,13 +127,13 @@ func (o *operation) followPlaces(ctx context.Context) error {
 			return nil //nolint:nilerr // the look at the location reports it
 		}
 	}
-	from := func(key rollout.Key) delivery.Location {
+	from := func(key folder.Key) delivery.Location {
 		if former, renamed := o.renamedNow[key.Host]; renamed {
 			key.Host = former
 		}
 		return placeOf(was, key)
 	}
-	moved := map[rollout.Key]formerFolder{}
+	moved := map[folder.Key]formerFolder{}
 	for key, tree := range folder.All(o.current) {
 		if at := from(key); at != placeOf(o.intent.Owner.Location, key) {
 			moved[key] = formerFolder{tree, at}
@@ -151,7 +150,7 @@ func (o *operation) followPlaces(ctx context.Context) error {
 			folder.Put(known.Trees, key, was[1])
 		}
 	}
-	drift := map[rollout.Key]string{}
+	drift := map[folder.Key]string{}
 	for key, tree := range known.Drift.Trees {
 		drift[key] = o.relocations.relocated(key, tree)
 	}
@@ -167,12 +166,12 @@ func (o *operation) followPlaces(ctx context.Context) error {
 }
 
 // followWritten is followPlaces without a state, of the folders that the branch has.
-func (o *operation) followWritten(ctx context.Context, written rollout.Trees) error {
+func (o *operation) followWritten(ctx context.Context, written folder.Trees) error {
 	o.renamedNow = o.formerHosts(written)
-	moved := map[rollout.Key]formerFolder{}
+	moved := map[folder.Key]formerFolder{}
 	for at, tree := range folder.All(written) {
 		if now, renamed := o.intent.Renames[at.Host]; renamed {
-			moved[rollout.Key{Host: now, DeploymentTarget: at.DeploymentTarget}] = formerFolder{tree, placeOf(o.intent.Owner.Location, at)}
+			moved[folder.Key{Host: now, DeploymentTarget: at.DeploymentTarget}] = formerFolder{tree, placeOf(o.intent.Owner.Location, at)}
 		}
 	}
 	return o.addRelocations(ctx, moved)
@@ -187,7 +186,7 @@ func (o *operation) formerLocation() delivery.Location {
 }
 
 // formerHosts maps the present names of hosts to those under which the owner has them.
-func (o *operation) formerHosts(has rollout.Trees) map[string]string {
+func (o *operation) formerHosts(has folder.Trees) map[string]string {
 	former := map[string]string{}
 	for name, now := range o.intent.Renames {
 		if _, is := has[name]; is {
@@ -199,13 +198,13 @@ func (o *operation) formerHosts(has rollout.Trees) map[string]string {
 
 // wantedAt renders folders whose place has changed, and which are under way or drifted, as they would be at the former place. It
 // returns their trees there and at the present place.
-func (o *operation) wantedAt(ctx context.Context, from func(rollout.Key) delivery.Location) map[rollout.Key][2]string {
-	wanted := map[rollout.Key][2]string{}
+func (o *operation) wantedAt(ctx context.Context, from func(folder.Key) delivery.Location) map[folder.Key][2]string {
+	wanted := map[folder.Key][2]string{}
 	if o.rendering == nil {
 		return wanted
 	}
 	for i, assignment := range o.result.Schedule.Assignments {
-		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		at, to := from(key), placeOf(o.intent.Owner.Location, key)
 		_, drifted := o.known.Drift.Trees[key]
 		if at == to || !render.HasObjects(assignment) || o.rendering.Trees[i] == "" || !drifted && !o.private.isTouched(key) {
@@ -224,7 +223,7 @@ func (o *operation) wantedAt(ctx context.Context, from func(rollout.Key) deliver
 }
 
 // isTouched reports whether a rollout that is under way reaches a folder.
-func (m *assignmentPrivate) isTouched(key rollout.Key) bool {
+func (m *assignmentPrivate) isTouched(key folder.Key) bool {
 	return m != nil && m.Rollout != nil && m.Rollout.Targets[key.DeploymentTarget] != nil &&
 		m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host] != nil
 }
@@ -236,7 +235,7 @@ func (o *operation) goBack(ctx context.Context, commit string) (gitops.Folders, 
 		return nil, err
 	}
 	was := o.formerLocation()
-	hosts, moved := o.underPresentNames(then), map[rollout.Key]formerFolder{}
+	hosts, moved := o.underPresentNames(then), map[folder.Key]formerFolder{}
 	for at, one := range folder.All(then) {
 		key := at
 		key.Host = o.presentName(at.Host)
@@ -261,7 +260,7 @@ func (o *operation) goBack(ctx context.Context, commit string) (gitops.Folders, 
 }
 
 // kept is a folder that stays as it is, at its present place.
-func (o *operation) kept(key rollout.Key) gitops.Folder {
+func (o *operation) kept(key folder.Key) gitops.Folder {
 	at, moves := o.relocations.at(key, o.current[key.Host][key.DeploymentTarget])
 	if !moves {
 		return gitops.Folder{Action: gitops.Keep}

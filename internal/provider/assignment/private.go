@@ -8,16 +8,16 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
@@ -93,7 +93,7 @@ func (m *assignmentPrivate) needsRecords() bool {
 }
 
 // isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
-func (m *assignmentPrivate) isUnderWay(key rollout.Key, tree string) bool {
+func (m *assignmentPrivate) isUnderWay(key folder.Key, tree string) bool {
 	if m == nil || m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
 		return false
 	}
@@ -103,7 +103,7 @@ func (m *assignmentPrivate) isUnderWay(key rollout.Key, tree string) bool {
 
 // noteWritten keeps what a rollout needs of the records. A folder whose record has another tree is not written yet: a
 // pull request proposes it.
-func (m *assignmentPrivate) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
+func (m *assignmentPrivate) noteWritten(records map[folder.Key]gitops.FolderRecord) {
 	m.Written = nil
 	for key, record := range records {
 		if record.Changed.After(m.Changed) {
@@ -128,8 +128,8 @@ const beforeDigits = 8
 
 // records is what noteWritten has kept, in the form of package rollout. Of the trees before, it has those that are wanted
 // again: nothing else is asked of them.
-func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
-	records := map[rollout.Key]rollout.Record{}
+func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.Record {
+	records := map[folder.Key]rollout.Record{}
 	if m == nil {
 		return records
 	}

@@ -6,20 +6,21 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
 // remembered is what is kept of a fleet of the generator.
@@ -64,7 +65,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 
 // noteAll keeps what the records say of folders, which 20 commits have changed. A tenth is written, as in a first stage.
 func noteAll(m *assignmentPrivate) {
-	records := map[rollout.Key]gitops.FolderRecord{}
+	records := map[folder.Key]gitops.FolderRecord{}
 	for i, key := range m.Trees.Keys() {
 		before := sha256.Sum256([]byte(key.String()))
 		records[key] = gitops.FolderRecord{
@@ -91,7 +92,7 @@ func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	}}
 	in := rollout.Input{
 		Now: time.Unix(1_800_000_000, 0).UTC(), Wanted: m.Trees, Deployed: m.Trees.Clone(), Hosts: map[string]*rollout.Host{}, Settings: settings,
-		State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]rollout.Trees{},
+		State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]folder.Trees{},
 	}
 	for _, key := range m.Trees.Keys() {
 		in.Hosts[key.Host] = &rollout.Host{}
@@ -133,7 +134,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	m.Label = "first"
 	first := m.Trees.Keys()[0]
 	m.Drift = delivery.Drift{
-		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Cause: delivery.RepositoryGone,
+		Trees: map[folder.Key]string{first: ""}, Since: map[folder.Key]string{first: "abc"}, Touched: []string{"large"}, Cause: delivery.RepositoryGone,
 	}
 	text, err := privatestate.Seal(m)
 	if err != nil {
@@ -156,11 +157,11 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 
 func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	t.Parallel()
-	first := rollout.Key{Host: "large", DeploymentTarget: "web-all"}
+	first := folder.Key{Host: "large", DeploymentTarget: "web-all"}
 	found := func(change func(*delivery.State)) *delivery.State {
 		known := &delivery.State{Saved: delivery.Saved{
-			Trees: rollout.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
-			Drift: delivery.Drift{Trees: map[rollout.Key]string{}},
+			Trees: folder.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
+			Drift: delivery.Drift{Trees: map[folder.Key]string{}},
 		}}
 		change(known)
 		return known
@@ -181,7 +182,7 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 		"another host":      func(k *delivery.State) { k.Trees["tiny"] = map[string]string{} },
 		"another record":    func(k *delivery.State) { k.Records["large"] = "4" },
 		"drift":             func(k *delivery.State) { k.Drift.Trees[first] = "5" },
-		"drift by a commit": func(k *delivery.State) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
+		"drift by a commit": func(k *delivery.State) { k.Drift.Since = map[folder.Key]string{first: "6"} },
 		"a touched host":    func(k *delivery.State) { k.Drift.Touched = []string{"large"} },
 		"nothing there":     func(k *delivery.State) { k.Drift.Cause = delivery.BranchGone },
 	} {

@@ -1,13 +1,14 @@
 package assignment
 
 import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"math"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -41,7 +42,7 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 }
 
 // isAddition reports whether a rollout that is not complete added a folder.
-func (o *operation) isAddition(key rollout.Key) bool {
+func (o *operation) isAddition(key folder.Key) bool {
 	return o.private != nil && o.private.Rollout.HasAdded(o.intent.Renames.Key(key))
 }
 
@@ -58,7 +59,7 @@ func (o *operation) workloads() map[string]string {
 }
 
 // removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.
-func (o *operation) removalCauses(removed []rollout.Key) []string {
+func (o *operation) removalCauses(removed []folder.Key) []string {
 	notes := changes.Notes{}
 	if o.backTo != nil {
 		notes.RolledBack = o.model.RollbackTo.ValueString()

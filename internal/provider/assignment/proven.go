@@ -6,10 +6,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // provenLine is the line of changes for a plan in which the candidate becomes proven.
@@ -81,7 +81,7 @@ func (o *operation) isReady(ctx context.Context) bool {
 	}
 	in := rollout.Input{
 		Wanted: o.rendering.Wanted(), Deployed: o.known.Trees, Found: o.current, Hosts: o.hosts(), Now: o.steps.evidence.Time(),
-		Records: map[rollout.Key]rollout.Record{},
+		Records: map[folder.Key]rollout.Record{},
 	}
 	if o.private != nil {
 		for key, tree := range folder.All(in.Wanted) { // which of them were written last is not kept without a rollout

@@ -2,21 +2,21 @@ package assignment
 
 import (
 	"context"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact"
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // warnOfRepublished warns of versions that were published again: a folder has another digest for the same version than its
 // record. Each version gets one warning, with all of its deployment targets.
-func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.Folder, before rollout.Trees) {
+func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.Folder, before folder.Trees) {
 	changed := map[int]*changes.Folder{} // by assignment
 	for i := range folders {
 		one := &folders[i]

@@ -10,17 +10,17 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // rolloutConfig says how an assignment is rolled out: the configuration, and what clusters have reported.
@@ -137,9 +137,9 @@ func (o *operation) checkMove(ctx context.Context) bool {
 }
 
 // rolloutInput gathers the input of the rollout's decision. The same configuration and state give the same input.
-func (o *operation) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
+func (o *operation) rolloutInput(ctx context.Context, wanted folder.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
-		Wanted: wanted, Settings: o.steps.settings, Holds: o.steps.holds, Hosts: o.hosts(), Requires: o.requires, Back: map[string]rollout.Trees{},
+		Wanted: wanted, Settings: o.steps.settings, Holds: o.steps.holds, Hosts: o.hosts(), Requires: o.requires, Back: map[string]folder.Trees{},
 	}
 	if o.private != nil {
 		in.State = o.private.Rollout
@@ -188,7 +188,7 @@ func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 	in.Deployed = o.relocations.trees(o.intent.Renames.Trees(recordedTrees(written)))
 	o.current = o.relocations.trees(o.intent.Renames.Trees(written.Trees))
 	in.Lost = len(written.Records) > 0
-	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
+	in.Records, in.Tip = make(map[folder.Key]rollout.Record, len(written.Records)), written.Tip
 	for key, record := range folder.ByKey(o.intent.Renames, written.Records) {
 		in.Records[key] = rollout.Record{Tree: o.relocations.relocated(key, record.Tree), Before: record.TreeBefore, Changed: record.Changed}
 	}
@@ -204,8 +204,8 @@ func (o *operation) formerOwner() delivery.Owner {
 	return owner
 }
 
-func recordedTrees(written gitops.Written) rollout.Trees {
-	trees := rollout.Trees{}
+func recordedTrees(written gitops.Written) folder.Trees {
+	trees := folder.Trees{}
 	for host := range written.Trees {
 		trees[host] = map[string]string{}
 	}
@@ -234,15 +234,15 @@ func (o *operation) hosts() map[string]*rollout.Host {
 }
 
 // requires lists the folders that must be proven before another one changes.
-func (o *operation) requires(key rollout.Key) []rollout.Key {
+func (o *operation) requires(key folder.Key) []folder.Key {
 	i, ok := o.result.Assignment(key.Host, key.DeploymentTarget)
 	if !ok {
 		return nil
 	}
 	dependencies := o.result.Schedule.Assignments[i].Dependencies
-	keys := make([]rollout.Key, len(dependencies))
+	keys := make([]folder.Key, len(dependencies))
 	for j, dependency := range dependencies {
-		keys[j] = rollout.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
+		keys[j] = folder.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
 	}
 	return keys
 }

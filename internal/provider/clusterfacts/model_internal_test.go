@@ -8,8 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
 )
 
 // Clusters that together say more than evidence may have are an error, and not evidence that no rollout reads.

@@ -7,17 +7,17 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/artifact/origin"
-	"github.com/flotilla/terraform-provider-flotilla/internal/budget"
-	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/measure"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/origin"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
-	"github.com/flotilla/terraform-provider-flotilla/internal/source"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 )
 
 // Connection is what resources and data sources have of the provider.

@@ -11,11 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
@@ -24,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // New returns the data source.
@@ -123,9 +122,9 @@ func folders(
 	}
 	outlook.Found = intent.Renames.Trees(outlook.Found)
 	var folders []changes.Folder
-	wanted := map[rollout.Key][]git.File{}
+	wanted := map[folder.Key][]git.File{}
 	for i, assignment := range result.Schedule.Assignments {
-		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		tree, was := outlook.Found[key.Host][key.DeploymentTarget]
 		if !narrowed.Includes(assignment) || was && tree == rendering.Trees[i] {
 			continue
@@ -148,7 +147,7 @@ func folders(
 			wanted[key] = nil
 		}
 	}
-	there := rollout.Trees{}
+	there := folder.Trees{}
 	for key := range wanted {
 		if tree, ok := outlook.Found[key.Host][key.DeploymentTarget]; ok {
 			folder.Put(there, key, tree)

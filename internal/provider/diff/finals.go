@@ -8,14 +8,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/objects"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // finals returns the final objects of folders that change or are added, each list as one file, and lines about those whose former
@@ -42,7 +41,7 @@ func finals(
 	}
 	for at, of := range former {
 		assignment := result.Schedule.Assignments[at]
-		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		if record, has := records.Records[key]; has && record.Tree == records.Trees[key.Host][key.DeploymentTarget] {
 			of.Manifests = record.Manifests
 			former[at] = of

@@ -2,6 +2,7 @@ package fleetvalue
 
 import (
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
 
@@ -10,11 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // Narrowing is by what data sources can select assignments; null means any.
@@ -72,7 +72,7 @@ func (n Narrowing) Includes(assignment *schedule.Assignment) bool {
 }
 
 // IncludesGone says whether a folder is selected that the fleet does not want any more.
-func (n Narrowing) IncludesGone(key rollout.Key, f *fleet.Fleet) bool {
+func (n Narrowing) IncludesGone(key folder.Key, f *fleet.Fleet) bool {
 	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
 	if !isCluster {
 		return n.selects(key.Host, "", key.DeploymentTarget)

@@ -5,7 +5,7 @@ package largevalue
 import (
 	"context"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
 type (

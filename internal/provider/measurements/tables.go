@@ -1,9 +1,9 @@
 package measurements
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/measure"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
 // CheckTable is that of a check.

@@ -11,19 +11,19 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
-	"github.com/flotilla/terraform-provider-flotilla/internal/comparison"
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/health"
-	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/report"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
 type model struct {

@@ -1,8 +1,8 @@
 package repository
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Source is the commit of Terraform's configuration that a change came from.

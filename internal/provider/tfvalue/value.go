@@ -18,11 +18,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Plain turns a Terraform value into what internal/fleet reads: nil, bool, string, json.Number, []any,
+// Plain turns a Terraform value into what internal/engine/fleet reads: nil, bool, string, json.Number, []any,
 // map[string]any, and fleet.Unknown wherever something is not known yet.
 func Plain(value attr.Value) any {
 	if value == nil || value.IsNull() {

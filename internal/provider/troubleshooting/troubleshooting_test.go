@@ -85,7 +85,7 @@ var (
 func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, folder := range []string{"..", "../../pipeline", "../../delivery", "../../rollout", "../../source"} {
+	for _, folder := range []string{"..", "../../engine/pipeline", "../../delivery", "../../rollout", "../../git/source"} {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

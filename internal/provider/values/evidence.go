@@ -3,15 +3,16 @@ package values
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/evidence"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
 // facts are the documents with facts of clusters.
@@ -98,7 +99,7 @@ func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 }
 
 // reports returns what all evidence says of clusters that were given values; nil where it speaks of none.
-func (s *settings) reports(in rollout.Input, given func(string, rollout.Key) rollout.Report) func(string, rollout.Key) rollout.Report {
+func (s *settings) reports(in rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 	var knowing []evidence.Lookup
 	for _, document := range s.evidence.List {
 		if of := document.Compliance; of != nil && len(of.Clusters) > 0 {
@@ -113,7 +114,7 @@ func (s *settings) reports(in rollout.Input, given func(string, rollout.Key) rol
 
 // compliance looks up what agents report of a cluster: of all that is assigned to it.
 func compliance(in rollout.Input, of *observe.Evidence) evidence.Lookup {
-	return func(cluster string, key rollout.Key) rollout.Report {
+	return func(cluster string, key folder.Key) rollout.Report {
 		is := of.Clusters[cluster]
 		report := rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: is.Status}
 		if is.Verdict != verdict.Unknown && !of.Time.After(in.Records[key].Changed) {

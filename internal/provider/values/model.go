@@ -13,14 +13,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/expression"
-	"github.com/flotilla/terraform-provider-flotilla/internal/facts"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // settings is the configuration without the fleet.
@@ -181,9 +181,9 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 
 // checkNames finds clusters that are not in the fleet, and those without a wanted value.
 func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagnostics *diag.Diagnostics) {
-	wanted := rollout.Trees{}
+	wanted := folder.Trees{}
 	for cluster := range hosts {
-		folder.Put(wanted, rollout.Key{Host: cluster, DeploymentTarget: name}, "")
+		folder.Put(wanted, folder.Key{Host: cluster, DeploymentTarget: name}, "")
 	}
 	ofRollout, ofHolds := rollout.CheckNames(s.rollout, s.holds, hosts, wanted, nil)
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", ofRollout)

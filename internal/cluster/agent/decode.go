@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// maxDuration is the longest interval and timeout.
+const maxDuration = 24 * time.Hour
+
+// Decode reads settings from an HCL value. known is false while any setting is not known yet; the types of those that
+// are known are checked. [Render] checks their values.
+func Decode(value any) (settings Settings, known bool, problems []Problem) {
+	reader := &fleet.Reader{}
+	if object := reader.Object(SettingsTable, nil, value); object != nil {
+		settings = decodeSettings(reader, object)
+		object.Finish()
+	}
+	for _, finding := range reader.Findings {
+		problems = append(problems, Problem{Finding: finding})
+	}
+	return settings, !reader.Unknown, problems
+}
+
+func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
+	o.Require("gitops_repo", "is required")
+	return Settings{
+		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
+		Reconciler:  o.OneOf("reconciler"),
+		Environment: o.Text("environment"),
+		Name:        o.Text("name"), Namespace: o.Text("namespace"),
+		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
+		CredentialsSecret: o.Text("credentials_secret"),
+		Install:           texts(reader, o, "install"),
+		Unconfined:        !o.Bool("confine"),
+		Repository: fleet.ObjectOf(o, "gitops_repo", func(of *fleet.Object) folder.Location {
+			return folder.Location{URL: of.Required("url"), Branch: of.Required("branch"), Path: of.Text("path")}
+		}),
+		Credentials: fleet.ObjectOf(o, "credentials", decodeCredentials),
+		Feedback: fleet.ObjectOf(o, "feedback", func(of *fleet.Object) *Reporting {
+			return &Reporting{
+				Forge: forge.Forge(of.Text("forge")), Context: of.Text("context"), URL: of.Text("url"), APIURL: of.Text("api_url"),
+				Token: of.Text("token"), App: fleet.ObjectOf(of, "github_app", decodeApp), Secret: of.Text("secret"),
+			}
+		}),
+		Decryption: fleet.ObjectOf(o, "decryption", func(of *fleet.Object) *fleet.Decryption {
+			return &fleet.Decryption{Secret: of.Text("secret"), ServiceAccount: of.Text("service_account")}
+		}),
+		Registration: fleet.ObjectOf(o, "registration", decodeRegistration),
+	}
+}
+
+func decodeCredentials(o *fleet.Object) Credentials {
+	return Credentials{
+		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
+		SSHPrivateKey: armor.Normalize(o.Text("ssh_private_key")), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
+		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
+	}
+}
+
+func decodeApp(o *fleet.Object) *GitHubApp {
+	return &GitHubApp{ID: o.Text("id"), InstallationID: o.Text("installation_id"), PrivateKey: armor.Normalize(o.Text("private_key")), URL: o.Text("url")}
+}
+
+func decodeRegistration(o *fleet.Object) *Registration {
+	return &Registration{
+		Server: o.Text("server"), CACertificate: armor.Normalize(o.Text("cluster_ca_certificate")), Token: o.Text("token"),
+		ClientCert: armor.Normalize(o.Text("client_certificate")), ClientKey: armor.Normalize(o.Text("client_key")),
+		TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
+		Exec: fleet.ObjectOf(o, "exec", func(of *fleet.Object) *Exec {
+			return &Exec{Command: of.Required("command"), Args: of.Texts("args"), Env: of.TextMap("env"), APIVersion: of.TextOrDefault("api_version")}
+		}),
+		AWS: fleet.ObjectOf(o, "aws", func(of *fleet.Object) *AWS {
+			return &AWS{ClusterName: of.Required("cluster_name"), RoleARN: of.Text("role_arn")}
+		}),
+		Labels: o.TextMap("labels"),
+	}
+}
+
+// texts reads one text, or a list or map of texts.
+func texts(reader *fleet.Reader, o *fleet.Object, name string) (all []Text) {
+	value, path := o.Value(name)
+	elements, are := fleet.Elements(path, value)
+	if !are && value != nil {
+		elements = []fleet.Element{{Path: path, Value: value}}
+	}
+	for _, element := range elements {
+		switch value := element.Value.(type) {
+		case fleet.Unknown:
+			reader.Unknown = true
+		case string:
+			all = append(all, Text{Path: element.Path.String(), Text: value})
+		default:
+			what := "must be a text of YAML documents"
+			if !are {
+				what += ", or a list or map of such texts"
+			}
+			reader.Report(element.Path, "%s", what)
+		}
+	}
+	return all
+}

@@ -1,0 +1,36 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+)
+
+// What all clusters of a type have on a hub is shared, whichever objects come before it.
+func TestWhatClustersOfATypeHaveOnAHubIsShared(t *testing.T) {
+	for name, credentials := range map[string]agent.Credentials{
+		"with a token": {Token: "secret"}, "without credentials": {}, "with a CA": {Token: "secret", CACertificates: certificate},
+	} {
+		settings := small("argocd-hub")
+		settings.Environment, settings.Credentials = "dev", credentials
+		settings.Registration = &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
+		shared := map[string]bool{
+			"ApplicationSet argocd/flotilla-dev-store": true, "Application argocd/flotilla-dev-store-hub": true, "AppProject argocd/flotilla": true, "Secret argocd/flotilla-repository": true,
+			"Application argocd/flotilla-dev-clusters-store-17": false, "Application argocd/flotilla-dev-clusters-store-17-hub": false, "Secret argocd/flotilla-dev-clusters-store-17": false,
+		}
+		if credentials.Token == "" {
+			delete(shared, "Secret argocd/flotilla-repository")
+		}
+		for _, object := range rendered(t, settings) {
+			id := strings.TrimSuffix(object.ID().String(), " on the hub")
+			if want, listed := shared[id]; listed && object.Shared != want {
+				t.Errorf("%s: %s is shared: %v", name, id, object.Shared)
+			}
+			delete(shared, id)
+		}
+		if len(shared) > 0 {
+			t.Errorf("%s: there is no %v", name, shared)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package agent_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+)
+
+var update = flag.Bool("update", false, "write the table of permissions into the guide")
+
+// The guide has the table of permissions that the code makes. A real API proves them in internal/provider.
+func TestTheGuideListsThePermissions(t *testing.T) {
+	const guide, begin = "../../../templates/guides/onboarding-reference.md.tmpl", "| agent | API group | resource | verbs |\n"
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(text), begin)
+	if !found {
+		t.Fatal("the guide has no table of permissions")
+	}
+	_, after, _ = strings.Cut(after, "\n\n")
+	want := before + agent.PermissionsTable() + "\n" + after
+	if *update {
+		if err := os.WriteFile(guide, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Error("the table of permissions is not what the code makes: run go test ./internal/cluster/agent -run Permissions -update")
+	}
+}

@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Kinds are the kinds of the objects by which [Read] finds agents, each once: those that follow folders, and what these read.
+func Kinds() []*reconciler.Kind {
+	var kinds []*reconciler.Kind
+	for _, name := range inCluster() {
+		for _, one := range templates()[name] {
+			if kind := kindOf(&one); kind != nil && !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// inCluster are the reconcilers whose agents are in the cluster that follows folders.
+func inCluster() []string {
+	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).OnHub() })
+}
+
+func kindOf(one *template) *reconciler.Kind {
+	object := &unstructured.Unstructured{Object: one.object}
+	if one.Part == Feedback || object.GetLabels()[reconciler.ClusterLabel] == "" {
+		return nil
+	}
+	return reconciler.KindOf(object.GroupVersionKind().Group, object.GetKind())
+}
+
+// Refused is an agent whose objects have values that [Render] never writes. Whoever may create objects in a namespace of a
+// cluster can have made them.
+type Refused struct {
+	Settings Settings
+	Problem  string // one line that can be printed, without secrets
+}
+
+// String names the agent and the problem.
+func (r Refused) String() string {
+	s := r.Settings.withDefaults()
+	return fmt.Sprintf("agent %q in namespace %q of cluster %q: %s", wording.OneLine(s.Name), wording.OneLine(s.Namespace), s.Cluster, r.Problem)
+}
+
+// Read returns the settings of the agents in a cluster, by the objects that [Render] has made of them, in the order of
+// namespaces and names. Defaults are left out. The objects do not show how the agent is installed and how it
+// reports. Where they name a Secret with credentials, the settings have its name.
+func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
+	objects := indexObjects(live)
+	for _, name := range inCluster() {
+		for _, object := range live {
+			for _, one := range templates()[name] {
+				if one.Folder != "both" {
+					continue
+				}
+				settings, ok := readAgent(name, cluster, &one, object, objects)
+				if !ok {
+					continue
+				}
+				if problem := settings.checkRead(); problem != "" {
+					refused = append(refused, Refused{settings, problem})
+				} else {
+					found = append(found, settings)
+				}
+			}
+		}
+	}
+	compare := func(a, b Settings) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	slices.SortStableFunc(found, compare)
+	slices.SortStableFunc(refused, func(a, b Refused) int { return compare(a.Settings, b.Settings) })
+	return found, refused
+}
+
+// objectKey identifies an object in a cluster. The version of its API is no part of it.
+type objectKey struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func indexObjects(live []*unstructured.Unstructured) map[objectKey]*unstructured.Unstructured {
+	index := make(map[objectKey]*unstructured.Unstructured, len(live))
+	for _, object := range live {
+		index[objectKey{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}] = object
+	}
+	return index
+}
+
+// checkRead returns the first problem of settings that were read from objects; "" if [Render] could have written them.
+func (s Settings) checkRead() string {
+	given := s.withDefaults()
+	given.Repository = s.Repository // whose path withDefaults cleans
+	r := &renderer{settings: &given}
+	r.checkNames()
+	r.checkRepository()
+	r.checkDecryption()
+	if given.CredentialsSecret != "" {
+		r.checkCredentials()
+	}
+	for _, problem := range r.problems {
+		if !problem.Warning {
+			return wording.OneLine(problem.String())
+		}
+	}
+	return ""
+}
+
+// readAgent reads the settings where an object, made of a template, follows the folder of a cluster type.
+func readAgent(
+	name, cluster string, root *template, object *unstructured.Unstructured, objects map[objectKey]*unstructured.Unstructured,
+) (Settings, bool) {
+	values := read{"folder.suffix": "cluster-type", "cluster_label": render.LabelValue(cluster)}
+	if !isOf(root, object) || !values.name(root, object) {
+		return Settings{}, false
+	}
+	values.all(root.object, object.Object)
+	at := values["folder.path"]
+	for _, one := range templates()[name] {
+		if kindOf(&one) == nil || one.Folder != "" {
+			continue
+		}
+		made := &unstructured.Unstructured{Object: one.object}
+		other := objects[objectKey{made.GroupVersionKind().GroupKind(), values.expand(made.GetNamespace()), values.expand(made.GetName())}]
+		if other != nil && isOf(&one, other) && values.name(&one, other) {
+			values.all(one.object, other.Object)
+		}
+	}
+	s := Settings{
+		Cluster: cluster, ClusterType: path.Base(at), Reconciler: name, Name: values["name"], Namespace: values["namespace"],
+		Repository: folder.Location{URL: values["url"], Branch: values["branch"], Path: path.Dir(at)},
+		Interval:   values.duration("interval", defaultInterval), Timeout: values.duration("timeout", defaultTimeout), CredentialsSecret: values["secret"],
+	}
+	if values["decryption.provider"] != "" {
+		s.Decryption = &fleet.Decryption{Secret: values["decryption.secret"], ServiceAccount: values["decryption.service_account"]}
+	}
+	if at == "" || s.Repository.URL == "" || s.Repository.Branch == "" || values["cluster_type_label"] != render.LabelValue(s.ClusterType) {
+		return Settings{}, false
+	}
+	if s.Repository.Path == "." {
+		s.Repository.Path = ""
+	}
+	if s.Name == defaultName {
+		s.Name = ""
+	}
+	if s.Namespace == s.of().Namespace {
+		s.Namespace = ""
+	}
+	return s, true
+}
+
+// IsCalled says whether the agent has a name and a namespace, of which "" is the default.
+func (s Settings) IsCalled(name, namespace string) bool {
+	of, called := s.withDefaults(), Settings{Reconciler: s.Reconciler, Name: name, Namespace: namespace}.withDefaults()
+	return of.Name == called.Name && of.Namespace == called.Namespace
+}
+
+// isOf says whether an object is of the kind of a template, and Flotilla's.
+func isOf(one *template, object *unstructured.Unstructured) bool {
+	made := &unstructured.Unstructured{Object: one.object}
+	return made.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() && object.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy
+}
+
+// read are values of placeholders, which are read from objects.
+type read map[string]string
+
+// name reads what identifies an object, and says whether it fits to what was read before.
+func (r read) name(one *template, object *unstructured.Unstructured) bool {
+	made := &unstructured.Unstructured{Object: one.object}
+	fits := r.text(made.GetName(), object.GetName()) && r.text(made.GetNamespace(), object.GetNamespace())
+	for key, value := range made.GetLabels() {
+		fits = fits && r.text(value, object.GetLabels()[key])
+	}
+	return fits
+}
+
+// all reads the values of a template's texts from an object. What does not fit is left.
+func (r read) all(made, live any) {
+	switch made := made.(type) {
+	case string:
+		if text, isText := live.(string); isText {
+			r.text(made, text)
+		}
+	case map[string]any:
+		object, _ := live.(map[string]any)
+		for name, element := range made {
+			if name != "metadata" {
+				r.all(element, object[name])
+			}
+		}
+	case []any:
+		list, _ := live.([]any)
+		for i := range min(len(made), len(list)) {
+			r.all(made[i], list[i])
+		}
+	}
+}
+
+var placeholder = regexp.MustCompile(`\$\{([a-z_.]+)\}`)
+
+// expand replaces the placeholders of a text by the values that were read. Those without a value stay.
+func (r read) expand(made string) string {
+	return placeholder.ReplaceAllStringFunc(made, func(found string) string {
+		return cmp.Or(r[placeholder.FindStringSubmatch(found)[1]], found)
+	})
+}
+
+// text reads the values of the placeholders of a text, and says whether it fits.
+func (r read) text(made, live string) bool {
+	var pattern strings.Builder
+	var unknown []string
+	rest := made
+	for _, at := range placeholder.FindAllStringSubmatchIndex(made, -1) {
+		start := len(made) - len(rest)
+		pattern.WriteString(regexp.QuoteMeta(made[start:at[0]]))
+		name := made[at[2]:at[3]]
+		if value, isKnown := r[name]; isKnown {
+			pattern.WriteString(regexp.QuoteMeta(value))
+		} else {
+			unknown = append(unknown, name)
+			pattern.WriteString("(.+)")
+		}
+		rest = made[at[1]:]
+	}
+	pattern.WriteString(regexp.QuoteMeta(rest))
+	whole, err := regexp.Compile("^" + pattern.String() + "$")
+	if err != nil { // a value that was read is no UTF-8
+		return false
+	}
+	match := whole.FindStringSubmatch(live)
+	if match == nil {
+		return false
+	}
+	for i, name := range unknown {
+		r[name] = match[i+1]
+	}
+	return true
+}
+
+// duration is a duration that was read; zero where it is the default, or none.
+func (r read) duration(name string, otherwise time.Duration) time.Duration {
+	given, err := time.ParseDuration(r[name])
+	if err != nil || given == otherwise {
+		return 0
+	}
+	return given
+}

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+// hook is how a status is set at the Git host.
+func (f *Reporting) hook(report forge.Report) (forge.Hook, error) {
+	report.Page = f.URL
+	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
+}
+
+// webhookService is the notification service for the Git host's API, with its URL and credentials.
+func webhookService(f *Reporting, token string) map[string]any {
+	hook, _ := f.hook(forge.Report{Token: token}) // it has been checked
+	var headers []any
+	for _, header := range hook.Headers {
+		headers = append(headers, map[string]any{"name": header[0], "value": header[1]})
+	}
+	service := map[string]any{"url": hook.API, "headers": headers}
+	if hook.Username != "" {
+		service["basicAuth"] = map[string]any{"username": hook.Username, "password": token}
+	}
+	return service
+}
+
+// statusRequest is the path and the body of the request that sets a commit status.
+func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string) (path, body string) {
+	state := forge.Failure
+	if notice.Success {
+		state = forge.Success
+	}
+	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
+	return hook.Path, strings.ReplaceAll(string(observe.EncodeDocument(hook.Fields)), `\"`, `"`) // quotes of templates stay as they are
+}

@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// template is one document of a reconciler's [reconciler.Reconciler.AgentTemplate]: an object with placeholders such as ${name} in
+// its texts, which [renderer.values] has, and what is said about the object in its field `flotilla`.
+type template struct {
+	// If is a text: where it comes out empty, there is no such object.
+	If string `json:"if"`
+	// Unless are objects, as "Deployment argocd-server": the object is for manifests of an agent that have none of them.
+	Unless []string `json:"unless"`
+	// Folder is what the values of folder are about: "cluster-type" or "cluster", or "both" for an object of each.
+	Folder string `json:"folder"`
+	// Sets is the name of a value that is the name of the object from here on.
+	Sets string `json:"sets"`
+	// Part is what the object is for, where that does not follow from its kind.
+	Part Part `json:"part"`
+	// Shared is as If: where it comes out empty, the object is not Shared.
+	Shared  string `json:"shared"`
+	Partial bool   `json:"partial"`
+
+	object map[string]any
+}
+
+// templates are those of all reconcilers, read once.
+var templates = sync.OnceValue(func() map[string][]template {
+	all := map[string][]template{}
+	for _, name := range reconciler.Agents() {
+		for _, document := range readDocuments(reconciler.Named(name).AgentTemplate()) {
+			object, isObject := document.value.(map[string]any)
+			if document.err != nil || !isObject {
+				panic(fmt.Sprintf("template of the agent of %s, line %d: %v", name, document.line, document.err)) // it is part of the binary
+			}
+			one := template{object: object}
+			if header, err := json.Marshal(object["flotilla"]); err != nil || json.Unmarshal(header, &one) != nil {
+				panic(fmt.Sprintf("template of the agent of %s, line %d: field flotilla", name, document.line))
+			}
+			delete(object, "flotilla")
+			all[name] = append(all[name], one)
+		}
+	}
+	return all
+})
+
+// render adds the objects of the reconciler's template.
+func (r *renderer) render() {
+	values, both := r.values(), r.settings.folders()
+	folders := map[string][]map[string]string{"": {nil}, "both": both, "cluster-type": both[:1], "cluster": both[1:]}
+	for _, one := range templates()[r.settings.Reconciler] {
+		for _, folder := range folders[one.Folder] {
+			for name, text := range folder {
+				values["folder."+name] = text
+			}
+			f := filler{values: values}
+			if one.If == "" || f.text(one.If) != nil {
+				r.add(&one, &f)
+			}
+		}
+	}
+}
+
+// add adds an object, with the label of Flotilla unless it belongs to others, or others may have created it.
+func (r *renderer) add(one *template, f *filler) {
+	if len(one.Unless) > 0 && (len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, func(o *Object) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) })) {
+		return
+	}
+	object, _ := f.fill(one.object, nil).(map[string]any)
+	o := &Object{Unstructured: &unstructured.Unstructured{Object: object}, Part: one.Part, Partial: one.Partial, Shared: one.Shared != "" && f.text(one.Shared) != nil}
+	o.Stage = stageOf(o.Unstructured)
+	labels := o.GetLabels()
+	if o.Stage == Rest && !o.Partial {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		if _, given := labels[reconciler.ManagedLabel]; !given {
+			labels[reconciler.ManagedLabel] = reconciler.ManagedBy
+		}
+		o.SetLabels(labels)
+	}
+	if o.Shared && labels[reconciler.TypeLabel] != "" {
+		o.Environment, _ = f.values["environment_label"].(string)
+	}
+	kind := reconciler.KindOf(o.GroupVersionKind().Group, o.GetKind())
+	o.Reports = kind != nil && kind.Role != 0
+	switch {
+	case o.Part != "":
+	case o.GetKind() == "Secret":
+		o.Part = Credential
+	case kind.Is(reconciler.Follows | reconciler.Maker):
+		o.Part = Root
+	default:
+		o.Part = Source
+	}
+	if o.Part != Credential {
+		o.FromCredentials = f.fromCredentials
+	}
+	if one.Sets != "" {
+		f.values[one.Sets] = o.GetName()
+	}
+	if at := slices.IndexFunc(r.objects, func(other *Object) bool { return o.Partial && other.Partial && other.ID() == o.ID() }); at >= 0 {
+		r.mergeFields(o, r.objects[at])
+		return
+	}
+	r.objects = append(r.objects, o)
+}
+
+// filler replaces the placeholders of one object.
+type filler struct {
+	values map[string]any
+	// fromCredentials are the paths of fields that have got one of the values of credentials.
+	fromCredentials [][]string
+	hasCredential   bool // of the field at hand
+}
+
+// fill returns a value of a template with its placeholders replaced; nil where it is left out. A text is left out where it
+// has placeholders, and the values of all are empty; an object or a list, where all that it has is. A text that is one
+// placeholder has its value, of whatever type; a key that is one of an object stands for its entries. In a Secret and a
+// ConfigMap, an object or a list below stringData and data is written as a text: JSON, and YAML.
+func (f *filler) fill(value any, at []string) any {
+	switch value := value.(type) {
+	case string:
+		f.hasCredential = false
+		filled := f.text(value)
+		if f.hasCredential && filled != nil {
+			f.fromCredentials = append(f.fromCredentials, slices.Clone(at))
+		}
+		return filled
+	case map[string]any:
+		object := map[string]any{}
+		for name, element := range value {
+			switch key := f.text(name).(type) {
+			case string:
+				if inner := f.fill(element, append(at, key)); inner != nil {
+					object[key] = f.asText(inner, at, key)
+				}
+			case map[string]string:
+				for key, text := range key {
+					object[key] = text
+				}
+			}
+		}
+		if len(object) > 0 || len(value) == 0 {
+			return object
+		}
+		return nil
+	case []any:
+		list := []any{}
+		for _, element := range value {
+			if inner := f.fill(element, at); inner != nil {
+				list = append(list, inner)
+			}
+		}
+		if len(list) > 0 || len(value) == 0 {
+			return list
+		}
+		return nil
+	}
+	return value
+}
+
+// asText is the text of a value in a Secret or a ConfigMap, where at is the field that has it; the value itself elsewhere.
+func (f *filler) asText(value any, at []string, key string) any {
+	_, isText := value.(string)
+	if isText || len(at) != 1 || at[0] != "data" && at[0] != "stringData" {
+		return value
+	}
+	for i, path := range f.fromCredentials { // of fields of the value
+		if len(path) > 2 && path[0] == at[0] && path[1] == key {
+			f.fromCredentials[i] = path[:2]
+		}
+	}
+	f.fromCredentials = slices.CompactFunc(f.fromCredentials, slices.Equal)
+	if at[0] == "stringData" {
+		text, err := json.Marshal(value) // sorts the keys
+		if err != nil {
+			return nil
+		}
+		return string(text)
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return string(text)
+}
+
+// text replaces the placeholders of a text. It is nil where it has some, and the values of all are empty.
+func (f *filler) text(text string) any {
+	if !strings.Contains(text, "${") {
+		return text
+	}
+	var filled strings.Builder
+	isEmpty := true
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "${")
+		filled.WriteString(before)
+		if !found {
+			break
+		}
+		name, next, _ := strings.Cut(after, "}")
+		value, isKnown := f.values[name]
+		if !isKnown {
+			panic(fmt.Sprintf("template of an agent: %q names no value", text)) // it is part of the binary
+		}
+		f.hasCredential = f.hasCredential || strings.HasPrefix(name, "credentials.")
+		if before == "" && next == "" && filled.Len() == 0 && value != "" {
+			return value
+		}
+		given, _ := value.(string)
+		filled.WriteString(given)
+		isEmpty, rest = isEmpty && given == "", next
+	}
+	if isEmpty {
+		return nil
+	}
+	return filled.String()
+}

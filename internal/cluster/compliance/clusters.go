@@ -1,0 +1,143 @@
+package compliance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all. What brings Secrets is
+// listed where the records of a folder that the cluster follows name such an object: most clusters have none of ours.
+func kindsOf(name string, folders recorded, hosts []string) []reconciler.Kind {
+	listed := reconciler.Listed()
+	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
+		listed = one.Listed()
+	}
+	for _, kind := range reconciler.Suppliers() {
+		if slices.ContainsFunc(hosts, func(host string) bool { return folders[host][kind.Kind] }) {
+			listed = append(listed, kind)
+		}
+	}
+	return listed
+}
+
+// recorded are the kinds of the objects that records name, by host.
+type recorded map[string]map[string]bool
+
+func kindsIn(written gitops.Written) recorded {
+	kinds := recorded{}
+	for key, record := range written.Records {
+		for _, object := range record.Objects {
+			if kinds[key.Host] == nil {
+				kinds[key.Host] = map[string]bool{}
+			}
+			kinds[key.Host][object.Kind] = true
+		}
+	}
+	return kinds
+}
+
+// askClusters asks every cluster of the fleet that the provider knows.
+func askClusters(ctx context.Context, from *Clusters, at reconciler.Location, q *Question, answer *Answer) map[string]observe.Report {
+	clusters := q.Clusters
+	found := map[string]observe.Report{}
+	reach := map[string]kube.Cluster{}
+	for name := range clusters {
+		known, ok := from.Reach[name]
+		switch {
+		case ok:
+			reach[name] = known
+		case from.Unknown || from.Waiting[name]:
+			found[name] = observe.Report{Unknown: "the connection to the cluster is not known yet"}
+		default:
+			answer.NotAsked = append(answer.NotAsked, name)
+			found[name] = observe.Report{Unknown: "the provider does not know this cluster: its `clusters` has no entry of this name"}
+		}
+	}
+	slices.Sort(answer.NotAsked)
+	if q.Offline != "" {
+		return found // their answers could not be evaluated
+	}
+	folders := kindsIn(answer.Written)
+	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
+	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.Report, error) {
+		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.Hosts(clusters[name].Type, name)))
+		if err != nil {
+			return observe.Report{}, err
+		}
+		return observe.ReadCluster(at, clusters[name].Type, name, listed), nil
+	})
+	for name, answered := range answers {
+		found[name] = answered.Value
+		if answered.Err != nil {
+			found[name] = observe.Report{Unknown: answered.Err.Error()}
+		}
+	}
+	return found
+}
+
+// askHub asks one cluster about all others.
+func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map[string]Cluster) map[string]observe.Report {
+	found := map[string]observe.Report{}
+	all := func(reason string) map[string]observe.Report {
+		for name := range clusters {
+			found[name] = observe.Report{Unknown: reason}
+		}
+		return found
+	}
+	if !from.Known {
+		return all(fmt.Sprintf("the connection to the hub %q is not known yet", from.Name))
+	}
+	var listed reconciler.Answer
+	err := kube.AskOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.Client) (err error) {
+		listed, err = list(ctx, client, reconciler.Hub().Listed())
+		return err
+	})
+	if err != nil {
+		return all(fmt.Sprintf("the hub %q: %s", from.Name, err))
+	}
+	types := make(map[string]string, len(clusters))
+	for name, cluster := range clusters {
+		types[name] = cluster.Type
+	}
+	return observe.ReadHub(at, types, listed)
+}
+
+// list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
+// Unlisted.
+func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (reconciler.Answer, error) {
+	listed := reconciler.Answer{Unlisted: map[string]string{}}
+	var forbidden error // about the objects that follow folders, if these are among them
+	named := false
+	asked := make([]kube.Kind, len(kinds))
+	for i, kind := range kinds {
+		asked[i] = kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
+	}
+	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Skip: skipped}) {
+		kind, err := kinds[i], found.Err
+		switch {
+		case kube.ReasonOf(err) == kube.ReasonForbidden:
+			if forbidden == nil || kind.Is(reconciler.Follows) && !named {
+				forbidden, named = err, kind.Is(reconciler.Follows)
+			}
+			listed.Unlisted[kind.Kind] = err.Error()
+		case err != nil:
+			return reconciler.Answer{}, err
+		case !found.Served:
+			listed.Unlisted[kind.Kind] = "the cluster has no " + kind.Resource + "." + kind.Group
+		}
+		listed.Objects = append(listed.Objects, found.Items...)
+	}
+	if len(listed.Unlisted) == len(kinds) && forbidden != nil {
+		return reconciler.Answer{}, forbidden
+	}
+	return listed, nil
+}
+
+// skipped is what is long and says nothing about the status of an object.
+var skipped = map[string][]string{"metadata": {"annotations"}, "spec": {"values", "resources"}, "status": {"inventory"}}

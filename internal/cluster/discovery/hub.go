@@ -1,0 +1,87 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+)
+
+// registrationKind is a kind of objects by which clusters are registered.
+type registrationKind struct {
+	source  facts.Source
+	kind    kube.Kind
+	options kube.ListOptions
+	read    func(*unstructured.Unstructured) (facts.Registration, bool)
+}
+
+// kinds are what is read of the hub.
+func (h *Hub) kinds() (kinds []registrationKind) {
+	if h == nil {
+		return nil
+	}
+	if h.ArgoCD != "" {
+		kinds = append(kinds, registrationKind{
+			facts.ArgoCD, kube.Kind{Versions: "v1", Resource: "secrets"},
+			kube.ListOptions{
+				Namespace: h.ArgoCD, LabelSelector: facts.ArgoCDSelector,
+				Skip: map[string][]string{"metadata": {"annotations"}, "data": {"config"}}, // they have credentials
+			}, facts.OfSecret,
+		})
+	}
+	if h.ClusterProfiles {
+		kinds = append(kinds, registrationKind{
+			facts.ClusterProfiles, kube.Kind{Group: "multicluster.x-k8s.io", Versions: "v1alpha1", Resource: "clusterprofiles"},
+			kube.ListOptions{Skip: map[string][]string{"metadata": {"annotations"}, "status": {"credentialProviders", "accessProviders"}}}, facts.OfClusterProfile,
+		})
+	}
+	return kinds
+}
+
+// sources are where clusters of the hub are found.
+func (h *Hub) sources() (sources []facts.Source) {
+	for _, kind := range h.kinds() {
+		sources = append(sources, kind.source)
+	}
+	return sources
+}
+
+// ask reads which clusters the hub has. A kind that it does not serve has none. Of a Secret nothing is kept but what
+// facts.OfSecret reads.
+func (h *Hub) ask(ctx context.Context, options kube.Options) (found []facts.Registration, unusable []string, err error) {
+	err = kube.AskOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.Client) error {
+		for _, kind := range h.kinds() {
+			var registered []facts.Registration
+			var nameless []string
+			kind.options.Fold = func() func(*unstructured.Unstructured) {
+				registered, nameless = nil, nil
+				return func(object *unstructured.Unstructured) {
+					if one, ok := kind.read(object); ok && len(registered) <= maxRegistered {
+						registered = append(registered, one)
+					} else if !ok && len(nameless) <= maxRegistered {
+						nameless = append(nameless, one.Object)
+					}
+				}
+			}
+			if _, err := client.List(ctx, kind.kind, kind.options); err != nil {
+				return err
+			}
+			found, unusable = append(found, registered...), append(unusable, nameless...)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("the hub %q: %w", h.Name, err)
+	case len(found) > maxRegistered:
+		return nil, nil, fmt.Errorf("the hub %q has more than %d clusters", h.Name, maxRegistered)
+	}
+	slices.SortFunc(found, func(a, b facts.Registration) int { return strings.Compare(a.Object, b.Object) })
+	slices.Sort(unusable)
+	return found, unusable, nil
+}

@@ -1,0 +1,237 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Rest is the figure of those that do not have a change yet, to compare others with.
+type Rest struct {
+	Value float64
+	Count int // of how many figures it is the mean
+}
+
+// Mean is the mean of the figures that have a value, weighted by their samples; nil where there is none. Each counts once
+// where it was not asked how many samples there are.
+func Mean(figures []Figure) *Rest {
+	rest, sum, weights := &Rest{}, 0.0, 0.0
+	for _, figure := range figures {
+		weight := 1.0
+		if figure.Samples != nil {
+			weight = *figure.Samples
+		}
+		if figure.Message != "" || weight == 0 {
+			continue
+		}
+		rest.Count++
+		sum += figure.Value * weight
+		weights += weight
+	}
+	if rest.Value = sum / weights; rest.Count == 0 || !isFinite(rest.Value) {
+		return nil
+	}
+	return rest
+}
+
+// judgement is what a check needs to judge figures.
+type judgement struct {
+	pass, fail *expression.Expression // fail may be nil
+	// passes and fails are how messages end.
+	passes, fails string
+}
+
+// variables are those of the expressions of checks. The language is made once: it takes longer than a thousand judgements.
+var variables = sync.OnceValues(func() (*expression.Language, error) {
+	return expression.New([]expression.Variable{
+		{Name: "value", Type: cel.DoubleType},
+		{Name: "samples", Type: cel.NullableType(cel.DoubleType)},
+		{Name: "rest", Type: cel.NullableType(cel.DoubleType)},
+	})
+})
+
+// CheckExpression says what is wrong with the pass or the fail of a check of something, without a subject: `line 1, column
+// 7: there is no …`. hasSamples says that the check asks for samples.
+func CheckExpression(source string, of Of, hasSamples bool) []string {
+	language, err := variables()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	compiled, wrong := language.Compile(source, cel.BoolType)
+	if len(wrong) > 0 {
+		return wrong
+	}
+	if of == OfFleet && compiled.Names("rest") {
+		wrong = append(wrong, "has rest, and a check of the fleet has one figure alone: there is no rest to compare it with")
+	}
+	if !hasSamples && compiled.Names("samples") {
+		wrong = append(wrong, "has samples, and the check does not say what they are: set samples")
+	}
+	return wrong
+}
+
+// NeedsRest reports whether pass or fail of a check fails where there is no rest: it does not test rest == null first.
+func NeedsRest(source string, of Of) bool {
+	language, err := variables()
+	if err != nil || source == "" || of == OfFleet {
+		return false
+	}
+	compiled, wrong := language.Compile(source, cel.BoolType)
+	if len(wrong) > 0 || !compiled.Names("rest") {
+		return false
+	}
+	for _, value := range []float64{0, 1e12} { // whatever is tested before may be true or false
+		for _, samples := range []float64{0, 1e12} {
+			if _, err := compiled.Bool(map[string]any{"value": value, "samples": samples, "rest": nil}); err != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compile compiles the expressions of a check.
+func (c *Check) compile() error {
+	j := &judgement{passes: " (passes where " + shown(c.Pass) + ")", fails: " (fails where " + shown(c.Fail) + ")"}
+	for _, one := range []struct {
+		name, source string
+		into         **expression.Expression
+	}{{"pass", c.Pass, &j.pass}, {"fail", c.Fail, &j.fail}} {
+		if one.name == "fail" && one.source == "" {
+			continue
+		}
+		if wrong := CheckExpression(one.source, c.Of, true); len(wrong) > 0 {
+			return fmt.Errorf("%s: %s", one.name, wrong[0])
+		}
+		language, err := variables()
+		if err != nil {
+			return err
+		}
+		*one.into, _ = language.Compile(one.source, cel.BoolType)
+	}
+	c.judgement = j
+	return nil
+}
+
+// Judge says what the figure of a subject means, beside that of the rest, which is nil where there is none. The subject is
+// named as [Of] says. The message begins with the name of the check and has the figures. The time since is not known. Of
+// checks that [ParseMeasurements] read, it may be called from several goroutines.
+func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
+	return c.judge(subject, rest, map[string]any{}, false)
+}
+
+func (c *Check) unknown(reason string) verdict.Status {
+	return verdict.Status{Verdict: verdict.Unknown, Message: c.Name + ": " + reason}
+}
+
+// judge is Judge. values is for the variables; what is ready has no message where that is brief.
+func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief bool) verdict.Status {
+	if c.judgement == nil {
+		if err := c.compile(); err != nil {
+			return c.unknown(err.Error())
+		}
+	}
+	figure, ok := c.Figures[subject]
+	switch {
+	case c.Message != "":
+		return c.unknown(c.Message)
+	case !ok:
+		return c.unknown("there is no figure")
+	case figure.Message != "":
+		return c.unknown(figure.Message)
+	}
+	values["value"], values["samples"], values["rest"] = figure.Value, nil, nil
+	if figure.Samples != nil {
+		values["samples"] = *figure.Samples
+	}
+	if rest != nil {
+		values["rest"] = rest.Value
+	}
+	hasFailed, err := evaluate(c.judgement.fail, "fail", values)
+	hasPassed := false
+	if err == nil && !hasFailed {
+		hasPassed, err = evaluate(c.judgement.pass, "pass", values)
+	}
+	if brief && hasPassed {
+		return verdict.Status{Verdict: verdict.Ready}
+	}
+	figures := c.figures(figure, rest)
+	switch {
+	case err != nil:
+		return verdict.Status{Verdict: verdict.Progressing, Message: figures + ": " + err.Error()}
+	case hasFailed:
+		return verdict.Status{Verdict: verdict.Failed, Message: figures + c.judgement.fails}
+	case hasPassed:
+		return verdict.Status{Verdict: verdict.Ready, Message: figures + c.judgement.passes}
+	}
+	return verdict.Status{Verdict: verdict.Progressing, Message: figures + c.judgement.passes}
+}
+
+// evaluate evaluates pass or fail; nil is false.
+func evaluate(compiled *expression.Expression, name string, values map[string]any) (bool, error) {
+	if compiled == nil {
+		return false, nil
+	}
+	answer, err := compiled.Bool(values)
+	switch {
+	case err == nil:
+		return answer, nil
+	case values["rest"] == nil && compiled.Names("rest"):
+		return false, errors.New(name + " has no rest to compare with; test with `rest == null`")
+	}
+	return false, fmt.Errorf("%s %w", name, err)
+}
+
+// figures are the figures of a subject as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
+func (c *Check) figures(figure Figure, rest *Rest) string {
+	text := c.Name + ": " + c.Text(figure)
+	switch {
+	case rest == nil:
+		return text
+	case c.Of == OfCluster:
+		return text + " against " + c.number(rest.Value) + " on " + wording.Count(rest.Count, "cluster", "clusters")
+	}
+	return text + " against " + c.number(rest.Value) + " on " + wording.Count(rest.Count, "host", "hosts")
+}
+
+// Text is a figure as in `0.9 % (340 samples)`, or the reason why it has no value.
+func (c *Check) Text(figure Figure) string {
+	switch {
+	case figure.Message != "":
+		return figure.Message
+	case figure.Samples == nil:
+		return c.number(figure.Value)
+	case *figure.Samples == 1:
+		return c.number(figure.Value) + " (1 sample)"
+	}
+	return c.number(figure.Value) + " (" + round(*figure.Samples) + " samples)"
+}
+
+// number is a figure with its unit.
+func (c *Check) number(value float64) string {
+	if c.Unit == "" {
+		return round(value)
+	}
+	return round(value) + " " + c.Unit
+}
+
+// round is a number with three digits, or as a whole one where it has more before its point.
+func round(value float64) string {
+	if size := math.Abs(value); size >= 1000 && size < 1e15 {
+		return strconv.FormatFloat(value, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(value, 'g', 3, 64)
+}
+
+// maxShown is how many bytes of an expression a message has.
+const maxShown = 100
+
+func shown(source string) string { return wording.Cut(wording.Line(source), maxShown) }

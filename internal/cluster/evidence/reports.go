@@ -1,0 +1,184 @@
+package evidence
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// Lookup says what is known of a folder on a cluster.
+type Lookup = func(cluster string, key folder.Key) rollout.Report
+
+// sourceFacts is the source of what facts say.
+const sourceFacts = "facts"
+
+// Reports returns what all documents together say of a folder on a cluster; nil where none speaks of anything, so that only
+// time counts. knowing are those that know what content a cluster has: one for each document of flotilla_compliance that has
+// clusters. Where they know of different contents, the cluster has not the wanted one. Where none of them knows, the cluster
+// has what was written before the evidence. The function may not be called from several goroutines.
+func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
+	r := &reader{in: in, knowing: knowing, suspects: newSuspects(in), rests: rests{in: in, hosts: map[string][]string{}, known: map[restOf]*Rest{}}}
+	for _, d := range l {
+		if d.Facts != nil && len(d.Facts.Clusters) > 0 {
+			r.facts = append(r.facts, d.Facts)
+		}
+		if d.Measurements != nil {
+			for i := range d.Measurements.Checks {
+				r.checks = append(r.checks, &timedCheck{Check: &d.Measurements.Checks[i], time: d.Measurements.Time, values: map[string]any{}})
+			}
+		}
+	}
+	switch {
+	case len(r.facts)+len(r.checks) > 0 || len(knowing) > 1:
+		return r.report
+	case len(knowing) == 1:
+		return knowing[0]
+	}
+	return nil
+}
+
+// reader looks up reports.
+type reader struct {
+	in       rollout.Input
+	knowing  []Lookup
+	facts    []*Facts
+	checks   []*timedCheck
+	rests    rests
+	suspects *suspects
+	opinions []opinion // of the folder and the cluster that are looked up
+}
+
+// timedCheck is a check, with what it said last: of the clusters of a host it is often the same.
+type timedCheck struct {
+	*Check
+	time   time.Time
+	asked  subjectAndRest
+	answer verdict.Status
+	values map[string]any
+}
+
+type subjectAndRest struct {
+	subject string
+	rest    *Rest
+}
+
+// say is what the check says, without a message where it is ready.
+func (c *timedCheck) say(subject string, rest *Rest) verdict.Status {
+	if asked := (subjectAndRest{subject, rest}); c.answer.Verdict == "" || c.asked != asked {
+		c.asked, c.answer = asked, c.judge(subject, rest, c.values, true)
+	}
+	return c.answer
+}
+
+func (r *reader) report(cluster string, key folder.Key) rollout.Report {
+	wanted := r.in.Wanted[key.Host][key.DeploymentTarget]
+	var report rollout.Report
+	r.opinions = r.opinions[:0]
+	for _, lookup := range r.knowing {
+		one := lookup(cluster, key)
+		switch {
+		case one.Known && (!report.Known || report.Tree == wanted):
+			report.Known, report.Tree = true, one.Tree
+		case !one.Known && one.Verdict != verdict.Failed: // whatever it is, it may be of other content
+			one.Verdict = verdict.Unknown
+		}
+		r.opinions = append(r.opinions, opinion{Status: one.Status, source: one.Source})
+	}
+	others := len(r.opinions)
+	changed := r.changed(key)
+	r.addFacts(cluster, key, changed)
+	r.addFigures(cluster, key, changed)
+	if len(r.opinions) == 0 { // such as of the figures of an assignment that is removed
+		r.opinions = append(r.opinions, opinion{Status: verdict.Status{Verdict: verdict.Progressing}})
+	}
+	decided := agree(r.opinions)
+	report.Status, report.Source = decided.Status, decided.source
+	if !report.Known && isHeard(r.opinions[others:], decided.Verdict) {
+		report.Known, report.Tree = true, r.written(key, changed)
+	}
+	return report
+}
+
+// isHeard says whether what others than agents say is about what a cluster has, as far as it is known what that is.
+func isHeard(opinions []opinion, decided verdict.Verdict) bool {
+	for _, o := range opinions {
+		if o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed) {
+			return true
+		}
+	}
+	return false
+}
+
+// addFacts adds what facts say of a cluster. Each of several documents may have some of the clusters.
+func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
+	if len(r.facts) == 0 {
+		return
+	}
+	before, isOfRoot := len(r.opinions), !r.suspects.blames(OfCluster, cluster, key)
+	for _, facts := range r.facts {
+		if of, ok := facts.Clusters[cluster]; ok {
+			o := opinion{Status: of.Status, source: sourceFacts}
+			o.Message, o.OfRoot = strings.TrimSuffix(sourceFacts+": "+o.Message, ": "), isOfRoot
+			r.add(o, facts.Time, changed)
+		}
+	}
+	if len(r.opinions) == before {
+		r.opinions = append(r.opinions, opinion{source: sourceFacts, Status: verdict.Status{
+			Verdict: verdict.Unknown, Message: sourceFacts + ": there are none of this cluster", OfRoot: isOfRoot,
+		}})
+	}
+}
+
+// addFigures adds what the checks say: of a cluster, or of more than that. A check of assignments says nothing of one that is
+// removed, which has no figure any more.
+func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
+	host := r.in.Hosts[key.Host]
+	for _, check := range r.checks {
+		if check.Of == OfAssignment && !r.in.Wanted.Has(key.Host, key.DeploymentTarget) {
+			continue
+		}
+		said := check.say(subjectOf(check.Check, cluster, key), r.rests.rest(check.Check, key.DeploymentTarget))
+		said.OfRoot = !r.suspects.blames(check.Of, cluster, key)
+		r.add(opinion{
+			source: check.Name, wide: check.Of != OfCluster && (check.Of == OfFleet || host == nil || !host.IsCluster), Status: said,
+		}, check.time, changed)
+	}
+}
+
+// add adds what a document said at some time. From before a change it says nothing about that.
+func (r *reader) add(o opinion, at, changed time.Time) {
+	if o.Verdict != verdict.Unknown && !at.After(changed) {
+		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed", OfRoot: o.OfRoot}
+	}
+	r.opinions = append(r.opinions, o)
+}
+
+// notYet is the tree that a cluster has where it is not known to have what was written. No folder has it.
+const notYet = "not yet"
+
+// written is what a cluster has where nothing else says so than what was written before the evidence.
+func (r *reader) written(key folder.Key, changed time.Time) string {
+	switch {
+	case r.in.Proposed || !r.in.Now.After(changed):
+		return notYet
+	case r.in.Found != nil:
+		return r.in.Found[key.Host][key.DeploymentTarget]
+	}
+	return r.in.Deployed[key.Host][key.DeploymentTarget]
+}
+
+// changed is when a folder became what it is; zero where that is not known.
+func (r *reader) changed(key folder.Key) time.Time {
+	changed := r.in.Records[key].Changed
+	if !changed.IsZero() || r.in.State == nil || r.in.State.Targets[key.DeploymentTarget] == nil {
+		return changed
+	}
+	target := r.in.State.Targets[key.DeploymentTarget]
+	if host := target.Hosts[key.Host]; host != nil && !host.Gone.IsZero() {
+		return host.Gone
+	}
+	return target.Since
+}

@@ -1,0 +1,115 @@
+package evidence
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// rests finds what figures are compared with: those of the hosts that do not have the change of a deployment target yet, or,
+// where all of them have it, of those on which it is proven.
+type rests struct {
+	in    rollout.Input
+	of    map[string][]hostOf // the hosts of each deployment target, those that lose it included
+	hosts map[string][]string // by deployment target: those that figures are compared with
+	known map[restOf]*Rest
+}
+
+// hostOf is a host, and whether it has what is wanted of a deployment target.
+type hostOf struct {
+	name string
+	has  bool
+}
+
+type restOf struct {
+	check  *Check
+	target string
+}
+
+// rest is what figures of a check are compared with in the change of a deployment target; nil where there is nothing.
+func (r *rests) rest(check *Check, target string) *Rest {
+	if check.Of == OfFleet {
+		return nil
+	}
+	asked := restOf{check, target}
+	rest, known := r.known[asked]
+	if known {
+		return rest
+	}
+	var figures []Figure
+	for _, host := range r.hostsOf(target) {
+		subjects := r.in.Hosts[host].Clusters
+		if check.Of != OfCluster {
+			subjects = []string{subjectOf(check, "", folder.Key{Host: host, DeploymentTarget: target})}
+		}
+		for _, subject := range subjects {
+			if figure, ok := check.Figures[subject]; ok {
+				figures = append(figures, figure)
+			}
+		}
+	}
+	rest = Mean(figures)
+	r.known[asked] = rest
+	return rest
+}
+
+// hostsOf are the hosts that the figures of others are compared with, in order.
+func (r *rests) hostsOf(target string) []string {
+	if hosts, known := r.hosts[target]; known {
+		return hosts
+	}
+	if r.of == nil {
+		r.of = r.collect()
+	}
+	var without, proven []string
+	var state *rollout.Target
+	if r.in.State != nil {
+		state = r.in.State.Targets[target]
+	}
+	for _, host := range r.of[target] {
+		switch {
+		case !host.has:
+			without = append(without, host.name)
+		case state != nil && state.Hosts[host.name] != nil && state.Hosts[host.name].Proven:
+			proven = append(proven, host.name)
+		}
+	}
+	if len(without) == 0 {
+		without = proven
+	}
+	slices.Sort(without)
+	r.hosts[target] = without
+	return without
+}
+
+// collect arranges the hosts of the fleet by the deployment targets that they have, or shall have.
+func (r *rests) collect() map[string][]hostOf {
+	of := map[string][]hostOf{}
+	for name := range r.in.Hosts {
+		wanted, deployed := r.in.Wanted[name], r.in.Deployed[name]
+		for target, tree := range wanted {
+			now, is := deployed[target]
+			of[target] = append(of[target], hostOf{name, is && now == tree})
+		}
+		for target := range deployed {
+			if _, is := wanted[target]; !is {
+				of[target] = append(of[target], hostOf{name, false})
+			}
+		}
+	}
+	return of
+}
+
+// subjectOf is what a check has the figure of a folder on a cluster by.
+func subjectOf(check *Check, cluster string, key folder.Key) string {
+	switch check.Of {
+	case OfCluster:
+		return cluster
+	case OfHost:
+		return key.Host
+	case OfAssignment:
+		return key.String()
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package evidence
+
+import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+
+import "github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+
+// suspects finds the change that a figure of a whole cluster, host or fleet speaks of. It is the only one that is under
+// way there and written; if there are several, the figure speaks of none in particular.
+type suspects struct {
+	byHost, byCluster map[string]suspect
+	inFleet           suspect
+}
+
+// suspect is the deployment target that is under way, and whether others are, too.
+type suspect struct {
+	target  string
+	several bool
+}
+
+func (s suspect) with(other suspect) suspect {
+	switch {
+	case s.target == "":
+		return other
+	case other.target == "":
+		return s
+	}
+	return suspect{s.target, s.several || other.several || s.target != other.target}
+}
+
+func newSuspects(in rollout.Input) *suspects {
+	s := &suspects{byHost: map[string]suspect{}, byCluster: map[string]suspect{}}
+	if in.State == nil {
+		return s
+	}
+	for name, target := range in.State.Targets {
+		for host := range target.Hosts {
+			wanted, deployed := in.Wanted[host][name], in.Deployed[host][name]
+			if wanted == deployed && in.Hosts[host] != nil {
+				s.byHost[host] = s.byHost[host].with(suspect{target: name})
+			}
+		}
+	}
+	for host, of := range s.byHost {
+		s.inFleet = s.inFleet.with(of)
+		for _, cluster := range in.Hosts[host].Clusters {
+			s.byCluster[cluster] = s.byCluster[cluster].with(of)
+		}
+	}
+	return s
+}
+
+// blames reports whether a document about something as a whole speaks of the change of a folder, as it has it on a cluster.
+func (s *suspects) blames(of Of, cluster string, key folder.Key) bool {
+	var found suspect
+	switch of {
+	case OfAssignment:
+		return true
+	case OfCluster:
+		found = s.byCluster[cluster]
+	case OfHost:
+		found = s.byHost[key.Host]
+	case OfFleet:
+		found = s.inFleet
+	}
+	return found.target == key.DeploymentTarget && !found.several
+}

@@ -1,0 +1,263 @@
+package facts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+const (
+	regionLabel = "topology.kubernetes.io/region"
+	zoneLabel   = "topology.kubernetes.io/zone"
+	hostLabel   = "kubernetes.io/hostname"
+	// notReadyNamed is how many nodes that are not ready a message names.
+	notReadyNamed = 3
+)
+
+// Nodes is what is known of the nodes of a cluster, of which each is added once.
+type Nodes struct {
+	all, ready            int
+	readySince            []time.Time       // of the nodes that are ready
+	notSince              time.Time         // the latest of those that are not
+	notReady              []string          // names of the first
+	lists                 map[string]texts  // by the name of the fact
+	labels                map[string]string // in common
+	provider, region      texts
+	capacity, allocatable amounts
+}
+
+// NewNodes returns the nodes of a cluster, without any.
+func NewNodes() *Nodes {
+	n := &Nodes{lists: map[string]texts{}, provider: texts{}, region: texts{}, capacity: amounts{}, allocatable: amounts{}}
+	for _, name := range []string{"node_versions", "os_images", "operating_systems", "architectures", "container_runtimes", "zones"} {
+		n.lists[name] = texts{}
+	}
+	return n
+}
+
+// texts are texts that were found.
+type texts map[string]bool
+
+func (t texts) add(text string) {
+	if text = textOf(text); text != "" && len(t) < maxFound {
+		t[text] = true
+	}
+}
+
+// sorted are the first of them as a fact.
+func (t texts) sorted(compare func(a, b string) int) []any {
+	all := []any{}
+	for _, text := range slices.SortedFunc(maps.Keys(t), compare) {
+		if len(all) < maxMany {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// only is the one of them; "" for none or several.
+func (t texts) only() string {
+	if len(t) != 1 {
+		return ""
+	}
+	for text := range t {
+		return text
+	}
+	return ""
+}
+
+// amounts are sums of quantities by resource: thousandths of cpu, whole units of all others.
+type amounts map[string]float64
+
+func (a amounts) add(from map[string]float64) {
+	for name, amount := range from {
+		if _, known := a[name]; known || len(a) < maxMany {
+			a[name] += amount
+		}
+	}
+}
+
+func (a amounts) facts() map[string]any {
+	found := make(map[string]any, len(a))
+	for name, amount := range a {
+		if name == "cpu" {
+			amount /= 1000
+		}
+		found[name] = amount
+	}
+	return found
+}
+
+// quantities are those of an object, such as a node's capacity. What is no quantity is left out.
+func quantities(object map[string]any, fields ...string) map[string]float64 {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
+	given, _ := value.(map[string]any)
+	found := make(map[string]float64, len(given))
+	for name, value := range given {
+		text := fmt.Sprint(value)
+		if textOf(name) == "" || len(text) > 64 {
+			continue
+		}
+		quantity, err := resource.ParseQuantity(text)
+		switch {
+		case err != nil || quantity.Sign() < 0:
+		case name == "cpu":
+			found[name] = float64(quantity.MilliValue())
+		default:
+			found[name] = float64(quantity.Value())
+		}
+	}
+	return found
+}
+
+// Add adds a node. It keeps nothing of the object but texts.
+func (n *Nodes) Add(node *unstructured.Unstructured) {
+	n.all++
+	if ready := conditionOf(node, "Ready"); ready.status == "True" {
+		n.ready, n.readySince = n.ready+1, append(n.readySince, ready.since)
+	} else {
+		n.notSince = verdict.Latest(n.notSince, ready.since)
+		if len(n.notReady) < notReadyNamed {
+			n.notReady = append(n.notReady, wording.OneLine(node.GetName()))
+		}
+	}
+	for name, field := range map[string]string{
+		"node_versions": "kubeletVersion", "os_images": "osImage", "operating_systems": "operatingSystem", "architectures": "architecture",
+		"container_runtimes": "containerRuntimeVersion",
+	} {
+		text, _, _ := unstructured.NestedString(node.Object, "status", "nodeInfo", field)
+		if name == "node_versions" {
+			text = versionOf(text)
+		}
+		n.lists[name].add(text)
+	}
+	labels := node.GetLabels()
+	n.lists["zones"].add(labels[zoneLabel])
+	// A node that has just joined says neither yet: it must not take away what the others say, which may be labels.
+	n.region.add(labels[regionLabel])
+	id, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
+	if provider, _, isURL := strings.Cut(id, "://"); isURL {
+		n.provider.add(provider)
+	}
+	n.share(labels, node.GetName())
+	n.capacity.add(quantities(node.Object, "status", "capacity"))
+	n.allocatable.add(quantities(node.Object, "status", "allocatable"))
+}
+
+// share keeps the labels that this node has, too. The hostname names a node, as does whatever has its name.
+func (n *Nodes) share(labels map[string]string, name string) {
+	if n.all == 1 {
+		n.labels = map[string]string{}
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			if isFact(key, labels[key]) && len(n.labels) < maxFound {
+				n.labels[key] = labels[key]
+			}
+		}
+	}
+	for key, value := range n.labels {
+		if own, has := labels[key]; !has || own != value || key == hostLabel || value == name {
+			delete(n.labels, key)
+		}
+	}
+}
+
+type condition struct {
+	status, reason, message string
+	since                   time.Time
+}
+
+// conditionOf is a condition of an object by its type; zero for none.
+func conditionOf(object *unstructured.Unstructured, name string) (found condition) {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
+	conditions, _ := value.([]any)
+	for _, one := range conditions {
+		fields, _ := one.(map[string]any)
+		if fields["type"] != name {
+			continue
+		}
+		text := func(field string) string { text, _ := fields[field].(string); return text }
+		found = condition{status: text("status"), reason: text("reason"), message: text("message")}
+		if since, err := time.Parse(time.RFC3339, text("lastTransitionTime")); err == nil {
+			found.since = since.UTC().Truncate(time.Second)
+		}
+	}
+	return found
+}
+
+// facts are the facts of the nodes.
+func (n *Nodes) facts() map[string]any {
+	found := map[string]any{
+		"nodes": float64(n.all), "nodes_ready": float64(n.ready), "labels": textsByName(n.labels),
+		"provider": n.provider.only(), "region": n.region.only(),
+		"capacity": n.capacity.facts(), "allocatable": n.allocatable.facts(),
+	}
+	for name, list := range n.lists {
+		compare := strings.Compare
+		if name == "node_versions" {
+			compare = compareVersions
+		}
+		found[name] = list.sorted(compare)
+	}
+	return found
+}
+
+// status is ready where so many of 100 nodes are ready.
+func (n *Nodes) status(percent int) verdict.Status {
+	is := verdict.Status{Verdict: verdict.Ready, Since: n.mostSince(), Message: wording.Count(n.all, "node is ready", "nodes are ready")}
+	switch {
+	case n.all == 0:
+		is.Message = "there are no nodes"
+	case n.ready < n.all:
+		is.Message = fmt.Sprintf("%d of %s not ready: %s", n.all-n.ready, wording.Count(n.all, "node is", "nodes are"), named(n.notReady, n.all-n.ready))
+	}
+	if n.ready*100 < n.all*percent || n.all == 0 && percent > 0 {
+		is.Verdict, is.Since = verdict.Progressing, n.notSince
+	}
+	return is
+}
+
+// mostSince is since when more than half of the nodes that are ready have been: an upgrade of all nodes begins it again, and a
+// node that joins does not, so that a soak time ends where nodes come and go.
+func (n *Nodes) mostSince() time.Time {
+	if n.ready == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(n.readySince, time.Time.Compare)
+	return n.readySince[n.ready/2]
+}
+
+// named is the first of some names, and how many more there are.
+func named(names []string, all int) string {
+	if all <= notReadyNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:notReadyNamed], ", "), all-notReadyNamed)
+}
+
+// compareVersions puts the older of two versions first. What is no version comes before those that are.
+func compareVersions(a, b string) int {
+	one, oneErr := version.ParseSemantic(a)
+	other, otherErr := version.ParseSemantic(b)
+	switch {
+	case oneErr != nil && otherErr != nil:
+		return strings.Compare(a, b)
+	case oneErr != nil:
+		return -1
+	case otherErr != nil:
+		return 1
+	case one.LessThan(other):
+		return -1
+	case other.LessThan(one):
+		return 1
+	}
+	return strings.Compare(a, b)
+}

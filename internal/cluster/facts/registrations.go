@@ -1,0 +1,70 @@
+package facts
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// ArgoCDSelector selects the Secrets of clusters that Argo CD knows.
+const ArgoCDSelector = secretType + "=cluster"
+
+const secretType = "argocd.argoproj.io/secret-type"
+
+// OfSecret reads a Secret of a cluster that Argo CD knows: name, server and labels. It reads no credentials, and no
+// annotations, since they may repeat the whole Secret, as those of kubectl do. ok is false where the name cannot be that of
+// a cluster.
+func OfSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
+	r = Registration{From: ArgoCD, Object: fmt.Sprintf("Secret %s/%s", secret.GetNamespace(), secret.GetName()), Facts: map[string]any{}}
+	if r.Name = dataOf(secret, "name"); r.Name == "" {
+		r.Name = secret.GetName()
+	}
+	// A user name and a password in the URL are credentials.
+	if server, err := url.Parse(dataOf(secret, "server")); err == nil && server.Host != "" {
+		r.Facts["server"] = textOf((&url.URL{Scheme: server.Scheme, Host: server.Host, Path: server.Path}).String())
+	}
+	labels := secret.GetLabels()
+	delete(labels, secretType)
+	r.Facts["registered_labels"] = textsByName(labels)
+	return r, textOf(r.Name) != ""
+}
+
+func dataOf(secret *unstructured.Unstructured, key string) string {
+	encoded, _, _ := unstructured.NestedString(secret.Object, "data", key)
+	text, _ := base64.StdEncoding.DecodeString(encoded) // what cannot be read is not there
+	return textOf(string(text))
+}
+
+// OfClusterProfile reads a ClusterProfile of multicluster.x-k8s.io.
+func OfClusterProfile(profile *unstructured.Unstructured) (r Registration, ok bool) {
+	object := fmt.Sprintf("ClusterProfile %s/%s", profile.GetNamespace(), profile.GetName())
+	r = Registration{Name: profile.GetName(), From: ClusterProfiles, Object: object, Facts: map[string]any{}}
+	version, _, _ := unstructured.NestedString(profile.Object, "status", "version", "kubernetes")
+	addVersion(r.Facts, version)
+	r.Facts["registered_labels"] = textsByName(profile.GetLabels())
+	properties := map[string]string{}
+	value, _, _ := unstructured.NestedFieldNoCopy(profile.Object, "status", "properties")
+	given, _ := value.([]any)
+	for _, one := range given {
+		property, _ := one.(map[string]any)
+		name, _ := property["name"].(string)
+		properties[name], _ = property["value"].(string)
+	}
+	r.Facts["properties"] = textsByName(properties)
+	healthy := conditionOf(profile, "ControlPlaneHealthy")
+	r.Status = verdict.Status{Since: healthy.since}
+	switch healthy.status {
+	case "True":
+		r.Status.Verdict, r.Status.Message = verdict.Ready, object+" says that the control plane is healthy"
+	case "False":
+		r.Status.Verdict, r.Status.Message = verdict.Progressing, fmt.Sprintf("%s says that the control plane is not healthy: %s", object, wording.OneLine(healthy.reason+" "+healthy.message))
+	default:
+		r.Status.Verdict, r.Status.Message = verdict.Unknown, object+" does not say whether the control plane is healthy"
+	}
+	return r, textOf(r.Name) != ""
+}

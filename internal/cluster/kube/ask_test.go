@@ -1,0 +1,492 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+)
+
+// names asks for all Kustomizations, and returns what they are called.
+func names(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
+	list, err := client.List(ctx, kustomizations, kube.ListOptions{})
+	if err == nil && !list.Served {
+		return []string{"(no such kind)"}, nil
+	}
+	var found []string
+	for _, item := range list.Items {
+		found = append(found, item.GetName())
+	}
+	return found, err
+}
+
+// What takes no connection is known before the deadline.
+func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, err = askOne(t, kube.Cluster{Host: "https://" + silent.Addr().String()}, time.Minute)
+	if kube.ReasonOf(err) != kube.ReasonUnreachable || err.Error() != "the API server cannot be reached: no connection within 4s" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// askOne asks one cluster for its Kustomizations.
+func askOne(t *testing.T, cluster kube.Cluster, deadline time.Duration) ([]string, error) {
+	t.Helper()
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: deadline}, names)["one"]
+	return answer.Value, answer.Err
+}
+
+func TestWhatAClusterHasIsListed(t *testing.T) {
+	t.Parallel()
+	var agent, authorization atomic.Value
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		agent.Store(r.UserAgent())
+		authorization.Store(r.Header.Get("Authorization"))
+		if r.URL.Path != kustomizationsV1 || r.URL.Query().Get("limit") != "500" || r.Proto != "HTTP/1.1" {
+			t.Errorf("asked for %s by %s", r.URL, r.Proto)
+		}
+		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1", "", "b", "a")
+	})
+	found, err := askOne(t, trusted(server), time.Minute)
+	if err != nil || !slices.Equal(found, []string{"a", "b"}) {
+		t.Errorf("found is %q: %v", found, err)
+	}
+	if agent.Load() != "terraform-provider-flotilla" || authorization.Load() != "Bearer canary-token-3f9a" {
+		t.Errorf("asked by %q with %q", agent.Load(), authorization.Load())
+	}
+}
+
+// What a server does is a reason in plain words, and never an answer.
+func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
+	t.Parallel()
+	text := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			fmt.Fprint(w, body)
+		}
+	}
+	asJSON := func(body string) http.HandlerFunc { return text("application/json", body) }
+	status := func(code int, message string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { answerStatus(w, code, message, "") }
+	}
+	const head = `{"kind":"KustomizationList","apiVersion":"kustomize.toolkit.fluxcd.io/v1","metadata":{},`
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		reason kube.Reason
+		want   string
+	}{
+		"401":                        {status(401, "Unauthorized"), kube.ReasonUnauthorized, "the API server refuses the credentials (401 Unauthorized)"},
+		"403":                        {status(403, `User "flotilla" cannot list`), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): User "flotilla" cannot list`},
+		"403, a secret in its words": {status(403, "no canary-token-3f9a"), kube.ReasonForbidden, `the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): no ***`},
+		"500":                        {status(500, "etcd is gone"), kube.ReasonServer, "the API server answers 500 Internal Server Error: etcd is gone"},
+		"429":                        {status(429, "too many"), kube.ReasonServer, "the API server answers 429 Too Many Requests: too many"},
+		"400":                        {status(400, "bad"), kube.ReasonServer, "the API server answers 400 Bad Request: bad"},
+		"400, not of Kubernetes": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary-token-3f9a", 400) }, kube.ReasonGarbage,
+			"the API server answers 400 Bad Request, which is not the answer of a Kubernetes API server; check its URL"},
+		"502 of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example/x", http.StatusFound)
+		}, kube.ReasonUnreachable, `the API server redirects to "https://evil.example", and redirects are not followed; the host must be the URL of the API server itself`},
+		"a redirect to nowhere":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, kube.ReasonUnreachable, "the API server redirects, and redirects"},
+		"a web page":             {text("text/html", "<html>"), kube.ReasonGarbage, "the API server does not answer like a Kubernetes API server; check its URL"},
+		"404 of a web server":    {func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }, kube.ReasonGarbage, "the API server does not answer like"},
+		"404, a web page":        {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 404) }, kube.ReasonGarbage, "the API server answers 404 Not Found, which is not"},
+		"garbage":                {asJSON("garbage"), kube.ReasonGarbage, "the API server does not answer like"},
+		"a list":                 {asJSON("[]"), kube.ReasonGarbage, "the API server does not answer like"},
+		"an empty object":        {asJSON("{}"), kube.ReasonGarbage, "the API server does not answer like"},
+		"another kind":           {asJSON(`{"kind":"Status","apiVersion":"v1","status":"Failure"}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"items that are none":    {asJSON(head + `"items":{}}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"an item that is none":   {asJSON(head + `"items":[5]}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"an item without a name": {asJSON(head + `"items":[{}]}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"metadata that is none":  {asJSON(head + `"metadata":5}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"half of a list":         {asJSON(head + `"items":[{"metadata":{"name":"a"}},{"meta`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"a list without its end": {asJSON(head + `"items":[{"metadata":{"name":"a"}}]`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"nothing":                {asJSON(""), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"a connection that ends": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, kube.ReasonIncomplete, "the API server closed the connection before it answered"},
+		"a body that ends": {func(w http.ResponseWriter, r *http.Request) {
+			asJSON(head+`"items":[`)(w, r)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"pages that never end":    {func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "again", "a") }, kube.ReasonGarbage, "the API server lists kustomizations.kustomize.toolkit.fluxcd.io in too many pages"},
+		"a list that always ends": {status(410, "expired"), kube.ReasonServer, "the API server does not finish a list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := askOne(t, trusted(serve(t, c.answer)), time.Minute)
+			if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("found %q, error %v, reason %q; want %q: %q", found, err, kube.ReasonOf(err), c.reason, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "canary") {
+				t.Errorf("the error has the secret in it: %v", err)
+			}
+		})
+	}
+}
+
+// A redirect would take the token to another server.
+func TestATokenIsNotTakenToAnotherServer(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Bool
+	other := serve(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	if _, err := askOne(t, trusted(server), time.Minute); kube.ReasonOf(err) != kube.ReasonUnreachable || asked.Load() {
+		t.Errorf("the other server was asked: %t; error %v", asked.Load(), err)
+	}
+}
+
+func TestAClusterWithoutTheKindIsNoError(t *testing.T) {
+	t.Parallel()
+	for name, missing := range map[string]http.HandlerFunc{
+		"a group that is not served": func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) },
+		"a status": func(w http.ResponseWriter, _ *http.Request) {
+			answerStatus(w, 404, "the server could not find the requested resource", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/version" {
+					answerVersion(w)
+					return
+				}
+				missing(w, r)
+			})
+			found, err := askOne(t, trusted(server), time.Minute)
+			if err != nil || !slices.Equal(found, []string{"(no such kind)"}) {
+				t.Errorf("found is %q: %v", found, err)
+			}
+		})
+	}
+}
+
+func TestTheFirstVersionThatIsServedIsTaken(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if !strings.Contains(r.URL.Path, "/v1beta2/") {
+			http.NotFound(w, r)
+			return
+		}
+		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1beta2", "", "a")
+	})
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+		first, err := client.List(ctx, kustomizations, kube.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		second, err := client.List(ctx, kustomizations, kube.ListOptions{Namespace: "flux-system", LabelSelector: "a=b"})
+		return first.Version + " " + second.Version, err
+	})["one"]
+	if answer.Err != nil || answer.Value != "v1beta2 v1beta2" || asked.Load() != 3 {
+		t.Errorf("the answer is %v after %d requests", answer, asked.Load())
+	}
+}
+
+// All that is asked of a cluster goes over one connection.
+func TestAClusterIsAskedOverOneConnection(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != kustomizationsV1:
+			answerStatus(w, http.StatusNotFound, "no such thing", "x")
+		case r.URL.Query().Get("continue") == "":
+			answerList(w, "Kustomization", "v1", "2", "a")
+		default:
+			answerList(w, "Kustomization", "v1", "", "b")
+		}
+		fmt.Fprintln(w)
+		w.(http.Flusher).Flush() // in chunks, as a real server does
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (int, error) {
+		list, err := client.List(ctx, kustomizations, kube.ListOptions{})
+		if err == nil {
+			_, err = client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"})
+		}
+		return len(list.Items), err
+	})["one"]
+	if answer.Err != nil || answer.Value != 2 || connections.Load() != 1 {
+		t.Errorf("the answer is %v after %d connections", answer, connections.Load())
+	}
+}
+
+// A list goes in pages, and one whose token has expired begins again.
+func TestAListGoesInPages(t *testing.T) {
+	t.Parallel()
+	for name, expires := range map[string]int32{"no page expires": 0, "one expires": 1, "pages expire always": 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var expired atomic.Int32
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				query := r.URL.Query()
+				if query.Get("labelSelector") != "flotilla.dev/owner=dev" || query.Get("fieldSelector") != "metadata.name!=d" {
+					t.Errorf("asked for %s", r.URL)
+				}
+				switch {
+				case query.Get("limit") == "":
+					answerList(w, "Kustomization", "v1", "", "a", "b", "c")
+				case query.Get("continue") == "":
+					answerList(w, "Kustomization", "v1", "2", "c")
+				case query.Get("continue") == "2":
+					answerList(w, "Kustomization", "v1", "3", "b")
+				case expired.Add(1) <= expires:
+					answerStatus(w, 410, "The provided continue parameter is too old", "")
+				default:
+					answerList(w, "Kustomization", "v1", "", "a")
+				}
+			})
+			answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+				options := kube.ListOptions{LabelSelector: "flotilla.dev/owner=dev", FieldSelector: "metadata.name!=d"}
+				list, err := client.List(ctx, kustomizations, options)
+				var found strings.Builder
+				for _, item := range list.Items {
+					found.WriteString(item.GetName())
+					if item.GetManagedFields() != nil || item.Object["spec"].(map[string]any)["n"] != int64(1) {
+						t.Errorf("an item is %v", item)
+					}
+				}
+				expired.Store(0)
+				var folded int
+				options.Fold = func() func(*unstructured.Unstructured) {
+					folded = 0
+					return func(item *unstructured.Unstructured) {
+						folded++
+						if spec := item.Object["spec"].(map[string]any); len(spec) > 0 || item.GetManagedFields() != nil {
+							t.Errorf("what is skipped is in %v", item)
+						}
+					}
+				}
+				options.Skip = map[string][]string{"spec": {"n"}}
+				if list, err := client.List(ctx, kustomizations, options); err != nil || folded != 3 || !list.Served || len(list.Items) > 0 {
+					t.Errorf("%d objects are folded, %d are kept: %v", folded, len(list.Items), err)
+				}
+				return found.String(), err
+			})["one"]
+			if answer.Err != nil || answer.Value != "abc" {
+				t.Errorf("the answer is %v", answer)
+			}
+		})
+	}
+}
+
+// A server that is busy says so, and is asked again.
+func TestABusyServerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 3 {
+			w.Header().Set("Retry-After", "0")
+			answerStatus(w, 429, "too many requests", "")
+			return
+		}
+		answerList(w, "Kustomization", "v1", "", "a")
+	})
+	if found, err := askOne(t, trusted(server), time.Minute); err != nil || len(found) != 1 {
+		t.Errorf("found is %q: %v", found, err)
+	}
+}
+
+// What never answers ends at its deadline, and delays nobody; answers in any order are the same.
+func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	release := make(chan struct{})
+	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	half := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"KustomizationList",`)
+		w.(http.Flusher).Flush()
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(release) })
+	alive := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "", "a") })
+	gone := httptest.NewTLSServer(nil)
+	gone.Close()
+	clusters := map[string]kube.Cluster{
+		"silent": {Host: "https://" + silent.Addr().String()}, "slow": trusted(slow), "half": trusted(half), "untrusted": {Host: alive.URL},
+		"gone": {Host: gone.URL}, "no name": {Host: "https://cluster.invalid"},
+	}
+	for i := range 20 {
+		clusters[fmt.Sprintf("alive-%d", i)] = trusted(alive)
+	}
+	answers := kube.Ask(t.Context(), clusters, kube.Options{Deadline: 10 * time.Second, Parallel: 4}, names)
+	for name, want := range map[string]struct {
+		reason kube.Reason
+		text   string
+	}{
+		"silent":    {kube.ReasonUnreachable, "the API server cannot be reached: no connection within 4s"},
+		"slow":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
+		"half":      {kube.ReasonTimeout, "the API server did not answer within 10s"},
+		"gone":      {kube.ReasonUnreachable, "the API server cannot be reached: dial " + strings.TrimPrefix(gone.URL, "https://") + ": connect: connection refused"},
+		"untrusted": {kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: certificate signed by unknown authority"},
+	} {
+		if err := answers[name].Err; kube.ReasonOf(err) != want.reason || err.Error() != want.text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !errors.Is(answers["slow"].Err, context.DeadlineExceeded) {
+		t.Errorf("slow: %v", answers["slow"].Err)
+	}
+	if err := answers["no name"].Err; err == nil {
+		t.Error("a name that does not exist has an answer")
+	}
+	for i := range 20 {
+		if answer := answers[fmt.Sprintf("alive-%d", i)]; answer.Err != nil || len(answer.Value) != 1 {
+			t.Errorf("alive-%d: %v", i, answer)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(answers)); !reflect.DeepEqual(got, slices.Sorted(maps.Keys(clusters))) {
+		t.Errorf("answers are of %q", got)
+	}
+}
+
+func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	answers := kube.Ask(ctx, map[string]kube.Cluster{"a": trusted(server), "b": trusted(server)}, kube.Options{Parallel: 1}, names)
+	for name, answer := range answers {
+		if kube.ReasonOf(answer.Err) != kube.ReasonCanceled || !errors.Is(answer.Err, context.Canceled) {
+			t.Errorf("%s: %v", name, answer.Err)
+		}
+	}
+}
+
+func TestAnErrorOfWhoAsksIsScrubbed(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(context.Context, string, *kube.Client) (int, error) {
+		return 5, errors.New("no canary-token-3f9a")
+	})["a"]
+	if answer.Value != 5 || answer.Err == nil || answer.Err.Error() != "no ***" || kube.ReasonOf(answer.Err) != kube.ReasonOther {
+		t.Errorf("the answer is %v", answer)
+	}
+}
+
+// A secret that a server says is not cut in half before it is found, and whoever asks never sees it either.
+func TestNoHalfOfASecretIsLeft(t *testing.T) {
+	t.Parallel()
+	for length := 270; length < 310; length++ {
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			answerStatus(w, http.StatusForbidden, strings.Repeat("x", length)+"canary-token-3f9a", "")
+		})
+		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+			_, err := client.List(ctx, kustomizations, kube.ListOptions{})
+			_, getErr := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
+			return fmt.Sprintf("%v %+v %#v %v", err, err, err, getErr), err
+		})["a"]
+		if kube.ReasonOf(answer.Err) != kube.ReasonForbidden || strings.Contains(answer.Value+answer.Err.Error(), "can") {
+			t.Fatalf("the answer is %v", answer)
+		}
+	}
+}
+
+func TestOneObjectIsRead(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/version":
+			answerVersion(w)
+		case "/api/v1":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`)
+		case "/api/v1/namespaces/a/configmaps/x":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`)
+		case "/api/v1/namespaces/a/configmaps/page":
+			fmt.Fprint(w, `<html>`)
+		case "/api/v1/namespaces/a/configmaps/forbidden":
+			answerStatus(w, 403, `User "x" cannot get it`, "forbidden")
+		case "/api/v1/namespaces/a/configmaps/gone":
+			answerStatus(w, 404, `configmaps "gone" not found`, "gone")
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	for _, c := range []struct {
+		apiVersion, kind, name string
+		there                  bool
+		want                   string
+	}{
+		{"v1", "ConfigMap", "x", true, ""},
+		{"v1", "ConfigMap", "gone", false, ""},
+		{"argoproj.io/v1alpha1", "Application", "x", false, ""},
+		{"v1", "ConfigMap", "forbidden", false, `does not let these credentials get ConfigMap a/forbidden (403 Forbidden): User "x" cannot get it`},
+		{"v1", "ConfigMap", "page", false, "does not answer like"},
+	} {
+		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (bool, error) {
+			object, err := client.Read(ctx, kube.Ref{APIVersion: c.apiVersion, Kind: c.kind, Namespace: "a", Name: c.name})
+			return object != nil, err
+		})["a"]
+		if answer.Value != c.there || (answer.Err == nil) != (c.want == "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
+			t.Errorf("%s: the answer is %v, want %q", c.name, answer, c.want)
+		}
+	}
+}
+
+// A version is one line; what has none is no API server.
+func TestTheVersionOfAServer(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"gitVersion":"v1.31.2"}`:           "v1.31.2",
+		`{"gitVersion":"v1.31.2\nError: x"}`: "does not answer like a Kubernetes API server",
+		`{}`:                                 "does not answer like a Kubernetes API server",
+		`[]`:                                 "does not answer like a Kubernetes API server",
+	} {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		})
+		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+			return client.ServerVersion(ctx)
+		})["one"]
+		if got := fmt.Sprint(answer.Value, answer.Err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+}

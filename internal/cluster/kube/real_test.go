@@ -1,0 +1,111 @@
+package kube_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// aKustomization is one in a namespace of its own.
+func aKustomization(namespace string, number int) string {
+	return fmt.Sprintf(`apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: target-%04d, namespace: %s, labels: {flotilla.dev/owner: dev, parity: "%d"}}
+spec: {interval: 10m, prune: true, path: ./large, sourceRef: {kind: GitRepository, name: gitops}}
+`, number, namespace, number%2)
+}
+
+// Every way to sign in works at a real API server.
+func TestARealServerTakesEveryCredential(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	certificate, key := server.ClientCertificate(t, "admin", "system:masters")
+	byHost := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA}
+	with := func(change func(*kube.Cluster)) kube.Cluster {
+		cluster := byHost
+		change(&cluster)
+		return cluster
+	}
+	user := fmt.Sprintf(`{client-certificate-data: %s, client-key-data: %s}`, base64.StdEncoding.EncodeToString([]byte(certificate)), base64.StdEncoding.EncodeToString([]byte(key)))
+	at := fmt.Sprintf(`{server: %q, certificate-authority-data: %s}`, server.Host, base64.StdEncoding.EncodeToString([]byte(server.CA)))
+	for name, cluster := range map[string]kube.Cluster{
+		"a token":       with(func(c *kube.Cluster) { c.Token = server.Token }),
+		"a certificate": with(func(c *kube.Cluster) { c.ClientCertificate, c.ClientKey = certificate, key }),
+		"a command": with(func(c *kube.Cluster) {
+			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"token":%q}`, server.Token))+`'`)
+		}),
+		"a certificate of a command": with(func(c *kube.Cluster) {
+			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"clientCertificateData":%q,"clientKeyData":%q}`, certificate, key))+`'`)
+		}),
+		"a kubeconfig":                    {Kubeconfig: server.Kubeconfig(), Context: "kubetest"},
+		"a kubeconfig with a certificate": {Kubeconfig: aKubeconfig(at, user)},
+	} {
+		if _, err := askOne(t, cluster, time.Minute); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARealServerListsInPages(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	const namespace, count = "kube-pages", 620
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}\n")
+	var objects []string
+	for i := range count {
+		objects = append(objects, aKustomization(namespace, i))
+	}
+	server.Apply(t, strings.Join(objects, "---\n"))
+	cluster := kube.Cluster{Kubeconfig: server.Kubeconfig()}
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+		all, err := client.List(ctx, kustomizations, kube.ListOptions{Namespace: namespace})
+		odd, oddErr := client.List(ctx, kustomizations, kube.ListOptions{Namespace: namespace, LabelSelector: "flotilla.dev/owner=dev,parity=1"})
+		none, noneErr := client.List(ctx, kube.Kind{Group: "flotilla.example", Versions: "v1", Resource: "nothings"}, kube.ListOptions{})
+		newer, newerErr := client.List(ctx, kube.Kind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v9,v1", Resource: "kustomizations"}, kube.ListOptions{Namespace: namespace})
+		ref := kube.Ref{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: namespace, Name: "target-0007"}
+		one, oneErr := client.Read(ctx, ref)
+		ref.Name = "gone"
+		gone, goneErr := client.Read(ctx, ref)
+		maps, mapsErr := client.List(ctx, kube.Kind{Versions: "v1", Resource: "namespaces"}, kube.ListOptions{LabelSelector: "kubernetes.io/metadata.name=" + namespace})
+		if err := errors.Join(err, oddErr, noneErr, newerErr, oneErr, goneErr, mapsErr); err != nil {
+			return "", err
+		}
+		return fmt.Sprint(len(all.Items), " ", len(odd.Items), " ", none.Served, " ", newer.Version, " ", len(newer.Items), " ", one.GetName(), " ", len(one.GetManagedFields()) > 0,
+			" ", gone, " ", maps.Items[0].GetKind(), maps.Items[0].GetAPIVersion(), " ", all.Items[0].GetName()), nil
+	})["one"]
+	if want := "620 310 false v1 620 target-0007 true <nil> Namespacev1 target-0000"; answer.Err != nil || answer.Value != want {
+		t.Errorf("the answer is %q: %v; want %q", answer.Value, answer.Err, want)
+	}
+}
+
+func TestARealServerRefusesInItsWords(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	certificate, key := server.ClientCertificate(t, "nobody", "nothing")
+	for name, c := range map[string]struct {
+		cluster kube.Cluster
+		reason  kube.Reason
+		want    string
+	}{
+		"a wrong token": {kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: "canary-token-3f9a"}, kube.ReasonUnauthorized, "the API server refuses the credentials (401 Unauthorized)"},
+		"a user who may nothing": {
+			kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}, kube.ReasonForbidden,
+			`the API server does not let these credentials list kustomizations.kustomize.toolkit.fluxcd.io (403 Forbidden): kustomizations.kustomize.toolkit.fluxcd.io is forbidden: User "nobody" cannot list`,
+		},
+		"another authority": {kube.Cluster{Host: server.Host, ClusterCACertificate: certificate, Token: server.Token}, kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: "},
+		"another name":      {kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, TLSServerName: "api.example.com", Token: server.Token}, kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: "},
+		"another path":      {kube.Cluster{Host: server.Host + "/k8s/clusters/c-1", ClusterCACertificate: server.CA, Token: server.Token}, kube.ReasonGarbage, "the API server does not answer like"},
+	} {
+		_, err := askOne(t, c.cluster, time.Minute)
+		if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: the error is %v, reason %q; want %q: %q", name, err, kube.ReasonOf(err), c.reason, c.want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+)
+
+// Ref names one object.
+type Ref struct{ APIVersion, Kind, Namespace, Name string }
+
+// RefOf is the reference of an object.
+func RefOf(object *unstructured.Unstructured) Ref {
+	return Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
+}
+
+// String is the name as people read it: "Kustomization flux-system/large".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Group is the API group, "" for the core group.
+func (r Ref) Group() string {
+	group, _, hasGroup := strings.Cut(r.APIVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
+}
+
+// Resource is a kind as an API server serves it.
+type Resource struct {
+	Kind              // with one version
+	ObjectKind string // such as Kustomization
+	Namespaced bool
+	Verbs      []string
+}
+
+// resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
+// found are kept; others are asked for again, since their definition may have been applied meanwhile.
+func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
+	c.mu.Lock()
+	resource, known := c.resources[apiVersion][kind]
+	c.mu.Unlock()
+	if known {
+		return resource, true, nil
+	}
+	found, err := c.discover(ctx, apiVersion)
+	if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
+		return Resource{}, false, c.checkKubernetes(ctx)
+	}
+	if err != nil {
+		return Resource{}, false, err
+	}
+	resource, known = found[kind]
+	return resource, known, nil
+}
+
+// discover asks for the resources of a group version.
+func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Resource, error) {
+	group, version, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		group, version = "", apiVersion
+	}
+	var answer metav1.APIResourceList
+	// The path of a kind is that of its group version without a resource.
+	path := strings.TrimSuffix(pathOf(Kind{Group: group}, version, "", ""), "/")
+	if err := c.getJSON(ctx, path, Kind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Kind != "APIResourceList" {
+		return nil, notKubernetes()
+	}
+	found := map[string]Resource{}
+	for _, one := range answer.APIResources {
+		if strings.Contains(one.Name, "/") || one.Kind == "" || !isName(one.Name) || !isName(one.Kind) { // a subresource
+			continue
+		}
+		found[one.Kind] = Resource{
+			Kind: Kind{Group: group, Versions: version, Resource: one.Name}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resources == nil {
+		c.resources = map[string]map[string]Resource{}
+	}
+	c.resources[apiVersion], c.isKubernetes = found, true
+	return found, nil
+}
+
+// getJSON decodes an answer that is not an object of Kubernetes.
+func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
+	response, err := c.get(ctx, path, kind)
+	if err != nil {
+		return err
+	}
+	defer finish(response)
+	text, err := io.ReadAll(&bounded.Reader{From: response.Body, Left: c.discovers(0), TooLong: errTooLarge})
+	c.discovers(int64(len(text)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return answerError(err, kind)
+	}
+	if json.Unmarshal(text, into) != nil {
+		return notKubernetes()
+	}
+	return nil
+}
+
+const (
+	// maxDiscovery bounds all answers about kinds, which are kept.
+	maxDiscovery = 64 << 20
+	// maxGroups bounds the groups of kinds.
+	maxGroups = 2_000
+)
+
+// discovers counts what was read about kinds, and returns how much more may be read.
+func (c *Client) discovers(read int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discovered += read
+	return max(maxDiscovery-c.discovered, 0)
+}
+
+// Resources lists all kinds that can be listed on the cluster, each in the version that the cluster prefers, sorted by
+// group and name. A group whose server is down is left out, and incomplete is true.
+func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
+	var groups metav1.APIGroupList
+	if err := c.getJSON(ctx, "/apis", Kind{Resource: "the kinds"}, &groups); err != nil {
+		if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
+			err = notKubernetes()
+		}
+		return nil, false, c.withoutSecrets(err)
+	}
+	if groups.Kind != "APIGroupList" {
+		return nil, false, c.withoutSecrets(notKubernetes())
+	}
+	if len(groups.Groups) > maxGroups {
+		return nil, false, c.withoutSecrets(serverf(ReasonIncomplete, "has more groups of kinds than can be read (%d)", maxGroups))
+	}
+	versions := []string{"v1"}
+	for _, group := range groups.Groups {
+		versions = append(versions, group.PreferredVersion.GroupVersion)
+	}
+	lists, failed := make([]map[string]Resource, len(versions)), make([]error, len(versions))
+	parallel.EachAtMost(len(versions), parallelRequests, func(i int) { lists[i], failed[i] = c.discover(ctx, versions[i]) })
+	for i := range versions {
+		if ctx.Err() != nil {
+			return nil, false, c.withoutSecrets(failed[i])
+		}
+		incomplete = incomplete || failed[i] != nil
+		for _, resource := range lists[i] {
+			if slices.Contains(resource.Verbs, "list") {
+				found = append(found, resource)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Resource) int {
+		return strings.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource)
+	})
+	return found, incomplete, nil
+}
+
+// kindOf is the kind of an object as errors name it.
+func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
+
+// isNotFound says whether an answer is a 404 of Kubernetes.
+func isNotFound(response *http.Response, answer *metav1.Status) bool {
+	return response.StatusCode == http.StatusNotFound && (answer.Kind == "Status" || answer.Message == notFoundPage)
+}

@@ -1,0 +1,118 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+)
+
+// TokenRequest says which token of a service account is wanted.
+type TokenRequest struct {
+	Namespace, ServiceAccount string
+	// Audiences are those that may be shown the token; none: the API server itself.
+	Audiences []string
+	// Duration is how long it is wanted, in whole seconds. API servers give ten minutes at least, and may give less than is
+	// wanted, or more.
+	Duration time.Duration
+}
+
+// Token is a token of a service account.
+type Token struct {
+	Text    string
+	Expires time.Time
+}
+
+// String has no secret in it.
+func (t Token) String() string {
+	return "kube.Token{expires " + t.Expires.UTC().Format(time.RFC3339) + "}"
+}
+
+// GoString is String.
+func (t Token) GoString() string { return t.String() }
+
+// maxToken bounds the answer with a token, in bytes.
+const maxToken = 1 << 20
+
+// RequestToken requests a token of a service account. One that does not exist, and what the server does not accept, are
+// errors of ReasonRefused.
+func (c *Client) RequestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
+	token, err := c.requestToken(ctx, wanted)
+	return token, c.withoutSecrets(err)
+}
+
+func (c *Client) requestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
+	spec := map[string]any{"expirationSeconds": int64(wanted.Duration / time.Second)}
+	if len(wanted.Audiences) > 0 {
+		spec["audiences"] = wanted.Audiences
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+	if err != nil {
+		return Token{}, failf(ReasonOther, "the request of a token cannot be written as JSON")
+	}
+	path := pathOf(Kind{Resource: "serviceaccounts"}, "v1", wanted.Namespace, wanted.ServiceAccount) + "/token"
+	response, answer, err := c.exchange(ctx, http.MethodPost, path, "application/json", body)
+	if err != nil {
+		return Token{}, err
+	}
+	if answer != nil {
+		account := wanted.Namespace + "/" + wanted.ServiceAccount
+		err = c.refused(response, *answer, "create", Kind{Resource: "serviceaccounts/token"})
+		switch {
+		case errors.Is(err, errNoObject):
+			err = serverf(ReasonRefused, "has no service account %s", account)
+		case errors.Is(err, errNoKind):
+			err = notKubernetes()
+		case response.StatusCode == http.StatusUnprocessableEntity || response.StatusCode == http.StatusBadRequest:
+			err = withAnswer(serverf(ReasonRefused, "refuses a token of service account %s", account), answer.Message)
+		}
+		return Token{}, err
+	}
+	defer finish(response)
+	text, err := io.ReadAll(&bounded.Reader{From: response.Body, Left: maxToken, TooLong: errTooLarge})
+	if errors.Is(err, errTooLarge) {
+		return Token{}, notKubernetes()
+	}
+	if err != nil {
+		return Token{}, answerError(err, Kind{Resource: "serviceaccounts/token"})
+	}
+	return readToken(text)
+}
+
+// readToken reads the answer to a request of a token.
+func readToken(text []byte) (Token, error) {
+	var given struct {
+		Kind   string `json:"kind"`
+		Status struct {
+			Token   string    `json:"token"`
+			Expires time.Time `json:"expirationTimestamp"`
+		} `json:"status"`
+	}
+	if json.Unmarshal(text, &given) != nil || given.Kind != "TokenRequest" || given.Status.Token == "" || given.Status.Expires.IsZero() {
+		return Token{}, notKubernetes()
+	}
+	if !isBearerToken(given.Status.Token) {
+		return Token{}, serverf(ReasonGarbage, "gives a token that no HTTP header can have")
+	}
+	return Token{given.Status.Token, given.Status.Expires}, nil
+}
+
+// isBearerToken reports whether a text is a token68 of RFC 9110, and short enough for a header. The token is put into
+// requests to other servers, where a line break would begin another header.
+func isBearerToken(text string) bool {
+	const longest = 64 << 10
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~+/=", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(text) <= longest
+}

@@ -1,0 +1,282 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// FieldManager is the field manager of all that Flotilla applies.
+const FieldManager = "flotilla"
+
+const (
+	// parallelRequests is how many requests one cluster is sent at once.
+	parallelRequests = 8
+	// requestDeadline bounds one request that is about one object. A webhook may take 30 s.
+	requestDeadline = 45 * time.Second
+)
+
+// Each calls do for every index below n, as many at once as one cluster gets requests.
+func Each(n int, do func(i int)) { parallel.EachAtMost(n, parallelRequests, do) }
+
+// ApplyOptions say how an object is applied.
+type ApplyOptions struct {
+	// Force takes over fields that others manage.
+	Force bool
+	// DryRun changes nothing: the server returns the object as it would be.
+	DryRun bool
+}
+
+// Applied is an object as the server has it after an apply.
+type Applied struct {
+	Object *unstructured.Unstructured
+	// Created says that the object was not there before.
+	Created bool
+}
+
+// Conflict is a field that another manager has.
+type Conflict struct {
+	Manager string
+	// Updated says that the manager has changed the field without server-side apply, as by hand or by a controller.
+	Updated bool
+	Field   string // such as spec.interval
+}
+
+// ConflictsOf returns the conflicts of an error of ReasonConflict, sorted.
+func ConflictsOf(err error) []Conflict {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.conflicts
+	}
+	return nil
+}
+
+// Hide removes further secrets from all errors of the client, such as those in applied objects. It must be called
+// before the client is used by several goroutines.
+func (c *Client) Hide(secrets ...string) {
+	before := c.scrubber
+	c.scrubber = sync.OnceValue(func() secret.Scrubber {
+		all := slices.Concat(before(), secret.NewScrubber(secrets))
+		slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) }) // a form may contain another
+		return all
+	})
+}
+
+// Apply applies an object by server-side apply as FieldManager. Without Force, a field that another manager has with
+// another value is an error of ReasonConflict, and nothing is changed. The returned object has its managed fields.
+func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
+	ref := RefOf(object)
+	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
+	if options.Force {
+		query.Set("force", "true")
+	}
+	if options.DryRun {
+		query.Set("dryRun", "All")
+	}
+	applied, created, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
+	if errors.Is(err, errNoObject) { // an apply gets a 404 only where the kind does not exist
+		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
+	}
+	if err != nil {
+		return Applied{}, c.withoutSecrets(err)
+	}
+	return Applied{Object: applied, Created: created}, nil
+}
+
+// Read reads one object with its managed fields: nil where the cluster does not have it, or not its kind.
+func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
+}
+
+// Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
+func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	return c.orNone(c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch))
+}
+
+// The verbs of requests that change an object, as [Client.Try] takes them.
+const (
+	VerbPatch  = "patch"
+	VerbDelete = "delete"
+)
+
+// Try reports whether the server would let these credentials change an object, by a dry run: it changes nothing. What else
+// prevents the change is no error.
+func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
+	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
+	if verb == VerbDelete {
+		method, contentType = http.MethodDelete, "application/json"
+		body = map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": []string{"All"}}
+	}
+	_, _, err := c.requestObject(ctx, ref, verb, method, url.Values{"dryRun": {"All"}}, contentType, body)
+	switch {
+	case errors.Is(err, errNoObject), ReasonOf(err) == ReasonNoKind, ReasonOf(err) == ReasonRefused, ReasonOf(err) == ReasonConflict:
+		return nil // a webhook may have side effects, and refuse dry runs
+	}
+	return c.withoutSecrets(err)
+}
+
+// orNone is the object of an answer; nil where the cluster does not have it, or not its kind.
+func (c *Client) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
+	switch {
+	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
+		return nil, nil //nolint:nilnil // says that there is none
+	case err != nil:
+		return nil, c.withoutSecrets(err)
+	}
+	return object, nil
+}
+
+// Delete requests the deletion of an object, and of what it owns. It does not wait for finalizers. An object that does not exist
+// is no error. With a uid, another object of the same name is not deleted: that is ReasonReplaced.
+func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
+	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+	if uid != "" {
+		how["preconditions"] = map[string]any{"uid": uid}
+	}
+	_, _, err := c.requestObject(ctx, ref, VerbDelete, http.MethodDelete, nil, "application/json", how)
+	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
+		return nil
+	}
+	return c.withoutSecrets(err)
+}
+
+// requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer, which says
+// whether the object was created. An object that does not exist is errNoObject.
+func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body map[string]any) (object *unstructured.Unstructured, created bool, err error) {
+	var text []byte
+	if body != nil {
+		if text, err = json.Marshal(body); err != nil {
+			return nil, false, failf(ReasonOther, "the request to %s %s cannot be written as JSON", verb, ref)
+		}
+	}
+	ctx, cancel := context.WithTimeout(whole, requestDeadline)
+	defer cancel()
+	object, created, err = c.requestObjectWithin(ctx, ref, verb, method, query, contentType, text)
+	if err != nil && ctx.Err() != nil && whole.Err() == nil {
+		return nil, false, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
+	}
+	return object, created, err
+}
+
+func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (object *unstructured.Unstructured, created bool, err error) {
+	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
+	if err != nil {
+		return nil, false, err
+	}
+	if !served {
+		return nil, false, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
+	}
+	namespace := ref.Namespace
+	if !resource.Namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		return nil, false, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
+	}
+	response, answer, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
+	if err != nil {
+		return nil, false, err
+	}
+	if answer != nil {
+		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind has gone
+			c.forget(ref.APIVersion)
+		}
+		return nil, false, refusedObject(response, answer, verb, ref)
+	}
+	defer finish(response)
+	object, err = readObject(response, ref.Kind)
+	return object, response.StatusCode == http.StatusCreated, err
+}
+
+// forget removes the kept resources of a group version, so that they are read again.
+func (c *Client) forget(apiVersion string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.resources, apiVersion)
+}
+
+// refusedObject is the error of a request about an object.
+func refusedObject(response *http.Response, answer *metav1.Status, verb string, ref Ref) error {
+	code := response.StatusCode
+	switch {
+	case isNotFound(response, answer) && verb == "apply" && answer.Details != nil && answer.Details.Kind == "namespaces" && ref.Kind != "Namespace":
+		return serverf(ReasonNoNamespace, "has no namespace %s, which is the namespace of %s", ref.Namespace, ref)
+	case isNotFound(response, answer):
+		return errNoObject
+	case answer.Kind != "Status":
+	case hasCause(answer, "NamespaceTerminating"):
+		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
+	case code == http.StatusForbidden && answer.Reason == metav1.StatusReasonForbidden && strings.Contains(answer.Message, "because it is being terminated"):
+		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
+	case code == http.StatusForbidden && !isDenial(answer.Message) && strings.Contains(answer.Message, "User "):
+		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
+	case code == http.StatusConflict && hasCause(answer, metav1.CauseTypeFieldManagerConflict):
+		return conflictError(answer, ref)
+	case code == http.StatusConflict && verb == VerbDelete:
+		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
+	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
+		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
+	case isDenial(answer.Message), code == http.StatusInternalServerError &&
+		(strings.Contains(answer.Message, "failed calling webhook") || strings.Contains(answer.Message, "failed to create typed patch object")):
+		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
+	}
+	return refusal(response, *answer, verb, kindOf(ref))
+}
+
+func isDenial(message string) bool {
+	return strings.Contains(message, "admission webhook") || strings.Contains(message, "ValidatingAdmissionPolicy")
+}
+
+func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
+	return answer.Details != nil && slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
+}
+
+// conflictPattern is the API server's text of a conflict. For an update, API version and time follow the manager.
+var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
+
+// conflictError is the error of a conflict, with the managers and fields in the answer.
+func conflictError(answer *metav1.Status, ref Ref) error {
+	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
+	for _, cause := range answer.Details.Causes {
+		one := Conflict{Manager: cause.Message, Field: wording.OneLine(strings.TrimPrefix(cause.Field, "."))}
+		if match := conflictPattern.FindStringSubmatch(cause.Message); match != nil {
+			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays as it was quoted
+			one.Updated = strings.Contains(match[2], " using ")
+		}
+		one.Manager = wording.OneLine(one.Manager) // which whoever wrote the object has chosen
+		conflicts = append(conflicts, one)
+	}
+	slices.SortFunc(conflicts, func(a, b Conflict) int {
+		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
+	})
+	conflicts = slices.Compact(conflicts)
+	err := &Error{Reason: ReasonConflict, text: ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)), conflicts: conflicts}
+	return err
+}
+
+// describe lists conflicts by manager.
+func describe(conflicts []Conflict) string {
+	var parts []string
+	for i := 0; i < len(conflicts); {
+		manager := conflicts[i].Manager
+		var fields []string
+		for ; i < len(conflicts) && conflicts[i].Manager == manager; i++ {
+			fields = append(fields, conflicts[i].Field)
+		}
+		parts = append(parts, "\""+manager+"\" has "+strings.Join(slices.Compact(fields), ", "))
+	}
+	return strings.Join(parts, "; ")
+}

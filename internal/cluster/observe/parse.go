@@ -1,0 +1,319 @@
+package observe
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// evidenceFormat is the format of evidence that is written and read.
+const evidenceFormat = "3"
+
+// Evidence is bounded in all that it has.
+const (
+	MaxEvidence = 64 << 20 // bytes of a document: 100,000 assignments on 10,000 clusters are a quarter of that
+	MaxText     = 4096     // bytes of one text of a document
+)
+
+// document is evidence as text.
+type document struct {
+	Format      *string                      `json:"format"`
+	Owner       *string                      `json:"owner"`
+	Environment *string                      `json:"environment"`
+	Branch      *string                      `json:"branch"`
+	Path        *string                      `json:"path"`
+	Time        *string                      `json:"time"`
+	Tip         *string                      `json:"tip"`
+	Clusters    map[string]clusterDocument   `json:"clusters"`
+	Trees       map[string]map[string]string `json:"trees"`
+	columnsDocument
+	runningDocument
+}
+
+type clusterDocument struct {
+	Type *string `json:"type"`
+	statusDocument
+	Assignments numbers        `json:"assignments,omitempty"`
+	Running     map[string]int `json:"running,omitzero"`
+}
+
+// statusDocument has what is not "".
+type statusDocument struct {
+	Commit  *string          `json:"commit,omitempty"`
+	Verdict *verdict.Verdict `json:"verdict,omitempty"`
+	Since   *string          `json:"since,omitempty"`
+	Message string           `json:"message,omitempty"`
+	Of      string           `json:"of,omitempty"`
+}
+
+// ofTheRoot is a verdict that was not said of one assignment, but of what follows the folder of its host, with all that is in
+// there.
+const ofTheRoot = "root"
+
+// Marshal returns the evidence as text: the same evidence gives the same bytes. An assignment that is as its cluster is left
+// out.
+func (e *Evidence) Marshal() []byte {
+	d := document{
+		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
+		Time: new(FormatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
+	}
+	if d.Trees == nil {
+		d.Trees = map[string]map[string]string{}
+	}
+	columns, runs := columnsOf(e), runsOf(e)
+	d.columnsDocument, d.runningDocument = columns.document, runs.document(e)
+	for name, of := range e.Clusters {
+		c := clusterDocument{Type: &of.Type, statusDocument: documentOf(of.own()), Assignments: columns.numbers(&of)}
+		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
+		d.Clusters[name] = c
+	}
+	return EncodeDocument(d)
+}
+
+func documentOf(is AssignmentStatus) statusDocument {
+	d := statusDocument{Message: is.Message}
+	if is.Commit != "" {
+		d.Commit = &is.Commit
+	}
+	if is.Verdict != "" {
+		d.Verdict = &is.Verdict
+	}
+	if !is.Since.IsZero() {
+		d.Since = new(FormatTime(is.Since))
+	}
+	if is.OfRoot {
+		d.Of = ofTheRoot
+	}
+	return d
+}
+
+// FormatTime is a time of a document; "" for none.
+func FormatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Parse reads what [Evidence.Marshal] wrote, however it is indented and in whatever order. An attribute
+// that does not belong there, or comes twice, is an error.
+func Parse(text []byte) (*Evidence, error) {
+	e, err := parseEvidence(text)
+	if err != nil {
+		return nil, fmt.Errorf("the evidence is not what flotilla_compliance gives: %w", err)
+	}
+	return e, nil
+}
+
+func parseEvidence(text []byte) (*Evidence, error) {
+	var d document
+	if err := DecodeDocument(text, &d, &d.Format, evidenceFormat); err != nil {
+		return nil, err
+	}
+	r := evidenceReader{times: map[string]time.Time{}}
+	e := &Evidence{Clusters: make(map[string]Cluster, len(d.Clusters)), Trees: d.Trees}
+	e.About.Owner = r.required("owner", d.Owner)
+	e.About.Environment = r.required("environment", d.Environment)
+	e.About.Branch = r.required("branch", d.Branch)
+	e.About.Path = r.required("path", d.Path)
+	e.Time = r.time(r.required("time", d.Time))
+	e.Tip = r.id("a commit", r.required("tip", d.Tip))
+	if d.Clusters == nil || d.Trees == nil {
+		r.fail(`it has no "clusters", or no "trees"`)
+	}
+	r.when = e.Time
+	r.columns(&d.columnsDocument)
+	r.runs = r.checkRuns(d.Runs)
+	e.Running = r.running(d.Running)
+	for name, one := range d.Clusters {
+		e.Clusters[name] = r.cluster(name, one)
+	}
+	for commit, trees := range d.Trees {
+		if r.at = [2]string{commit}; !folder.IsCommit(commit) {
+			r.fail("it is not the id of a commit")
+		}
+		for key, tree := range trees {
+			r.at[1] = key
+			r.key(key)
+			r.id("a tree", tree)
+		}
+	}
+	return e, r.err
+}
+
+// DecodeDocument reads a document of JSON into a struct. An attribute that does not belong there, or comes twice, is an error,
+// as is a text that is too long or not UTF-8. given is the field of the struct that has the document's format, reads the one
+// that is understood, and that it must have.
+func DecodeDocument(text []byte, into any, given **string, reads string) error {
+	switch {
+	case len(text) > MaxEvidence:
+		return fmt.Errorf("it is longer than %d MiB", MaxEvidence>>20)
+	case !utf8.Valid(text):
+		return errors.New("it is not UTF-8")
+	}
+	// encoding/json would take an attribute that comes twice.
+	strict, err := json.UnmarshalStrict(text, into, json.DisallowDuplicateFields, json.DisallowUnknownFields)
+	// Errors of another format would mislead: only the format is reported.
+	if format := *given; format != nil && *format != "" && *format != reads {
+		return fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", *format, reads)
+	}
+	if len(strict) > 0 {
+		err = strict[0]
+	}
+	if typed, ok := errors.AsType[*stdjson.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s is not what belongs there at byte %d", typed.Value, typed.Offset)
+	}
+	if format := *given; err == nil && (format == nil || *format == "") {
+		err = errors.New(`it has no "format"`)
+	}
+	return err
+}
+
+// CheckText says that one of the texts of a document is too long.
+func CheckText(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > MaxText {
+			return fmt.Errorf("a text is longer than %d bytes", MaxText)
+		}
+	}
+	return nil
+}
+
+// EncodeDocument is a document as DecodeDocument reads it, in one line: the same document gives the same bytes.
+func EncodeDocument(document any) []byte {
+	var text bytes.Buffer
+	encoder := stdjson.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		panic(err) // it has only texts and finite numbers
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+// evidenceReader checks what evidence says. err is the first thing that is wrong, in the order of names.
+type evidenceReader struct {
+	at, wrong [2]string // a cluster or a commit, and a key
+	err       error
+	times     map[string]time.Time // by what was read: most come many times
+	runs      []reconciler.Running
+	when      time.Time           // of the evidence
+	keys      map[string][]string // of the assignments of hosts
+	statuses  []AssignmentStatus  // zero in time where they have none
+}
+
+func (r *evidenceReader) fail(format string, arguments ...any) {
+	if r.err != nil && slices.Compare(r.at[:], r.wrong[:]) >= 0 {
+		return
+	}
+	r.err, r.wrong = fmt.Errorf(format, arguments...), r.at
+	for _, name := range []string{r.at[1], r.at[0]} {
+		if name != "" {
+			r.err = fmt.Errorf("%q: %w", name, r.err)
+		}
+	}
+}
+
+func (r *evidenceReader) required(name string, value *string) string {
+	if value == nil {
+		r.fail("it has no %q", name)
+		return ""
+	}
+	return r.text(*value)
+}
+
+func (r *evidenceReader) text(text string) string {
+	if err := CheckText(text); err != nil {
+		r.fail("%w", err)
+	}
+	return text
+}
+
+func (r *evidenceReader) id(of, text string) string {
+	if text != "" && !folder.IsCommit(text) {
+		r.fail("%q is not the id of %s", text, of)
+	}
+	return text
+}
+
+func (r *evidenceReader) time(text string) time.Time {
+	if at, ok := r.times[text]; ok {
+		return at
+	}
+	at, err := ParseTime(text)
+	if err != nil {
+		r.fail("%s", err)
+		return time.Time{}
+	}
+	r.times[text] = at
+	return at
+}
+
+// ParseTime reads a time of a document, in whole seconds of UTC.
+func ParseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.IsZero() {
+		return time.Time{}, fmt.Errorf("%q is not a time as in 2026-01-31T00:00:00Z (RFC 3339)", text)
+	}
+	return at.UTC().Truncate(time.Second), nil
+}
+
+// key checks the key of an assignment: a host and a deployment target.
+func (r *evidenceReader) key(key string) {
+	if at := strings.LastIndexByte(r.text(key), '/'); at < 1 || at == len(key)-1 {
+		r.fail("it is not the key of an assignment, as in <host>/<deployment target>")
+	}
+}
+
+func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
+	if r.at = [2]string{name}; name == "" {
+		r.fail("a cluster needs a name")
+	}
+	for _, missing := range []struct {
+		name string
+		is   bool
+	}{{"type", d.Type == nil}, {"commit", d.Commit == nil}, {"verdict", d.Verdict == nil}} {
+		if missing.is {
+			r.fail("it has no %q", missing.name)
+			return Cluster{}
+		}
+	}
+	r.text(name)
+	own := r.status(d.statusDocument)
+	c := Cluster{Type: r.text(*d.Type), Commit: own.Commit, Status: own.Status}
+	c.Assignments = r.assignments(d.Assignments)
+	r.at[1] = ""
+	c.Running = r.running(d.Running)
+	return c
+}
+
+// status is what a document says.
+func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
+	if d.Commit != nil {
+		is.Commit = r.id("a commit", *d.Commit)
+	}
+	if d.Verdict != nil {
+		is.Verdict = *d.Verdict
+		if err := verdict.Check(is.Verdict); err != nil {
+			r.fail("%w", err)
+		}
+	}
+	if d.Since != nil && *d.Since != "" {
+		is.Since = r.time(*d.Since)
+	}
+	is.Message, is.OfRoot = r.text(d.Message), d.Of == ofTheRoot
+	if !is.OfRoot && d.Of != "" {
+		r.fail("%q is not root", d.Of)
+	}
+	return is
+}

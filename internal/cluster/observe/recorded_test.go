@@ -1,0 +1,284 @@
+package observe_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// recorded reads objects as real controllers left them.
+func recorded(t *testing.T, pattern string) []*unstructured.Unstructured {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, files, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// The commits of the recorded branch.
+const (
+	c07fb = "07fb32228e5a5613525e788b19e11c37f9ebacf9"
+	c2529 = "2529e4d886ed94a1d729f5edc8c79c576cdd8c20" // both targets were removed
+	cd5cf = "d5cff2f2931bdf5ae15a5fd5090e6c1577ca2461"
+	c89a4 = "89a4a7634b9238dd410a9562d3aca8cb34a480da" // both targets were removed
+	cd514 = "d514640d859332930b99d127f074ab0ae773336c"
+	c07c0 = "07c08823b85e6adbab8b881d449749bde35409b6" // the configuration was changed
+	cfa3a = "fa3ae63409a23e2b45cad9afa04b6f5b13f4bd49" // the configuration was changed again
+	c7a33 = "7a33f4a4ff0941f885c441fbcb729522b7af0ead"
+)
+
+var recordedPlace = reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+
+// recordedInput is the recorded clusters argo and flux, with the trees of both targets at each commit.
+func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.Input {
+	t.Helper()
+	listed := recorded(t, moment+"/*.json")
+	in := observe.Input{
+		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip,
+		Types:   map[string]string{"argo-1": "argo", "flux-1": "flux"},
+		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
+	}
+	for commit, tree := range trees {
+		at := map[string]map[string]string{"argo": {}, "flux": {}}
+		for _, target := range []string{"db-main", "web-main"} {
+			if tree != "" {
+				at["argo"][target], at["flux"][target] = tree, tree
+			}
+		}
+		in.Commits[commit] = observe.Commit{ID: commit, Trees: at}
+	}
+	for _, target := range []string{"db-main", "web-main"} {
+		if trees[tip] == "" {
+			break
+		}
+		in.Folders = append(in.Folders,
+			observe.Folder{Host: "argo", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-argo-" + target,
+				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "dev-argo-" + target}}},
+			observe.Folder{Host: "flux", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-flux-" + target,
+				Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "dev-flux-" + target}}})
+	}
+	for cluster, clusterType := range in.Types {
+		in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: listed})
+	}
+	return in
+}
+
+// said is what a test expects: a verdict, and a part of the reason.
+type said struct {
+	verdict verdict.Verdict
+	reason  string
+}
+
+func check(t *testing.T, result *observe.Result, want map[string]said) {
+	t.Helper()
+	got := map[string]verdict.Status{}
+	for _, cluster := range result.Clusters {
+		got[cluster.Name] = cluster.Status
+		for _, assignment := range cluster.Assignments {
+			got[cluster.Name+" "+assignment.Key] = assignment.Status
+		}
+	}
+	for name, want := range want {
+		status, ok := got[name]
+		if !ok || status.Verdict != want.verdict || !strings.Contains(status.Message, want.reason) || want.reason == "" && status.Message != "" {
+			t.Errorf("%s is %+v, want %s: %s", name, status, want.verdict, want.reason)
+		}
+		if status.Since.IsZero() {
+			t.Errorf("%s has no time", name)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("%s is not expected", name)
+	}
+}
+
+func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		moment, tip string
+		trees       map[string]string
+		want        map[string]said
+	}{
+		"everything is ready": {"1-ready", c07fb, map[string]string{c07fb: treeA}, map[string]said{
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
+		}},
+		"everything is ready, and the branch has moved on elsewhere": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeA}, map[string]said{
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
+		}},
+		"another content is wanted": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeB}, map[string]said{
+			"argo-1":               {verdict.Behind, "has commit 07fb322"},
+			"argo-1 argo/db-main":  {verdict.Behind, "has commit 07fb322"},
+			"argo-1 argo/web-main": {verdict.Behind, "has commit 07fb322"},
+			"flux-1":               {verdict.Behind, "has commit 07fb322"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07fb322"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 07fb322"},
+		}},
+		"the branch was rewritten": {"1-ready", cd5cf, map[string]string{cd5cf: treeB}, map[string]said{
+			"argo-1":               {verdict.Unknown, "what the cluster has applied cannot be compared: the branch does not have commit 07fb322"},
+			"argo-1 argo/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"argo-1 argo/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1":               {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
+		}},
+		"the first deployment": {"2-first-deploy-not-ready", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c07fb: treeB}, map[string]said{
+			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1":               {verdict.Behind, "has commit 2529e4d"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 2529e4d"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 2529e4d"},
+		}},
+		"a new commit waits": {"3-new-commit-waits", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
+			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1":               {verdict.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks for revision main@sha1:70bd5d4"},
+			"flux-1 flux/db-main":  {verdict.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks"},
+			"flux-1 flux/web-main": {verdict.Progressing, "dependency 'flux-system/dev-flux-db-main' is not ready"},
+		}},
+		"what was removed is still there": {"3-new-commit-waits", c89a4, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
+			"argo-1": {verdict.Progressing, "is out of sync"},
+			"flux-1": {verdict.Progressing, "Running health checks for revision dev@sha1:d5cff2f"},
+		}},
+		"a wave waits": {"4-argocd-waits-for-a-wave", cd514, map[string]string{cd514: treeA, c07c0: treeB, c89a4: "", cd5cf: treeA, c2529: ""}, map[string]said{
+			"argo-1":               {verdict.Behind, "commit d514640 is being applied"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Behind, "commit d514640 is being applied: Application argocd/flotilla-dev-argo is being synced: waiting for healthy state of argoproj.io/Application/dev-argo-db-main"},
+			"flux-1":               {verdict.Behind, "has commit 07c0882"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07c0882"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 07c0882"},
+		}},
+		"ready again": {"5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB}, map[string]said{
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, observe.Observe(recordedInput(t, test.moment, test.tip, test.trees)), test.want)
+		})
+	}
+}
+
+// Since when an assignment is ready is since when the cluster has its content, and it is ready.
+func TestReadyIsSinceTheContentIsThere(t *testing.T) {
+	t.Parallel()
+	since := func(in observe.Input, cluster, key string) string {
+		for _, c := range observe.Observe(in).Clusters {
+			for _, a := range c.Assignments {
+				if c.Name == cluster && a.Key == key {
+					return a.Since.Format(time.TimeOnly)
+				}
+			}
+		}
+		return ""
+	}
+	// The history of both shows that the content of cfa3a is another one than before.
+	in := recordedInput(t, "5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB, cd514: treeB})
+	if got := since(in, "flux-1", "flux/web-main"); got != "20:07:58" {
+		t.Errorf("Flux: %s", got)
+	}
+	if got := since(in, "argo-1", "argo/web-main"); got != "20:08:13" {
+		t.Errorf("Argo CD: %s", got)
+	}
+	// It is not: the content came before, and only the Application itself changed.
+	in = recordedInput(t, "5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd514: treeA})
+	before := since(in, "argo-1", "argo/web-main")
+	if before >= "20:08:13" {
+		t.Errorf("Argo CD: %s", before)
+	}
+	for i := range in.Folders {
+		in.Folders[i].Changed = time.Date(2026, 11, 21, 20, 20, 0, 0, time.UTC)
+	}
+	if got := since(in, "argo-1", "argo/web-main"); got != "20:20:00" {
+		t.Errorf("before the commit: %s, %s", got, before)
+	}
+}
+
+func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
+	t.Parallel()
+	const badKey = `ConfigMap "platform-config" is invalid: data[my key]`
+	for name, test := range map[string]struct {
+		file, host, branch, path, commit, before string
+		want                                     said
+	}{ // Argo CD was recorded while it tried for the last time.
+		"a key that Kubernetes refuses, Flux":    {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", said{verdict.Failed, badKey}},
+		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{verdict.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
+		"a file that is no manifest":             {"argocd-config-type-json", "host", "aj", "", tip, "", said{verdict.Behind, "Object 'Kind' is missing"}},
+		"the folder is gone, and came back":      {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, said{verdict.Behind, "argo: app path does not exist"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := reconciler.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
+			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: recorded(t, "errors/"+test.file+".json")})
+			in := observe.Input{
+				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.Report{"one": report},
+				Folders: []observe.Folder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
+				Commits: map[string]observe.Commit{test.commit: {ID: test.commit, Trees: map[string]map[string]string{test.host: {"web-main": treeA}}}},
+			}
+			if test.before != "" {
+				in.Commits[test.before] = observe.Commit{ID: test.before}
+			}
+			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
+		})
+	}
+	at := reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
+	result := observe.Observe(observe.Input{
+		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.Report{"one": report},
+		Commits: map[string]observe.Commit{c7a33: {ID: c7a33}},
+	})
+	check(t, result, map[string]said{"one": {verdict.Failed, "argo: app path does not exist"}})
+	if len(result.Clusters[0].Leftover) != 14 {
+		t.Errorf("it still has %v", result.Clusters[0].Leftover)
+	}
+}
+
+// What kstatus or Argo CD itself does not take for ready is never ready here.
+func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
+	t.Parallel()
+	for _, object := range append(recorded(t, "[1-5]*/*.json"), recorded(t, "errors/*.json")...) {
+		is := reconciler.StatusOf(object).Verdict
+		if object.GetKind() == "Application" {
+			health, _, _ := unstructured.NestedString(object.Object, "status", "health", "status")
+			sync, _, _ := unstructured.NestedString(object.Object, "status", "sync", "status")
+			if healthy := health == "Healthy" && sync == "Synced"; (is == verdict.Ready) != healthy {
+				t.Errorf("%s is %s, and %s and %s to Argo CD", object.GetName(), is, sync, health)
+			}
+			continue
+		}
+		result, err := status.Compute(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if current := result.Status == status.CurrentStatus; (is == verdict.Ready) != current {
+			t.Errorf("%s %s is %s, and %s to kstatus", object.GetKind(), object.GetName(), is, result.Status)
+		}
+	}
+}

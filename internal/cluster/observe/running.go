@@ -1,0 +1,289 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// running is what a cluster has of an assignment, by the objects that reconcile it.
+func (e *evaluation) running(folder *Folder) reconciler.Running {
+	var all []reconciler.Running
+	for _, name := range folder.Objects {
+		if one, found := e.report.find(name); found {
+			all = append(all, e.runningOf(folder, &one))
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return reconciler.Together(all...)
+}
+
+// runningOf is what an object has brought onto the cluster. One that follows final objects knows no more than the commit of
+// the GitOps repository: what these were made of is what the folder says, where they are those of the folder.
+func (e *evaluation) runningOf(of *Folder, one *object) reconciler.Running {
+	running := one.running.Value()
+	if !one.follows(of) || one.followed[0].OfChart {
+		return running
+	}
+	running.Version, running.Revision = "", ""
+	if slices.ContainsFunc(one.followed, func(followed reconciler.Followed) bool {
+		tree, known := e.treeAt(followed.Applied, of)
+		return !known || tree != of.Tree
+	}) {
+		return running
+	}
+	if folder.IsCommit(of.Wanted) {
+		running.Revision = of.Wanted
+	} else {
+		running.Version = of.Wanted
+	}
+	return running
+}
+
+// Run is what some clusters run of an assignment.
+type Run struct {
+	*Folder
+	reconciler.Running
+	// Clusters are those that run it, in order, and Everywhere says that these are all that follow the host.
+	Clusters   []string
+	Everywhere bool
+}
+
+// Runs are what runs of each assignment, in the order of their keys; first what most clusters run. A cluster is in at most
+// one of an assignment's: in none where it is not known what it runs.
+func (r *Result) Runs() []Run {
+	followers := map[*Folder]int{}
+	found := map[*Folder][]int{} // numbers of runs
+	var runs []Run
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		for k := range c.Assignments {
+			a := &c.Assignments[k]
+			followers[a.Folder]++
+			if a.Running == (reconciler.Running{}) {
+				continue
+			}
+			at := slices.IndexFunc(found[a.Folder], func(n int) bool { return runs[n].Running == a.Running })
+			if at < 0 {
+				at = len(found[a.Folder])
+				found[a.Folder] = append(found[a.Folder], len(runs))
+				runs = append(runs, Run{Folder: a.Folder, Running: a.Running})
+			}
+			run := &runs[found[a.Folder][at]]
+			run.Clusters = append(run.Clusters, c.Name)
+		}
+	}
+	for i := range runs {
+		runs[i].Everywhere = len(runs[i].Clusters) == followers[runs[i].Folder]
+	}
+	slices.SortFunc(runs, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget),
+			cmp.Compare(len(b.Clusters), len(a.Clusters)), cmp.Compare(a.Clusters[0], b.Clusters[0]))
+	})
+	return runs
+}
+
+// TargetRun is what runs of a deployment target on some hosts.
+type TargetRun struct {
+	DeploymentTarget string
+	// Wanted is that of the folders.
+	Wanted string
+	reconciler.Running
+	// Clusters is how many run it.
+	Clusters int
+	// Hosts are those all of whose clusters run it, and Names the clusters of other hosts that do, both in order.
+	Hosts, Names []string
+}
+
+// ByTarget is what runs of each deployment target, in the order of their names; first what most clusters run.
+func (r *Result) ByTarget() []TargetRun {
+	type group struct {
+		target, wanted string
+		reconciler.Running
+	}
+	at := map[group]int{}
+	var all []TargetRun
+	for _, run := range r.Runs() {
+		of := group{run.DeploymentTarget, run.Wanted, run.Running}
+		n, known := at[of]
+		if !known {
+			n = len(all)
+			at[of] = n
+			all = append(all, TargetRun{DeploymentTarget: of.target, Wanted: of.wanted, Running: of.Running})
+		}
+		all[n].Clusters += len(run.Clusters)
+		if run.Everywhere {
+			all[n].Hosts = append(all[n].Hosts, run.Host)
+		} else {
+			all[n].Names = append(all[n].Names, run.Clusters...)
+		}
+	}
+	slices.SortFunc(all, func(a, b TargetRun) int {
+		return cmp.Or(cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(b.Clusters, a.Clusters), a.Compare(&b.Running), cmp.Compare(a.Wanted, b.Wanted))
+	})
+	for i := range all {
+		slices.Sort(all[i].Names)
+	}
+	return all
+}
+
+// addRunning adds what runs to evidence: what most clusters run once, and what others run with each of them.
+func (r *Result) addRunning(e *Evidence) {
+	type most struct {
+		reconciler.Running
+		hosts int
+	}
+	byKey, byTarget := map[string]reconciler.Running{}, map[string]map[reconciler.Running]int{}
+	for _, run := range r.Runs() {
+		key := run.Key()
+		if _, known := byKey[key]; known {
+			continue
+		}
+		byKey[key] = run.Running
+		if byTarget[run.DeploymentTarget] == nil {
+			byTarget[run.DeploymentTarget] = map[reconciler.Running]int{}
+		}
+		byTarget[run.DeploymentTarget][run.Running]++
+	}
+	if len(byKey) == 0 {
+		return
+	}
+	e.Running = map[string]reconciler.Running{}
+	for target, found := range byTarget {
+		var of most
+		for running, hosts := range found {
+			if hosts > of.hosts || hosts == of.hosts && running.Compare(&of.Running) < 0 {
+				of = most{running, hosts}
+			}
+		}
+		e.Running[target] = of.Running
+	}
+	for key, running := range byKey {
+		if _, target := splitKey(key); e.Running[target] != running {
+			e.Running[key] = running
+		}
+	}
+	for i := range r.Clusters {
+		from := &r.Clusters[i]
+		if !slices.ContainsFunc(from.Assignments, func(a AssignmentResult) bool { return a.Running != reconciler.Running{} }) {
+			continue
+		}
+		c := e.Clusters[from.Name]
+		c.Running = map[string]reconciler.Running{}
+		for k := range from.Assignments {
+			if a := &from.Assignments[k]; a.Running != e.most(a.Key) {
+				c.Running[a.Key] = a.Running
+			}
+		}
+		e.Clusters[from.Name] = c
+	}
+}
+
+// most is what most clusters run of an assignment.
+func (e *Evidence) most(key string) reconciler.Running {
+	if running, ok := e.Running[key]; ok {
+		return running
+	}
+	_, target := splitKey(key)
+	return e.Running[target]
+}
+
+// Runs is what runs of an assignment on a cluster; zero where that is not known.
+func (e *Evidence) Runs(cluster, key string) reconciler.Running {
+	of := e.Clusters[cluster].Running
+	if of == nil {
+		return reconciler.Running{}
+	}
+	if running, ok := of[key]; ok {
+		return running
+	}
+	return e.most(key)
+}
+
+// runningDocument is what runs as text: each thing that runs once, and the numbers of these, from 1 on, by what they are
+// of. 0 is not known.
+type runningDocument struct {
+	Runs    []reconciler.Running `json:"runs,omitempty"`
+	Running map[string]int       `json:"running,omitempty"`
+}
+
+// runs are the numbers of what runs.
+type runs map[reconciler.Running]int
+
+func runsOf(e *Evidence) runs {
+	found := runs{{}: 0}
+	add := func(of map[string]reconciler.Running) {
+		for _, running := range of {
+			found[running] = 0
+		}
+	}
+	add(e.Running)
+	for _, cluster := range e.Clusters {
+		add(cluster.Running)
+	}
+	for i, running := range found.ordered() {
+		found[running] = i + 1
+	}
+	return found
+}
+
+// ordered is what runs, in order, without what is not known.
+func (r runs) ordered() []reconciler.Running {
+	ordered := make([]reconciler.Running, 0, len(r))
+	for running := range r {
+		if running != (reconciler.Running{}) {
+			ordered = append(ordered, running)
+		}
+	}
+	slices.SortFunc(ordered, func(a, b reconciler.Running) int { return a.Compare(&b) })
+	return ordered
+}
+
+func (r runs) document(e *Evidence) runningDocument {
+	return runningDocument{Runs: r.ordered(), Running: r.numbers(e.Running)}
+}
+
+func (r runs) numbers(of map[string]reconciler.Running) map[string]int {
+	if of == nil {
+		return nil
+	}
+	numbers := make(map[string]int, len(of))
+	for key, running := range of {
+		numbers[key] = r[running]
+	}
+	return numbers
+}
+
+// checkRuns checks what runs.
+func (r *evidenceReader) checkRuns(runs []reconciler.Running) []reconciler.Running {
+	for i := range runs {
+		for _, text := range []string{runs[i].Version, runs[i].Revision, runs[i].Chart, runs[i].AppVersion, runs[i].Images} {
+			r.text(text)
+		}
+	}
+	return append([]reconciler.Running{{}}, runs...)
+}
+
+// running is what numbers are of, by the keys of assignments, or the names of deployment targets.
+func (r *evidenceReader) running(numbers map[string]int) map[string]reconciler.Running {
+	if numbers == nil {
+		return nil
+	}
+	found := make(map[string]reconciler.Running, len(numbers))
+	for key, number := range numbers {
+		if strings.Contains(r.text(key), "/") {
+			r.key(key)
+		}
+		if number < 0 || number >= len(r.runs) {
+			r.fail("%q runs number %d of %d", key, number, len(r.runs)-1)
+			continue
+		}
+		found[key] = r.runs[number]
+	}
+	return found
+}

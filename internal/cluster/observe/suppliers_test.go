@@ -1,0 +1,155 @@
+package observe_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// The objects have the shape in which External Secrets Operator 1.3 leaves them: markAsDone writes the condition, when the
+// store was asked, and the generation with a hash of labels and annotations; markAsFailed writes the condition alone.
+const (
+	syncedSecret = `
+apiVersion: external-secrets.io/v1
+kind: ExternalSecret
+metadata: {name: web, namespace: team, generation: 2, finalizers: [externalsecrets.external-secrets.io/externalsecret-cleanup]}
+spec:
+  refreshInterval: 1h0m0s
+  refreshPolicy: Periodic
+  secretStoreRef: {kind: ClusterSecretStore, name: vault}
+  target: {creationPolicy: Owner, deletionPolicy: Retain, name: web}
+  data:
+  - secretKey: PASSWORD
+    remoteRef: {conversionStrategy: Default, decodingStrategy: None, key: prod/db, metadataPolicy: None, property: password, version: "2"}
+status:
+  binding: {name: web}
+  conditions:
+  - {type: Ready, status: "True", reason: SecretSynced, message: secret synced, lastTransitionTime: "2026-11-21T20:00:00Z"}
+  refreshTime: "2026-11-21T23:00:00Z"
+  syncedResourceVersion: 2-9f3c4b0d1e2a5f60718293a4b5c6d7e8f9012345678901234567890a`
+	failedSecret = `
+  - {type: Ready, status: "False", reason: SecretSyncedError, message: could not get secret data from provider, lastTransitionTime: "2026-11-21T22:00:00Z"}`
+)
+
+// unsealed is as the controller of SealedSecrets 0.40 leaves it.
+const unsealed = `
+apiVersion: bitnami.com/v1alpha1
+kind: SealedSecret
+metadata: {name: web, namespace: team, generation: 3}
+spec:
+  encryptedData: {PASSWORD: AgBy3i4OJSWK+PiTySYZZA9rO43cGDEq}
+  template: {metadata: {name: web, namespace: team}}
+status:
+  conditions:
+  - {type: Synced, status: "True", lastTransitionTime: "2026-11-21T20:00:00Z", lastUpdateTime: "2026-11-21T20:00:00Z"}
+  observedGeneration: 3`
+
+func TestWhatBringsASecretSaysWhetherItIsThere(t *testing.T) {
+	t.Parallel()
+	ready := syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")]
+	for name, test := range map[string]struct {
+		object, old, by string
+		asked           string
+		want            verdict.Verdict
+		since, reason   string
+	}{
+		"synced":                           {syncedSecret, "", "", "23:30", verdict.Ready, "20:00", ""},
+		"asked only when it changes":       {syncedSecret, "Periodic", "OnChange", "23:30", verdict.Ready, "23:00", ""},
+		"another version is named":         {syncedSecret, "generation: 2", "generation: 3", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"twenty versions later":            {syncedSecret, "generation: 2", "generation: 22", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"nothing was synced":               {syncedSecret, "  syncedResourceVersion", "  other", "23:30", verdict.Progressing, "20:00", "was changed after its Secret was written"},
+		"no status":                        {syncedSecret, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
+		"the store has none, at first":     {syncedSecret, ready, failedSecret, "22:00", verdict.Progressing, "22:00", "is not ready: could not get secret data from provider; it is tried again"},
+		"the store has none":               {syncedSecret, ready, failedSecret, "22:01", verdict.Failed, "22:00", "is not ready: could not get secret data from provider"},
+		"it is deleted with the store's":   {syncedSecret, "SecretSynced, message: secret synced", "SecretDeleted, message: secret deleted due to DeletionPolicy=Delete", "23:30", verdict.Failed, "20:00", "has no Secret: secret deleted due to DeletionPolicy=Delete"},
+		"there is none to add it to":       {syncedSecret, "SecretSynced, message: secret synced", "SecretMissing, message: secret will not be created due to CreationPolicy=Merge", "23:30", verdict.Failed, "20:00", "has no Secret: secret will not be created"},
+		"being deleted":                    {syncedSecret, "generation: 2,", `generation: 2, deletionTimestamp: "2026-11-21T23:20:00Z",`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
+		"of the older version of the API":  {syncedSecret, "external-secrets.io/v1\n", "external-secrets.io/v1beta1\n", "23:30", verdict.Ready, "20:00", ""},
+		"of another group":                 {syncedSecret, "external-secrets.io/v1\n", "kubernetes-client.io/v1\n", "23:30", verdict.Progressing, "", "does not exist"},
+		"unsealed":                         {unsealed, "", "", "23:30", verdict.Ready, "20:00", ""},
+		"sealed anew":                      {unsealed, "generation: 3}", "generation: 4}", "23:30", verdict.Progressing, "20:00", "was changed after its status was written"},
+		"sealed with no status":            {unsealed, "status:\n", "other:\n", "23:30", verdict.Progressing, "", "has no status yet"},
+		"sealed for another key":           {unsealed, `status: "True",`, `status: "False", message: no key could decrypt secret (PASSWORD),`, "20:00", verdict.Failed, "20:00", "has no Secret: no key could decrypt secret (PASSWORD)"},
+		"a sealed one that is going":       {unsealed, "generation: 3}", `generation: 3, deletionTimestamp: "2026-11-21T23:20:00Z"}`, "23:30", verdict.Progressing, "23:20", "is being deleted"},
+		"a sealed one of another group":    {unsealed, "bitnami.com/", "example.com/", "23:30", verdict.Progressing, "", "does not exist"},
+		"the store has none since version": {syncedSecret, ready + "\n  refreshTime: \"2026-11-21T23:00:00Z\"\n  syncedResourceVersion: 2-", failedSecret + "\n  refreshTime: \"2026-11-21T21:00:00Z\"\n  syncedResourceVersion: 1-", "23:30", verdict.Failed, "22:00", "could not get secret data from provider"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := test.object
+			if test.old != "" {
+				object = replaced(t, object, test.old, test.by)
+			}
+			got := suppliedAt(t, at(t, test.asked), reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(object))}, kindOfText(test.object))
+			if got.Verdict != test.want || !strings.Contains(got.Message, test.reason) || (test.reason == "") != (got.Message == "") {
+				t.Errorf("%+v", got.Status)
+			}
+			if test.since != "" && !got.Since.Equal(at(t, test.since)) {
+				t.Errorf("since %s", got.Since)
+			}
+		})
+	}
+}
+
+// What fails when its content comes has a minute from then on.
+func TestWhatBroughtNoSecretBeforeHasTimeForOtherContent(t *testing.T) {
+	t.Parallel()
+	object := replaced(t, syncedSecret, syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")], failedSecret)
+	for asked, want := range map[string]verdict.Verdict{"23:30": verdict.Progressing, "23:31": verdict.Failed} {
+		in := supplied(t, at(t, asked), reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(object))}, "ExternalSecret")
+		in.Folders[0].Changed = at(t, "23:30")
+		if got := observe.Observe(in).Clusters[0].Assignments[0]; got.Verdict != want || !got.Since.Equal(at(t, "23:30")) {
+			t.Errorf("%s: %+v", asked, got.Status)
+		}
+	}
+}
+
+// What cannot be read is never ready.
+func TestWhatBringsASecretMustBeRead(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		"the cluster has no externalsecrets.external-secrets.io": "ExternalSecret team/web cannot be read: the cluster has no externalsecrets.external-secrets.io",
+		`forbidden: cannot list "externalsecrets"`:               `ExternalSecret team/web cannot be read: forbidden: cannot list "externalsecrets"`,
+	} {
+		got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{Unlisted: map[string]string{"ExternalSecret": reason}}, "ExternalSecret")
+		if got.Verdict != verdict.Unknown || got.Message != want {
+			t.Errorf("%+v", got.Status)
+		}
+	}
+	if got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{}, "ExternalSecret"); got.Verdict != verdict.Progressing || got.Message != "ExternalSecret team/web does not exist" {
+		t.Errorf("%+v", got.Status)
+	}
+}
+
+func at(t *testing.T, clock string) time.Time {
+	t.Helper()
+	moment, err := time.Parse("2006-01-02 15:04", "2026-11-21 "+clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return moment
+}
+
+func kindOfText(document string) string {
+	_, after, _ := strings.Cut(document, "kind: ")
+	kind, _, _ := strings.Cut(after, "\n")
+	return kind
+}
+
+// supplied is a question about an assignment that a Kustomization deploys, and whose folder has what brings a Secret.
+func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.Input {
+	t.Helper()
+	in := judgedInput(t, reconciler.Answer{Objects: append(objectsOf(t, strings.TrimSpace(readyKustomization+"\n---"+readySource)), listed.Objects...), Unlisted: listed.Unlisted})
+	in.Time = asked
+	in.Folders[0].Objects = append(in.Folders[0].Objects, reconciler.ObjectName{Kind: kind, Namespace: "team", Name: "web"})
+	return in
+}
+
+func suppliedAt(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.AssignmentResult {
+	t.Helper()
+	return observe.Observe(supplied(t, asked, listed, kind)).Clusters[0].Assignments[0]
+}

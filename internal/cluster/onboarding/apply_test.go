@@ -1,0 +1,332 @@
+package onboarding_test
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+
+// drift is how objects are, as lines.
+func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
+	t.Helper()
+	look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{SecretsUnknown: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := onboarding.FindDrift(objects, look)
+	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
+}
+
+func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, wanted onboarding.Wanted) onboarding.Result {
+	t.Helper()
+	result, err := onboarding.Apply(ctx, cluster, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	objects := rendered(t, settings("drifting"))
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		for _, record := range result.Records {
+			if !record.Created || record.UID == "" {
+				t.Errorf("the record says %+v", record)
+			}
+		}
+		if got := drift(ctx, t, cluster, objects); got != "" || len(result.Records) != len(objects) || len(objects) != 5 {
+			t.Errorf("right after it, of %d objects with %d records, there is drift:\n%s", len(objects), len(result.Records), got)
+		}
+		patch := `{"metadata":{"labels":{"others":"may"}},"spec":{"prune":false,"suspend":true}}`
+		if _, err := server.Client().Resource(kustomizations).Namespace("drifting").Patch(ctx, "flotilla-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			t.Error(err)
+		}
+		server.Delete(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "drifting", "flotilla")
+		secrets := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("drifting")
+		if _, err := secrets.Patch(ctx, "flotilla-repository", types.MergePatchType, []byte(`{"data":{"password":"eA=="}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			t.Error(err)
+		}
+		want := "Secret drifting/flotilla-repository: data.password changed\n" +
+			"GitRepository drifting/flotilla is gone\n" +
+			`Kustomization drifting/flotilla-cluster: spec.prune, spec.suspend changed, by "kubectl-edit"`
+		if got := drift(ctx, t, cluster, objects); got != want {
+			t.Errorf("the drift is\n%s\nwant\n%s", got, want)
+		}
+		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if got := drift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("after it was put right, there is drift:\n%s", got)
+		}
+		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster")
+		if live.GetLabels()["others"] != "may" || live.Object["spec"].(map[string]any)["suspend"] != nil {
+			t.Errorf("what others have added is %v: their labels stay, and what stops the agent does not", live)
+		}
+		before := live.GetResourceVersion()
+		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if after := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster"); after.GetResourceVersion() != before {
+			t.Error("what was as it shall be was written")
+		}
+	})
+}
+
+// What somebody adds to an object of the agent, and what stops it or has it follow something else, is drift by name, and
+// the next apply takes it away.
+func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
+	for _, c := range []struct{ reconciler, kind, name, patch, want string }{
+		{"flux", "kustomizations", "flotilla-cluster", `{"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`, "Kustomization added-kustomizations/flotilla-cluster: spec.suspend, spec.targetNamespace"},
+		{"flux", "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"}}}`, "GitRepository added-gitrepositories/flotilla: spec.ref.tag, spec.suspend"},
+		{"flux", "deployments", "kustomize-controller", `{"spec":{"replicas":0}}`, "Deployment added-deployments/kustomize-controller: spec.replicas"},
+		{"argocd", "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"syncPolicy":{"automated":{"enabled":false}}}}`,
+			"Application added-applications/flotilla-cluster: metadata.annotations[argocd.argoproj.io/skip-reconcile], spec.syncPolicy.automated.enabled"},
+		{"argocd", "appprojects", "flotilla", `{"spec":{"syncWindows":[{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["*"]}]}}`, "AppProject added-appprojects/flotilla: spec.syncWindows"},
+		{"fleet", "gitrepos", "flotilla-cluster", `{"spec":{"paused":true}}`, "GitRepo added-gitrepos/flotilla-cluster: spec.paused"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			t.Parallel()
+			of := settings("added-" + c.kind) // a namespace each, since they run at once
+			of.Reconciler = c.reconciler
+			if c.kind == "deployments" {
+				of.Install = []agent.Text{{Path: "install", Text: deployment}}
+			}
+			objects := rendered(t, of)
+			kind := schema.GroupVersionResource{Resource: c.kind}
+			for i := range objects {
+				if objects[i].GetName() == c.name && strings.HasPrefix(c.want, objects[i].GetKind()+" ") {
+					group := objects[i].GroupVersionKind()
+					kind.Group, kind.Version = group.Group, group.Version
+				}
+			}
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if _, err := server.Client().Resource(kind).Namespace(of.Namespace).Patch(ctx, c.name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+					t.Fatal(err)
+				}
+				// A refresh and an apply find the same.
+				if got, want := drift(ctx, t, cluster, objects), c.want+` changed, by "kubectl-edit"`; got != want {
+					t.Errorf("the drift is\n%s\nwant\n%s", got, want)
+				}
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if got := drift(ctx, t, cluster, objects); got != "" {
+					t.Errorf("after the next apply, there is drift:\n%s", got)
+				}
+			})
+		})
+	}
+}
+
+// The values of credentials are known to an apply alone: a refresh finds no drift in them, wherever they are.
+func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	pem := func(kind, text string) string {
+		return "-----BEGIN " + kind + "-----\n" + text + "\n-----END " + kind + "-----\n"
+	}
+	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
+		t.Run(reconciler, func(t *testing.T) {
+			t.Parallel()
+			of := func(certificate, id string) []agent.Object {
+				given := settings("values-" + reconciler)
+				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
+				if reconciler != "fleet" {
+					given.Repository.URL = "https://github.com/platform/gitops"
+					given.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)}}
+				}
+				return slices.DeleteFunc(rendered(t, given), func(object agent.Object) bool { // whose kinds this API does not have
+					return strings.HasPrefix(object.GetAPIVersion(), "notification.toolkit")
+				})
+			}
+			placeholders := of("unknown", "1")
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: of("given", "4711")})
+				if got := drift(ctx, t, cluster, placeholders); got != "" {
+					t.Errorf("right after it, there is drift:\n%s", got)
+				}
+				if reconciler == "argocd" {
+					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, ""); err != nil {
+						t.Error(err)
+					}
+					if got := drift(ctx, t, cluster, placeholders); got != "ConfigMap values-argocd/argocd-tls-certs-cm is gone" {
+						t.Errorf("after the certificates have gone, the drift is\n%s", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnObjectOfOthersIsAConflictThatNamesThem(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: disputed}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: flotilla-cluster, namespace: disputed}
+spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository, name: mine}}
+`)
+	objects := rendered(t, settings("disputed"))
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		wanted := onboarding.Wanted{Objects: objects}
+		_, err := onboarding.Apply(ctx, cluster, wanted)
+		failures := onboarding.FailuresOf(err)
+		want := `Kustomization disputed/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest"`
+		if len(failures) != 1 || failures[0].Cause != onboarding.CauseForeign || failures[0].Text != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "disputed", "flotilla") != nil {
+			t.Error("something was written although something could not be")
+		}
+		wanted.Force = true
+		result := apply(ctx, t, cluster, wanted)
+		created := map[string]bool{}
+		for _, record := range result.Records {
+			created[record.ID().String()] = record.Created
+		}
+		if created["Namespace disputed"] || created["Kustomization disputed/flotilla-cluster"] || !created["Kustomization disputed/flotilla-cluster-type"] {
+			t.Errorf("what was made is %v", created)
+		}
+		// The state is lost, and nothing is forgotten of who made what.
+		again := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if !reflect.DeepEqual(again.Records, result.Records) {
+			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, result.Records)
+		}
+		if _, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Records: again.Records, UID: again.UID, Delete: true}); err != nil {
+			t.Error(err)
+		}
+		if server.Get(t, "v1", "Namespace", "", "disputed") == nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
+			t.Error("what was there before has gone")
+		}
+		if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster-type") != nil {
+			t.Error("what was made is still there")
+		}
+	})
+}
+
+// definition defines a kind that no other test has.
+func definition(group string) string {
+	return strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {plural: boats, singular: boat, kind: Boat, listKind: BoatList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, "GROUP", group)
+}
+
+func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	with := settings("staged")
+	with.Install = []agent.Text{{Path: "install", Text: "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: ours, namespace: staged-boats}\n---\n" +
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")}}
+	objects := rendered(t, with)
+	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
+		if failures := onboarding.FindFailures(objects, look); err != nil || len(failures) > 0 {
+			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
+		}
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if got := drift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("right after it there is drift:\n%s", got)
+		}
+		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
+		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
+		removal := onboarding.Removal{Records: result.Records, UID: result.UID, Delete: true}
+		notes, err := remove(ctx, cluster, removal)
+		want := []string{
+			"Namespace staged stays: it has objects of others, which would be removed with it: ConfigMap staged/theirs",
+			"CustomResourceDefinition boats.staged.flotilla.example stays: it has objects of others, which would be removed with it: Boat default/theirs",
+		}
+		if err != nil || !slices.Equal(notes, want) {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		if server.Get(t, "v1", "Namespace", "", "staged-boats") != nil || server.Get(t, "staged.flotilla.example/v1", "Boat", "default", "theirs").GetUID() != boat.GetUID() {
+			t.Error("the wrong things are there")
+		}
+		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
+		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		for _, object := range objects {
+			if live, err := cluster.Read(ctx, kube.RefOf(object.Unstructured)); live != nil || err != nil {
+				t.Errorf("%s is still there: %v", object.ID(), err)
+			}
+		}
+	})
+}
+
+func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{})
+	objects := rendered(t, settings("bare"))
+	for i := range objects { // of a version that nobody has
+		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
+	}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
+		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla needs: " +
+			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
+			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type needs: " +
+			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it"
+		if failures := onboarding.FailuresOf(err); len(failures) != 2 || failures[0].Cause != onboarding.CauseNoKind || err.Error() != want {
+			t.Errorf("the error is\n%v\nwant\n%s", err, want)
+		}
+		if server.Get(t, "v1", "Namespace", "", "bare") != nil {
+			t.Error("something was written although something could not be")
+		}
+	})
+}
+
+func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: ending}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: ending, finalizers: [flotilla.dev/test]}\n")
+	server.Delete(t, "v1", "Namespace", "", "ending")
+	objects := rendered(t, settings("ending"))
+	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
+		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
+		failures := onboarding.FailuresOf(err)
+		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") || !strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	release := func(ctx context.Context) {
+		if _, err := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("ending").
+			Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		release(ctx)
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if !result.Records[0].Created {
+			t.Errorf("the namespace was made, and its record says %+v", result.Records[0])
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package onboarding
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// ErrNotFollowed is a cluster on which nothing reads the branch.
+var ErrNotFollowed = errors.New("nothing follows the branch")
+
+// AskToLook asks what is on a cluster to look at a branch now, and returns the objects that were asked, such as "GitRepository
+// flux-system/flotilla". now is a text that no earlier call had. The errors are those of package kube, or ErrNotFollowed.
+func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, at reconciler.Location, now string) ([]string, error) {
+	look := by.Look
+	found, err := cluster.List(ctx, listedAs(reconciler.KindNamed(look.Kind)), kube.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	value := cmp.Or(look.Value, now)
+	var asked []string
+	var failed []error
+	for _, one := range found.Items {
+		if !look.Reads(one, at) {
+			continue
+		}
+		ref := kube.RefOf(one)
+		patched, err := cluster.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"annotations": map[string]any{look.Annotation: value}}})
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case patched != nil: // nil is one that has gone since
+			asked = append(asked, ref.String())
+		}
+	}
+	if len(failed) > 0 {
+		return asked, failed[0]
+	}
+	if len(asked) == 0 {
+		return nil, fmt.Errorf("%w: no %s there reads branch %q of gitops_repo", ErrNotFollowed, look.Kind, at.Branch)
+	}
+	slices.SortFunc(asked, strings.Compare)
+	return asked, nil
+}

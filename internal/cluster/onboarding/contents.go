@@ -1,0 +1,144 @@
+package onboarding
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// deletable leaves out definitions and namespaces that have objects of others, which would be removed with them.
+func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveRecord, error) {
+	if group[0].Stage == agent.Rest {
+		return group, nil
+	}
+	others := make([][]string, len(group))
+	var kinds []kube.Resource
+	if group[0].Stage == agent.Namespaces {
+		all, incomplete, err := r.allKinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if kinds = all; incomplete {
+			for _, one := range group {
+				r.note("%s stays: not everything that is in it can be listed", one.ID())
+			}
+			return nil, nil
+		}
+	}
+	err := each(len(group), func(i int) (err error) {
+		if group[i].Stage == agent.Definitions {
+			others[i], err = r.objectsOf(ctx, group[i].live)
+		} else {
+			others[i], err = r.objectsIn(ctx, group[i].Name, kinds, nil)
+		}
+		return err
+	})
+	var free []liveRecord
+	for i, one := range group {
+		if len(others[i]) == 0 {
+			free = append(free, one)
+		} else {
+			r.note("%s stays: it has objects of others, which would be removed with it: %s", one.ID(), wording.List(others[i], wording.Named))
+		}
+	}
+	return free, err
+}
+
+// objectsOf returns the names of all objects of the kind that a definition defines.
+func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var served []string
+	for _, one := range versions {
+		version, _ := one.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			served = append(served, name)
+		}
+	}
+	if len(served) == 0 {
+		return nil, nil
+	}
+	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Skip: notNames})
+	return namesOf(list.Items), err
+}
+
+// objectsIn returns the names of the objects in a namespace that belong to others: not those that Kubernetes or an agent
+// creates by itself, and not those that are removed with the reconciled objects.
+func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
+	var found []string
+	for _, kind := range kinds {
+		if !kind.Namespaced || isTransient(kind) {
+			continue
+		}
+		list, err := r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Skip: notNames})
+		if err != nil {
+			return nil, err
+		}
+		items := slices.DeleteFunc(list.Items, func(one *unstructured.Unstructured) bool {
+			return len(one.GetOwnerReferences()) > 0 || isTerminating(one) ||
+				kind.ObjectKind == "ServiceAccount" && one.GetName() == "default" || kind.ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
+		})
+		for _, item := range items {
+			origin := b.originOf(item)
+			if origin == originUnknown {
+				live, err := r.cluster.Read(ctx, kube.RefOf(item))
+				if err != nil {
+					return nil, err
+				}
+				if live != nil && !isMadeByItself(live, b != nil) {
+					origin = fromOthers
+				}
+			}
+			if origin == fromOthers {
+				found = append(found, kube.RefOf(item).String())
+			}
+		}
+	}
+	return found, nil
+}
+
+// isMadeByItself says whether people have had no part in an object: the agent, Kubernetes or Flotilla itself has made it.
+// An object of Flotilla that is still there when the agent's own have gone is of another agent.
+func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		managers = append(managers, entry.Manager)
+	}
+	if reconciler.IsOwn(live.GroupVersionKind().Group, live.GetKind(), live.GetName(), live.GetLabels(), managers) {
+		return true
+	}
+	return len(managers) > 0 && !slices.ContainsFunc(managers, func(manager string) bool {
+		switch manager {
+		case "kube-controller-manager", "kube-apiserver":
+			return false
+		case kube.FieldManager:
+			return !agentStays
+		}
+		return true
+	})
+}
+
+// isTransient says whether objects of a kind come and go by themselves, such as events.
+func isTransient(kind kube.Resource) bool {
+	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
+		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
+}
+
+// notNames is what is long of objects of which only the metadata is needed.
+var notNames = map[string][]string{"": {"spec", "status", "data", "stringData", "binaryData", "rules"}}
+
+func namesOf(items []*unstructured.Unstructured) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = kube.RefOf(item).String()
+	}
+	return names
+}

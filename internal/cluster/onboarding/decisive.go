@@ -1,0 +1,81 @@
+package onboarding
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// addedFields are the fields that others have added to an object, and that decide whether it does its work.
+func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.Field {
+	if live == nil || object.Partial {
+		return nil
+	}
+	var added []reconciler.Field
+	for _, field := range reconciler.DecisiveFields(object.GroupVersionKind().Group, object.GetKind()) {
+		if _, wanted, _ := unstructured.NestedFieldNoCopy(object.Object, field.Steps()...); wanted {
+			continue
+		}
+		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, field.Steps()...); found && field.Matters(value) {
+			added = append(added, field)
+		}
+	}
+	return added
+}
+
+// withoutFields is the merge patch that removes fields; nil where there are none.
+func withoutFields(fields []reconciler.Field) map[string]any {
+	if len(fields) == 0 {
+		return nil
+	}
+	patch := map[string]any{}
+	for _, field := range fields {
+		_ = unstructured.SetNestedField(patch, nil, field.Steps()...) // the patch has nothing but objects
+	}
+	return patch
+}
+
+// withLiveCredentials is an object whose fields that are among the credentials have the values of the cluster, where these
+// are as Flotilla has applied them: what their values are is in no state.
+func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) *agent.Object {
+	if len(object.FromCredentials) == 0 || live == nil {
+		return object
+	}
+	own := *object
+	own.Unstructured = object.DeepCopy()
+	owned := ownedFields(live)
+	for _, steps := range object.FromCredentials {
+		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, steps...); found && hasField(owned, steps) {
+			_ = unstructured.SetNestedField(own.Object, value, steps...) // which has the field
+		}
+	}
+	return &own
+}
+
+// managersOf are the managers of a field, sorted.
+func managersOf(live *unstructured.Unstructured, steps []string) []string {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		if hasField(fieldsOf(entry), steps) {
+			managers = append(managers, wording.OneLine(entry.Manager))
+		}
+	}
+	slices.Sort(managers)
+	return slices.Compact(managers)
+}
+
+// hasField says whether managed fields have a field.
+func hasField(fields map[string]any, steps []string) bool {
+	for _, step := range steps {
+		below, ok := fields["f:"+step].(map[string]any)
+		if !ok {
+			return false
+		}
+		fields = below
+	}
+	return true
+}

@@ -1,0 +1,146 @@
+package onboarding
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// writtenByServers are fields of metadata that only an API server and its controllers write.
+var writtenByServers = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// Differences returns the paths of the fields in which two versions of an object differ, sorted, as in
+// "spec.template.containers[0].image". It never returns a value. Fields that API servers write are left out.
+func Differences(before, after *unstructured.Unstructured) []string {
+	var found []string
+	differ(withoutServersFields(before), withoutServersFields(after), "", &found)
+	for i := range found {
+		found[i] = wording.OneLine(found[i]) // keys are what a cluster says
+	}
+	slices.Sort(found)
+	return found[:min(len(found), maxFields)]
+}
+
+// maxFields is how many fields that differ are kept of one object: they are in the state.
+const maxFields = 100
+
+// withoutServersFields is an object without what API servers write.
+func withoutServersFields(object *unstructured.Unstructured) map[string]any {
+	stripped := maps.Clone(object.Object)
+	delete(stripped, "status")
+	if metadata, ok := stripped["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range writtenByServers {
+			delete(metadata, field)
+		}
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, createdAnnotation)
+			metadata["annotations"] = annotations
+			if len(annotations) == 0 {
+				delete(metadata, "annotations")
+			}
+		}
+		stripped["metadata"] = metadata
+	}
+	return stripped
+}
+
+func differ(before, after any, at string, found *[]string) {
+	switch before := before.(type) {
+	case map[string]any:
+		if after, ok := after.(map[string]any); ok {
+			both := maps.Clone(before)
+			maps.Copy(both, after)
+			for _, key := range slices.Sorted(maps.Keys(both)) {
+				differ(before[key], after[key], strings.TrimPrefix(at+"."+key, "."), found)
+			}
+			return
+		}
+	case []any:
+		if after, ok := after.([]any); ok && len(after) == len(before) {
+			for i := range before {
+				differ(before[i], after[i], fmt.Sprintf("%s[%d]", at, i), found)
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(before, after) {
+		*found = append(*found, at)
+	}
+}
+
+// ownedFields are the fields of an object that Flotilla has applied: nested, as the API server has them, {"f:spec": …}.
+func ownedFields(live *unstructured.Unstructured) map[string]any {
+	for _, entry := range live.GetManagedFields() {
+		if isOurEntry(entry) {
+			if fields := fieldsOf(entry); fields != nil {
+				return fields
+			}
+		}
+	}
+	return nil
+}
+
+func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// fieldsOf are the fields of an entry; nil where they cannot be read.
+func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
+	var fields map[string]any
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// ownData are the keys of an object's data that Flotilla alone has applied, each with null: the merge patch that takes
+// them away, and nothing else. To apply the object without them would take all of data where nobody manages the rest.
+func ownData(live *unstructured.Unstructured) map[string]any {
+	own := map[string]any{}
+	ours, _ := ownedFields(live)["f:data"].(map[string]any)
+	for key := range ours {
+		if name, isKey := strings.CutPrefix(key, "f:"); isKey {
+			own[name] = nil
+		}
+	}
+	for _, entry := range live.GetManagedFields() {
+		if isOurEntry(entry) {
+			continue
+		}
+		theirs, _ := fieldsOf(entry)["f:data"].(map[string]any)
+		for key := range theirs {
+			delete(own, strings.TrimPrefix(key, "f:"))
+		}
+	}
+	return own
+}
+
+// lostData returns the keys of a Secret's data that Flotilla has applied and another manager has changed or removed
+// since. It needs no value: another manager that changes a key becomes its manager.
+func lostData(object, live *unstructured.Unstructured) []string {
+	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
+	owned, _ := ownedFields(live)["f:data"].(map[string]any)
+	var lost []string
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if _, ours := owned["f:"+key]; !ours {
+			lost = append(lost, "data."+key)
+		}
+	}
+	return lost
+}
+
+// sameOwnership says whether Flotilla manages the same fields in two versions of an object.
+func sameOwnership(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(ownedFields(a), ownedFields(b))
+}

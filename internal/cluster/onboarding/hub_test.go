@@ -1,0 +1,169 @@
+package onboarding_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// What the clusters of a type share on a hub stays while one of them is there, also when another one changes its type.
+func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		done := map[string]onboarding.Result{}
+		for _, name := range []string{"eu-1", "eu-2"} {
+			of, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("moved-hub", name))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done[name] = of
+		}
+		there := func(name string) bool {
+			return server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "moved-hub", name) != nil
+		}
+		shared := "flotilla-dev-" + hubSettings("moved-hub", "eu-1").ClusterType
+		if !there(shared) {
+			t.Fatalf("there is no %s", shared)
+		}
+		move := func(name string) {
+			t.Helper()
+			of := hubSettings("moved-hub", name)
+			of.ClusterType = "another"
+			_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, of), Records: done[name].Records, UID: done[name].UID})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		move("eu-1")
+		if !there(shared) || !there("flotilla-dev-another") {
+			t.Errorf("the first has another type: the former one is followed %v, the other one %v", there(shared), there("flotilla-dev-another"))
+		}
+		move("eu-2")
+		if there(shared) {
+			t.Errorf("nobody has the former type, and %s is there", shared)
+		}
+	})
+}
+
+// generating plays the controller of ApplicationSets: an Application is there as long as the Secret of the cluster has
+// the labels by which its ApplicationSet selects.
+type generating struct {
+	onboarding.Cluster
+	secret kube.Ref
+	sets   map[string][]string // by Application, the labels
+}
+
+func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+	if len(g.sets) == 0 {
+		return g.Cluster.List(ctx, kind, options)
+	}
+	live, err := g.Read(ctx, g.secret)
+	if err != nil {
+		return kube.List{}, err
+	}
+	for name, labels := range g.sets {
+		for _, label := range labels {
+			if live != nil && live.GetLabels()[label] != "" {
+				continue
+			}
+			ref := kube.Ref{APIVersion: "argoproj.io/v1alpha1", Kind: "Application", Namespace: g.secret.Namespace, Name: name}
+			if app, err := g.Read(ctx, ref); err != nil || app == nil {
+				continue
+			}
+			if err := g.Delete(ctx, ref, ""); err != nil {
+				return kube.List{}, err
+			}
+		}
+	}
+	return g.Cluster.List(ctx, kind, options)
+}
+
+// Delete is that of Argo CD, too, which removes what its finalizer holds.
+func (g generating) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	err := g.Cluster.Delete(ctx, ref, uid)
+	if err == nil && ref.Kind == "Application" {
+		_, err = g.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}
+	return err
+}
+
+// What a hub has applied to a cluster is removed while the hub can still reach it: that of its type, and its own. What
+// an ApplicationSet of others applies is theirs.
+func TestADestroyThatDeletesWaitsForWhatAHubHasApplied(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: deleting-hub}\n") // no controller would end it
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("deleting-hub", "eu-1"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, label := range map[string]string{"of-type": "flotilla", "own": "flotilla", "of-others": "others"} {
+			server.Apply(t, fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: %s
+  namespace: deleting-hub
+  labels: {app.kubernetes.io/managed-by: %s}
+spec: {project: flotilla, destination: {name: eu-1, namespace: default}, source: {repoURL: "https://git.example.com/x", path: x}}
+`, name, label))
+			set := server.Apply(t, fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: %s, namespace: deleting-hub}
+spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destination: {name: eu-1}}}}
+`, name))[0]
+			owner := map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": name, "uid": string(set.GetUID())}
+			ref := kube.Ref{APIVersion: "argoproj.io/v1alpha1", Kind: "Application", Namespace: "deleting-hub", Name: name}
+			if _, err := cluster.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hub := generating{cluster, kube.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "deleting-hub", Name: "flotilla-dev-clusters-eu-1"}, map[string][]string{
+			"of-type": {"flotilla.dev/environment", "flotilla.dev/cluster-type"},
+			"own":     {"flotilla.dev/environment", "flotilla.dev/cluster"},
+		}}
+		_, err = onboarding.Remove(ctx, hub, onboarding.Removal{Name: "eu-1", Records: result.Records, UID: result.UID, Delete: true})
+		if err != nil {
+			t.Error(err)
+		}
+		for name, want := range map[string]bool{"of-type": false, "own": false, "of-others": true} {
+			if is := server.Get(t, "argoproj.io/v1alpha1", "Application", "deleting-hub", name) != nil; is != want {
+				t.Errorf("Application %s is there: %v, want %v", name, is, want)
+			}
+		}
+	})
+}
+
+// A certificate by which the hub reads the repository is of all clusters, though it is in a ConfigMap of others.
+func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: certificate-hub}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-tls-certs-cm, namespace: certificate-hub}\n")
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		removals := map[string]onboarding.Removal{}
+		for _, name := range []string{"eu-1", "eu-2"} {
+			of := hubSettings("certificate-hub", name)
+			of.Credentials.CACertificates = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+			result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, of)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UID: result.UID, Delete: true}
+		}
+		for i, name := range []string{"eu-1", "eu-2"} {
+			if _, err := onboarding.Remove(ctx, generating{Cluster: cluster}, removals[name]); err != nil {
+				t.Error(err)
+			}
+			data, _ := server.Get(t, "v1", "ConfigMap", "certificate-hub", "argocd-tls-certs-cm").Object["data"].(map[string]any)
+			if len(data) != 1-i {
+				t.Errorf("without %s the hub has %d certificates", name, len(data))
+			}
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package onboarding_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
+
+// settings are of a cluster that reads with a token. Its objects are in a namespace of the test's own.
+func settings(namespace string) agent.Settings {
+	return agent.Settings{
+		Cluster: "store-17", ClusterType: "store", Reconciler: "flux", Namespace: namespace,
+		Repository:  folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
+		Credentials: agent.Credentials{Token: "canary-t0ken-4711"},
+	}
+}
+
+func rendered(t testing.TB, settings agent.Settings) []agent.Object {
+	t.Helper()
+	objects, problems := agent.Render(settings)
+	if agent.Failed(problems) {
+		t.Fatal(problems)
+	}
+	return objects
+}
+
+// within runs a function with a client of the server.
+func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do func(ctx context.Context, cluster onboarding.Cluster)) {
+	t.Helper()
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": {Kubeconfig: server.Kubeconfig()}}, kube.Options{Deadline: deadline},
+		func(ctx context.Context, _ string, c *kube.Client) (struct{}, error) {
+			do(ctx, c)
+			return struct{}{}, nil
+		})["one"]
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+}
+
+// remove removes the objects, and returns the notes about others.
+func remove(ctx context.Context, cluster onboarding.Cluster, removal onboarding.Removal) ([]string, error) {
+	removed, err := onboarding.Remove(ctx, cluster, removal)
+	return removed.Notes, err
+}

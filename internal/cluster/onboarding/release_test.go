@@ -1,0 +1,79 @@
+package onboarding_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// A destroy removes credentials whatever else it keeps, also the one that it has put into a Secret of others: that is
+// how Argo CD's notifications get it.
+func TestADestroyThatKeepsLeavesNoCredentialInSecretsOfOthers(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, `apiVersion: v1
+kind: Namespace
+metadata: {name: token-argocd}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: argocd-notifications-secret, namespace: token-argocd}
+stringData: {others: theirs}
+`)
+	of := settings("token-argocd")
+	of.Reconciler = "argocd"
+	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
+		data := func() map[string]any {
+			secret := server.Get(t, "v1", "Secret", "token-argocd", "argocd-notifications-secret")
+			data, _ := secret.Object["data"].(map[string]any)
+			return data
+		}
+		if data()["flotilla-token"] == nil {
+			t.Fatalf("the Secret has %v", data())
+		}
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		if left := data(); len(left) != 1 || left["others"] == nil {
+			t.Errorf("the Secret of others has %d entries, want theirs", len(left))
+		}
+	})
+}
+
+// The agent's own manifests may have that Secret, too. They stay, and the credential goes.
+func TestADestroyThatKeepsLeavesNoCredentialInTheAgentsOwnManifests(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	of := settings("token-installed")
+	of.Reconciler = "argocd"
+	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
+	of.Install = []agent.Text{{Path: "install", Text: `apiVersion: v1
+kind: Secret
+metadata: {name: argocd-notifications-secret}
+stringData: {others: theirs}
+`}}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
+		data := func() map[string]any {
+			data, _ := server.Get(t, "v1", "Secret", "token-installed", "argocd-notifications-secret").Object["data"].(map[string]any)
+			return data
+		}
+		if len(data()) != 2 {
+			t.Fatalf("the Secret has %d entries", len(data()))
+		}
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
+		if notes, err := remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		if left := data(); len(left) != 1 || left["others"] == nil {
+			t.Errorf("the Secret has %d entries, want its own", len(left))
+		}
+	})
+}

@@ -1,0 +1,474 @@
+package onboarding
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Removal says which of an agent's objects are removed, and how.
+type Removal struct {
+	// Name is the name of the cluster, by which hubs identify it.
+	Name string
+
+	Records []Record
+	// UID identifies the cluster that the records are about. A cluster with another uid is left as it is.
+	UID string
+	// Delete also removes the agent itself, and all that it has applied. Otherwise everything keeps running, and only
+	// the objects that follow the folders and the credentials are removed.
+	Delete bool
+}
+
+// Removed is what a removal has done, also where it has failed.
+type Removed struct {
+	// Notes are sentences about objects that were not removed, and why.
+	Notes []string
+	// Changes are the changes that were made, as in "Secret a/b was deleted", in their order.
+	Changes []string
+}
+
+// Remove removes an agent's objects. Before the first change it checks that the credentials may make all of them.
+func Remove(ctx context.Context, cluster Cluster, removal Removal) (Removed, error) {
+	uid, err := identify(ctx, cluster, removal.UID, removal.Records)
+	if err != nil {
+		return Removed{}, err
+	}
+	if removal.UID != "" && removal.UID != uid {
+		return Removed{Notes: []string{"another cluster has taken its place, and nothing on that one is touched"}}, nil
+	}
+	r := &remover{cluster: cluster, mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
+	planned, err := r.plan(ctx, removal.Records)
+	if err == nil {
+		err = r.remove(ctx, planned)
+	}
+	return Removed{r.notes, r.changes.list}, err
+}
+
+// removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
+// cluster stays, since another object may follow the same folders now.
+func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) (removed Removed, err error) {
+	r, former := formerOf(cluster, wanted, look)
+	planned, err := r.plan(ctx, former)
+	if err == nil {
+		err = r.remove(ctx, planned)
+	}
+	return Removed{r.notes, r.changes.list}, err
+}
+
+// checkFormer checks that the objects of the last apply that are not wanted any more can be removed.
+func checkFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) error {
+	r, former := formerOf(cluster, wanted, look)
+	_, err := r.plan(ctx, former)
+	return err
+}
+
+// formerOf returns the objects of the last apply that are not wanted any more, and what removes them.
+func formerOf(cluster Cluster, wanted Wanted, look Look) (*remover, []Record) {
+	r := &remover{cluster: cluster, mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+	if wanted.UID == "" || wanted.UID != look.UID {
+		return r, nil
+	}
+	objects := byID(wanted.Objects)
+	return r, slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
+}
+
+// nameOf is the label of the cluster that objects are of; "" where none of them has it.
+func nameOf(objects []agent.Object) string {
+	for i := range objects {
+		if name := objects[i].GetLabels()[reconciler.ClusterLabel]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// remover removes objects from one cluster.
+type remover struct {
+	cluster Cluster
+	mark    string // of the cluster
+	name    string // of the cluster whose agent, or whose former objects, are removed
+	// removeAll removes all objects; otherwise only what isRemovedAlways, and the objects that follow the folders.
+	removeAll bool
+	// keepsContent leaves what the agent has applied on the cluster.
+	keepsContent bool
+	notes        []string
+	changes      changeList
+}
+
+// changeList are the changes that were made to a cluster, in their order.
+type changeList struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (c *changeList) add(format string, arguments ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, fmt.Sprintf(format, arguments...))
+}
+
+func (r *remover) note(format string, arguments ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, arguments...))
+}
+
+// liveRecord is an object that is to be removed, as it is now.
+type liveRecord struct {
+	*Record
+	live *unstructured.Unstructured
+}
+
+// plannedRemoval is everything that a removal changes, read before the first change.
+type plannedRemoval struct {
+	released    []liveRecord // lose what Flotilla has set in them
+	roots, rest []liveRecord
+	left        *reconciled // what the roots have applied, and what is removed with them
+}
+
+// removesContent says whether what the agent has applied on the cluster is removed.
+func (r *remover) removesContent() bool { return r.removeAll && !r.keepsContent }
+
+// plan reads what is to be removed, and checks that the credentials may remove it.
+func (r *remover) plan(ctx context.Context, records []Record) (*plannedRemoval, error) {
+	p := &plannedRemoval{left: &reconciled{}}
+	var err error
+	if p.released, err = r.releasable(ctx, records); err != nil {
+		return nil, err
+	}
+	found, err := r.find(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found {
+		switch {
+		case one.Part == agent.Root:
+			p.roots = append(p.roots, one)
+		case r.removeAll || isRemovedAlways(one.Record):
+			p.rest = append(p.rest, one)
+		}
+	}
+	if r.removesContent() {
+		if p.left, err = r.collect(ctx, p.roots); err != nil {
+			return nil, err
+		}
+	}
+	return p, r.checkRights(ctx, p)
+}
+
+func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
+	if err := r.release(ctx, p.released); err != nil {
+		return err
+	}
+	if r.removesContent() {
+		if err := r.unregister(ctx, p.rest); err != nil {
+			return err
+		}
+		if err := r.keepNamespacesInUse(ctx, p.left); err != nil {
+			return err
+		}
+	}
+	roots, rest, left := p.roots, p.rest, p.left
+	// Before anything is deleted, pruning is off for all objects that follow the folders, or on for all.
+	if err := r.prepare(ctx, roots); err != nil {
+		return err
+	}
+	if err := r.delete(ctx, roots); err != nil {
+		return err
+	}
+	if err := r.untilAllGone(ctx, left); err != nil {
+		return err
+	}
+	slices.SortStableFunc(rest, func(a, b liveRecord) int {
+		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(b.Part.Order(), a.Part.Order()))
+	})
+	for len(rest) > 0 {
+		count := 1
+		for count < len(rest) && rest[count].Stage == rest[0].Stage && rest[count].Part == rest[0].Part {
+			count++
+		}
+		group, err := r.deletable(ctx, rest[:count])
+		if err == nil {
+			err = r.delete(ctx, group)
+		}
+		if err != nil {
+			return err
+		}
+		rest = rest[count:]
+	}
+	return nil
+}
+
+// isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
+// read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
+func isRemovedAlways(record *Record) bool {
+	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
+}
+
+// find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
+func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
+	lives := make([]*unstructured.Unstructured, len(records))
+	err := each(len(records), func(i int) (err error) {
+		lives[i], err = r.cluster.Read(ctx, records[i].Ref())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []liveRecord
+	for i := range records {
+		record := &records[i]
+		switch live := lives[i]; {
+		case live == nil || record.Partial:
+		case r.isOfOther(live):
+			r.note("%s stays: it is of cluster %q now", record.ID(), wording.OneLine(live.GetLabels()[reconciler.ClusterLabel]))
+		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.mark):
+			found = append(found, liveRecord{record, live})
+		case record.Created:
+			r.note("%s stays: it was made again by others", record.ID())
+		case record.Part == agent.Root:
+			r.note("%s stays, and goes on: it was there before", record.ID())
+		}
+	}
+	return r.withoutShared(ctx, found)
+}
+
+// isOfOther says whether the agent of another cluster has taken over an object.
+func (r *remover) isOfOther(live *unstructured.Unstructured) bool {
+	label := live.GetLabels()[reconciler.ClusterLabel]
+	return r.name != "" && label != "" && label != render.LabelValue(r.name)
+}
+
+// releasable are the objects of others of which Flotilla removes the fields that it has set.
+func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecord, error) {
+	var found []liveRecord
+	for i := range records {
+		record := &records[i]
+		if !r.releases(record) && (r.removeAll || len(record.Merged) == 0) {
+			continue
+		}
+		live, err := r.cluster.Read(ctx, record.Ref())
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && !isTerminating(live) {
+			found = append(found, liveRecord{record, live})
+		}
+	}
+	return r.withoutShared(ctx, found)
+}
+
+// release removes from objects of others the fields that Flotilla has set.
+func (r *remover) release(ctx context.Context, found []liveRecord) error {
+	for _, one := range found {
+		own := ownData(one.live)
+		if !r.releases(one.Record) {
+			maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(one.Merged, key) })
+		}
+		if len(own) == 0 {
+			continue
+		}
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"data": own}); err != nil {
+			return err
+		}
+		r.changes.add("%s lost what Flotilla had set in it", one.ID())
+	}
+	return nil
+}
+
+// releases says whether all that Flotilla has set in an object of others is removed.
+func (r *remover) releases(record *Record) bool {
+	return record.Partial && (r.removeAll || isRemovedAlways(record))
+}
+
+// unregister makes a hub's ApplicationSets remove what they have applied to the cluster, while the hub can still reach
+// it: once the labels of its type and its environment are gone, none of Flotilla's selects the cluster any more, neither
+// by its type nor by itself. What ApplicationSets of others apply to it is theirs.
+func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
+	kind := hubsKind()
+	isMaker := func(owner metav1.OwnerReference) bool {
+		return reconciler.KindNamed(owner.Kind).MakesKind(kind.Kind)
+	}
+	for _, one := range rest {
+		if !r.registers(one) {
+			continue
+		}
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}}}); err != nil {
+			return err
+		}
+		r.changes.add("%s lost its labels", one.ID())
+		var left []string
+		err := poll(ctx, func() (bool, error) {
+			list, err := r.cluster.List(ctx, listedAs(kind), kube.ListOptions{Namespace: one.Namespace})
+			left = nil
+			for _, live := range list.Items {
+				name, _, _ := unstructured.NestedString(live.Object, strings.Split(kind.Destination, ".")...)
+				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) && live.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy {
+					left = append(left, kube.RefOf(live).String())
+				}
+			}
+			return len(left) == 0, err
+		})
+		if err != nil {
+			return overdue(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
+		}
+	}
+	return nil
+}
+
+// registers says whether an object registers the cluster at a hub, which removes what it has applied there.
+func (r *remover) registers(one liveRecord) bool {
+	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
+	return r.removesContent() && one.OnHub && one.live.GetLabels()[label] == value && !isTerminating(one.live)
+}
+
+// withoutShared leaves out the objects that the agents of other clusters need, too: of those that the same Argo CD has,
+// which is in one namespace.
+func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
+	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
+		return found, nil
+	}
+	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
+		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Skip: map[string][]string{"": {"data"}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(one liveRecord) bool {
+		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
+			labels := other.GetLabels()
+			sameType := one.Type == "" || labels[reconciler.TypeLabel] == one.Type && (one.Environment == "" || labels[reconciler.EnvironmentLabel] == one.Environment)
+			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace && other.GetDeletionTimestamp() == nil
+		})
+	}), nil
+}
+
+// prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
+// on all of them, and on the objects that their controllers generate.
+func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
+	change := reconciler.WithoutPruning
+	if r.removesContent() {
+		change = reconciler.WithPruning
+	}
+	for _, root := range roots {
+		if isTerminating(root.live) {
+			continue
+		}
+		id, what := root.ID().String(), "pruning was not changed in time"
+		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
+		if err == nil {
+			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
+		}
+		if err != nil {
+			return overdue(ctx, id, id+": "+what, err)
+		}
+	}
+	return nil
+}
+
+// changed patches an object and says whether no patch is needed any more.
+func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+	live, err := r.cluster.Read(ctx, ref)
+	if err != nil || live == nil || isTerminating(live) {
+		return err == nil, err
+	}
+	patch := change(live)
+	if patch == nil {
+		return true, nil
+	}
+	if _, err = r.cluster.Patch(ctx, ref, patch); err == nil {
+		r.changes.add("%s was set to %s", ref, r.effect())
+	}
+	return false, err
+}
+
+// effect says what the objects that follow the folders are set to before they are removed.
+func (r *remover) effect() string {
+	if r.removesContent() {
+		return "prune"
+	}
+	return "leave what it has applied"
+}
+
+// generated says whether the objects that a controller generates from a root have the change, too: the Applications of an
+// ApplicationSet, the Bundles of a GitRepo. It patches those that do not have it yet, since their controller may be slow.
+func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+	made, err := r.generatedBy(ctx, root)
+	if err != nil {
+		return false, err
+	}
+	isDone := true
+	for _, live := range made {
+		if patch := change(live); patch != nil {
+			isDone = false
+			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
+				return false, err
+			}
+			r.changes.add("%s was set to %s", kube.RefOf(live), r.effect())
+		}
+	}
+	return isDone, nil
+}
+
+// generatedBy lists the objects that a controller generates from a root.
+func (r *remover) generatedBy(ctx context.Context, root liveRecord) ([]*unstructured.Unstructured, error) {
+	maker := reconciler.KindNamed(root.Kind)
+	if maker == nil || len(maker.Makes) == 0 {
+		return nil, nil
+	}
+	options := kube.ListOptions{Namespace: root.Namespace}
+	if maker.Label != "" {
+		options.LabelSelector = maker.Label + "=" + root.Name
+	}
+	list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
+	return slices.DeleteFunc(list.Items, func(live *unstructured.Unstructured) bool {
+		isOwner := func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() }
+		return maker.Label == "" && !slices.ContainsFunc(live.GetOwnerReferences(), isOwner) || isTerminating(live)
+	}), err
+}
+
+// delete deletes objects and waits until they have gone.
+func (r *remover) delete(ctx context.Context, group []liveRecord) error {
+	replaced := make([]bool, len(group))
+	err := each(len(group), func(i int) (err error) {
+		replaced[i], err = r.deleteOne(ctx, group[i])
+		return err
+	})
+	for i, one := range group {
+		if replaced[i] {
+			r.note("%s stays: it was made again by others", one.ID())
+		}
+	}
+	return err
+}
+
+// deleteOne deletes an object and waits until it has gone, unless others have made it again.
+func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
+	uid := string(one.live.GetUID())
+	if !isTerminating(one.live) {
+		err := r.cluster.Delete(ctx, one.Ref(), uid)
+		if kube.ReasonOf(err) == kube.ReasonReplaced {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		r.changes.add("%s was deleted", one.ID())
+	}
+	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
+	if err != nil {
+		return false, overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
+	}
+	return false, nil
+}

@@ -1,0 +1,181 @@
+package onboarding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Following says what Apply waits for: that the cluster follows its folders at a location.
+type Following struct {
+	Location             reconciler.Location
+	Cluster, ClusterType string
+	// Tip returns the newest commit of the branch; "" where there is no branch yet.
+	Tip func(ctx context.Context) (string, error)
+}
+
+// wait waits until the agent runs, has applied the branch's commit, and what is in the folders is ready.
+func (f *Following) wait(ctx context.Context, cluster Cluster, objects []agent.Object) error {
+	var pending []string
+	err := poll(ctx, func() (bool, error) {
+		lives, err := lives(ctx, cluster, objects)
+		if err != nil {
+			return false, err
+		}
+		if waiting := notReady(objects, lives); len(waiting) > 0 {
+			pending = waiting
+			return false, nil
+		}
+		tip, err := f.Tip(ctx)
+		if err != nil {
+			return false, err
+		}
+		waiting, err := f.behind(ctx, cluster, objects, lives, tip)
+		if err != nil {
+			return false, err // where the time has run out, pending has what was not ready before
+		}
+		pending = waiting
+		return len(pending) == 0, nil
+	})
+	if err != nil {
+		return overdue(ctx, "", "not ready in time: "+wording.List(pending, wording.Named), err)
+	}
+	return nil
+}
+
+// lives reads the objects, in their order; nil for those that the cluster does not have.
+func lives(ctx context.Context, cluster Cluster, objects []agent.Object) ([]*unstructured.Unstructured, error) {
+	lives := make([]*unstructured.Unstructured, len(objects))
+	err := each(len(objects), func(i int) (err error) {
+		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
+			lives[i], err = cluster.Read(ctx, kube.RefOf(object.Unstructured))
+		}
+		return err
+	})
+	return lives, err
+}
+
+// notReady says which of the agent's own objects are not ready yet. For the objects that follow the folders, see behind.
+func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []string {
+	var pending []string
+	for i := range objects {
+		if !objects[i].Reports || objects[i].Part == agent.Root {
+			continue
+		}
+		id := objects[i].ID().String()
+		if lives[i] == nil {
+			pending = append(pending, id+" is not there")
+			continue
+		}
+		if objects[i].Part != agent.Install {
+			if status := reconciler.StatusOf(lives[i]); status.Verdict != verdict.Ready {
+				pending = append(pending, status.Message)
+			}
+			continue
+		}
+		result, err := status.Compute(lives[i])
+		switch {
+		case err != nil:
+			pending = append(pending, id+" cannot be understood")
+		case result.Status != status.CurrentStatus:
+			pending = append(pending, id+": "+wording.OneLine(result.Message))
+		}
+	}
+	return pending
+}
+
+// behind says for which folders the cluster has not applied the tip yet, or not with everything ready.
+func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent.Object, lives []*unstructured.Unstructured, tip string) ([]string, error) {
+	if tip == "" {
+		return []string{"the branch " + f.Location.Branch + " does not exist yet"}, nil
+	}
+	report, contents, err := f.read(ctx, cluster, objects[0].OnHub, lives)
+	if err != nil {
+		return nil, err
+	}
+	if report.Unknown != "" {
+		return []string{report.Unknown}, nil
+	}
+	var pending []string
+	for _, host := range observe.Hosts(f.ClusterType, f.Cluster) {
+		applied, follows := report.Applied[host]
+		switch {
+		case !follows:
+			pending = append(pending, "nothing follows the folder "+host)
+		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
+		case applied.Commit != tip:
+			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
+		case slices.ContainsFunc(applied.Besides, func(onHub reconciler.Applied) bool { return onHub.Commit != tip }):
+			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
+		case applied.Verdict != verdict.Ready:
+			pending = append(pending, "folder "+host+": "+applied.Message)
+		default:
+			pending = append(pending, contents.NotReady(host, render.LabelValue(host))...)
+		}
+	}
+	return pending, nil
+}
+
+// read reads two reports: of the objects that follow the folders, and of what is in the folders. There is no second report
+// where the first ones wait for all that they have applied. What they make is part of whether they are ready.
+func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
+	if onHub {
+		listed, err := listKinds(ctx, cluster, reconciler.Hub())
+		if err != nil {
+			return report, contents, err
+		}
+		report = observe.ReadHub(f.Location, map[string]string{f.Cluster: f.ClusterType}, listed)[f.Cluster]
+		return report, report, nil
+	}
+	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
+	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, reconciler.Answer{Objects: there})
+	for _, live := range there {
+		kind := reconciler.KindNamed(live.GetKind())
+		if !kind.Is(reconciler.Follows) || kind.WaitsForAll {
+			continue
+		}
+		listed, err := listKinds(ctx, cluster, reconciler.OfGroup(kind.Group))
+		if err != nil {
+			return report, contents, err
+		}
+		contents = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, listed)
+		if len(kind.Makes) > 0 {
+			report = contents
+		}
+		return report, contents, nil
+	}
+	return report, contents, nil
+}
+
+// listKinds lists the objects of a reconciler that say what runs. Credentials that may list those alone that follow folders
+// are enough where there are no others.
+func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
+	listed.Unlisted = map[string]string{}
+	for _, kind := range of.Listed() {
+		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})
+		switch {
+		case kube.ReasonOf(err) == kube.ReasonForbidden && !kind.Is(reconciler.Follows):
+			listed.Unlisted[kind.Kind] = err.Error()
+		case err != nil:
+			return listed, err
+		}
+		listed.Objects = append(listed.Objects, found.Items...)
+	}
+	return listed, nil
+}
+
+// listedAs is a kind of a reconciler's objects, as a list of them is asked for.
+func listedAs(kind *reconciler.Kind) kube.Kind {
+	return kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
+}

@@ -1,0 +1,64 @@
+package onboarding_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// A RootSync says only that everything could be applied: whether it is ready, its ResourceGroup says.
+func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
+	t.Parallel()
+	const commit = "1f2e3d4c5b6a79880123456789abcdef01234567"
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	with := settings("synced")
+	with.Reconciler = "config-sync"
+	objects := rendered(t, with)
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		wanted := onboarding.Wanted{Objects: objects}
+		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
+			t.Error(err)
+		}
+		group := func(name, status string) {
+			t.Helper()
+			server.Apply(t, "{apiVersion: kpt.dev/v1alpha1, kind: ResourceGroup, metadata: {name: "+name+", namespace: synced}}")
+			server.SetStatus(t, server.Get(t, "kpt.dev/v1alpha1", "ResourceGroup", "synced", name), map[string]any{
+				"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Reconciling", "status": "False"}},
+				"resourceStatuses": []any{map[string]any{"group": "", "kind": "ConfigMap", "namespace": "web", "name": "web", "status": status}},
+			})
+		}
+		for _, name := range []string{"flotilla-cluster-type", "flotilla-cluster"} {
+			server.SetStatus(t, server.Get(t, "configsync.gke.io/v1beta1", "RootSync", "synced", name), map[string]any{
+				"observedGeneration": int64(1), "lastSyncedCommit": commit, "sync": map[string]any{"commit": commit},
+				"source": map[string]any{"commit": commit}, "conditions": []any{map[string]any{"type": "Syncing", "status": "False"}},
+			})
+			group(name, "Current")
+		}
+		group("flotilla-cluster", "InProgress")
+		limited, end := context.WithCancel(ctx)
+		defer end()
+		asked := 0
+		wanted.Following = &onboarding.Following{
+			Location: reconciler.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
+			Cluster:  with.Cluster, ClusterType: with.ClusterType,
+			Tip: func(context.Context) (string, error) {
+				if asked++; asked == 3 { // the time is over
+					end()
+				}
+				return commit, nil
+			},
+		}
+		if _, err := onboarding.Apply(limited, cluster, wanted); err == nil || !strings.Contains(err.Error(), "ResourceGroup synced/flotilla-cluster has objects that are not ready yet: ConfigMap web/web") {
+			t.Errorf("what is not ready is not waited for: %v", err)
+		}
+		group("flotilla-cluster", "Current")
+		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
+			t.Errorf("what is ready is waited for: %v", err)
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package onboarding_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	of := settings("followed")
+	objects := rendered(t, of)
+	const tip = "1111111111111111111111111111111111111111"
+	wanted := onboarding.Wanted{Objects: objects, Following: &onboarding.Following{
+		Location: reconciler.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
+		Cluster:  of.Cluster, ClusterType: of.ClusterType,
+		Tip: func(context.Context) (string, error) { return tip, nil },
+	}}
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err := onboarding.Apply(short, cluster, wanted)
+		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
+			t.Errorf("the error is %v", err)
+		}
+		report := func(kind string, ref kube.Ref, status map[string]any) {
+			live := server.Get(t, ref.APIVersion, kind, ref.Namespace, ref.Name)
+			status["observedGeneration"] = live.GetGeneration()
+			status["conditions"] = []any{map[string]any{
+				"type": "Ready", "status": "True", "reason": "Done", "message": "done", "observedGeneration": live.GetGeneration(), "lastTransitionTime": "2026-01-02T03:04:05Z",
+			}}
+			server.SetStatus(t, live, status)
+		}
+		revision := func(commit string) {
+			for _, object := range objects {
+				switch ref := kube.RefOf(object.Unstructured); ref.Kind {
+				case "GitRepository":
+					report(ref.Kind, ref, map[string]any{"artifact": map[string]any{
+						"revision": "dev@sha1:" + commit, "digest": "sha256:" + strings.Repeat("0", 64), "path": "x", "url": "http://x", "lastUpdateTime": "2026-01-02T03:04:05Z",
+					}})
+				case "Kustomization":
+					report(ref.Kind, ref, map[string]any{"lastAppliedRevision": "dev@sha1:" + commit, "lastAttemptedRevision": "dev@sha1:" + commit})
+				}
+			}
+		}
+		revision("2222222222222222222222222222222222222222")
+		short, cancel = context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = onboarding.Apply(short, cluster, wanted)
+		if err == nil || !strings.Contains(err.Error(), "folder store: commit 1111111 has not been applied yet") {
+			t.Errorf("at another commit the error is %v", err)
+		}
+		var later sync.WaitGroup
+		later.Go(func() {
+			time.Sleep(time.Second)
+			revision(tip)
+		})
+		if result := apply(ctx, t, cluster, wanted); len(result.Records) != len(objects) || slices.ContainsFunc(result.Records, func(r onboarding.Record) bool { return !r.Created }) {
+			t.Errorf("the records are %+v", result.Records)
+		}
+		later.Wait()
+	})
+}

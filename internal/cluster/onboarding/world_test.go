@@ -1,0 +1,87 @@
+package onboarding_test
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+)
+
+// world is a cluster of its own on a server that many share: its namespaces have a prefix there, and it has an identity.
+type world struct {
+	onboarding.Cluster
+	prefix, uid string
+}
+
+func (w *world) in(ref kube.Ref) kube.Ref {
+	if ref.Kind == "Namespace" {
+		ref.Name = w.prefix + ref.Name
+	}
+	if ref.Namespace != "" {
+		ref.Namespace = w.prefix + ref.Namespace
+	}
+	return ref
+}
+
+func (w *world) out(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil {
+		return nil
+	}
+	if object.GetKind() == "Namespace" {
+		object.SetName(strings.TrimPrefix(object.GetName(), w.prefix))
+	}
+	if object.GetNamespace() != "" {
+		object.SetNamespace(strings.TrimPrefix(object.GetNamespace(), w.prefix))
+	}
+	return object
+}
+
+func (w *world) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error) {
+	if ref.Kind == "Namespace" && ref.Name == "kube-system" {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetUID(types.UID(w.uid))
+		return object, nil
+	}
+	object, err := w.Cluster.Read(ctx, w.in(ref))
+	return w.out(object), err
+}
+
+func (w *world) Apply(ctx context.Context, object *unstructured.Unstructured, options kube.ApplyOptions) (kube.Applied, error) {
+	object = object.DeepCopy()
+	ref := w.in(kube.RefOf(object))
+	object.SetName(ref.Name)
+	if ref.Namespace != "" {
+		object.SetNamespace(ref.Namespace)
+	}
+	applied, err := w.Cluster.Apply(ctx, object, options)
+	applied.Object = w.out(applied.Object)
+	return applied, err
+}
+
+func (w *world) Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	object, err := w.Cluster.Patch(ctx, w.in(ref), patch)
+	return w.out(object), err
+}
+
+func (w *world) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	return w.Cluster.Delete(ctx, w.in(ref), uid)
+}
+
+func (w *world) Try(ctx context.Context, verb string, ref kube.Ref) error {
+	return w.Cluster.Try(ctx, verb, w.in(ref))
+}
+
+func (w *world) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+	if options.Namespace != "" {
+		options.Namespace = w.prefix + options.Namespace
+	}
+	list, err := w.Cluster.List(ctx, kind, options)
+	for _, item := range list.Items {
+		w.out(item)
+	}
+	return list, err
+}

@@ -1,0 +1,228 @@
+package gitops_test
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{
+			"drone/hello-world-app-functional-test": rendered(t, "namespace.yaml", "a: 1\n", "reconciler.yaml", "b: 2\n"),
+			"large/":                                {},
+			"clusters/store-17/hello":               rendered(t, "namespace.yaml", "c: 3\n"),
+		})
+		result := apply(t, r, edit)
+		if !result.Committed || result.Pushes != 1 || result.Commit != r.git("rev-parse", "main") {
+			t.Errorf("result = %+v", result)
+		}
+		if want := []string{"clusters/store-17/hello", "drone/hello-world-app-functional-test"}; !slices.Equal(keysOf(result, "added"), want) {
+			t.Errorf("added = %v, want %v", keysOf(result, "added"), want)
+		}
+		files := r.files()
+		want := []string{
+			"dev/.flotilla/dev/clusters/store-17.json",
+			"dev/.flotilla/dev/drone.json",
+			"dev/.flotilla/dev/large.json",
+			"dev/clusters/store-17/dev.md",
+			"dev/clusters/store-17/hello/namespace.yaml",
+			"dev/drone/dev.md",
+			"dev/drone/hello-world-app-functional-test/namespace.yaml",
+			"dev/drone/hello-world-app-functional-test/reconciler.yaml",
+			"dev/large/dev.md",
+		}
+		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
+			t.Errorf("files = %q\nwant %q", got, want)
+		}
+		if got := files["dev/drone/hello-world-app-functional-test/reconciler.yaml"]; got != "b: 2\n" {
+			t.Errorf("reconciler.yaml = %q", got)
+		}
+		r.fsck()
+
+		view := inspect(t, r, dev)
+		if got, want := sprint(deployed(t, view, wanted(edit))), sprint(wanted(edit)); got != want {
+			t.Errorf("deployed = %s, want %s", got, want)
+		}
+		owned, err := ownedIn(view)
+		if err != nil || sprint(owned) != sprint(wanted(edit)) {
+			t.Errorf("owned = %+v, %v", owned, err)
+		}
+	})
+}
+
+func TestApplyAgainMakesNoCommit(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
+		first := apply(t, r, edit)
+		edit.Subject, edit.Release, edit.Author = "another", "2", git.Signature{Name: "Another"}
+		folder := edit.Hosts["drone"]["app"]
+		folder.Record.Policies = []string{"another"}
+		edit.Hosts["drone"]["app"] = folder
+		for _, previously := range []deployedTrees{nil, wanted(edit)} {
+			edit.Previously = previously
+			again := apply(t, r, edit)
+			if again.Committed || again.Pushes != 0 || again.Commit != first.Commit || len(keysOf(again, "added")) != 0 {
+				t.Errorf("previously %v: result = %+v", previously, again)
+			}
+		}
+	})
+}
+
+func TestARefreshReadsNoBlob(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
+		apply(t, r, edit)
+		view := inspect(t, r, dev)
+		conflicts, err := view.Conflicts(context.Background(), wanted(edit), wanted(edit), "")
+		if err != nil || len(conflicts) != 0 || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
+			t.Errorf("conflicts = %v, %v", conflicts, err)
+		}
+		if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
+			t.Errorf("%d blobs were fetched", n)
+		}
+	})
+}
+
+func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) {
+			w.write("README.md", "ours\n")
+			w.write("dev/README.md", "theirs\n")
+			w.write("dev/drone/NOTES", "theirs\n")
+			w.write("zz/deep/er/file", "theirs\n")
+		})
+		foreign := r.files()
+		edit := devEdit(t, map[string]gitops.Folder{
+			"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b"), "large/app": rendered(t, "a.yaml", "x"),
+		})
+		apply(t, r, edit)
+
+		edit = devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 2\n"), "drone/three": rendered(t, "c.yaml", "c")})
+		result := apply(t, r, edit)
+		if got, want := sprint([][]string{keysOf(result, "added"), keysOf(result, "changed"), keysOf(result, "removed")}), "[[drone/three] [drone/app] [drone/two large/app]]"; got != want {
+			t.Errorf("changes = %s, want %s", got, want)
+		}
+		if message, want := r.git("log", "-1", "--format=%B"), "dev: 1 added, 1 changed, 2 removed\n\n"+
+			"Added:\n- drone/three\n\nChanged:\n- drone/app\n\nRemoved:\n- drone/two\n- large/app\n\n"+
+			"Flotilla-Assignment: dev\nFlotilla-Environment: dev"; message != want {
+			t.Errorf("message = %q\nwant %q", message, want)
+		}
+		files := r.files()
+		for _, name := range slices.Collect(maps.Keys(files)) {
+			if strings.HasPrefix(name, "dev/large") && files[name] != leftText("dev") {
+				t.Errorf("%s is still there: %q", name, files[name])
+			}
+		}
+		r.fsck()
+
+		removed := apply(t, r, gitops.Edit{Owner: dev})
+		if !removed.Committed || len(keysOf(removed, "removed")) != 2 {
+			t.Errorf("removed = %+v", removed)
+		}
+		foreign["dev/drone/dev.md"], foreign["dev/large/dev.md"] = leftText("dev"), leftText("dev")
+		if got := r.files(); !maps.Equal(got, foreign) {
+			t.Errorf("after destroy: %q\nwant %q", got, foreign)
+		}
+		r.fsck()
+	})
+}
+
+func TestApplyRepairsDrift(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{
+			"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b"), "large/app": rendered(t, "a.yaml", "x"),
+			"clusters/one/app": rendered(t, "a.yaml", "y"), "small/": {},
+		})
+		apply(t, r, edit)
+		before := r.files()
+		edit.Previously = wanted(edit)
+
+		for name, test := range map[string]struct {
+			change   func(w *workTree)
+			deployed func(d deployedTrees)
+		}{
+			"a file changed": {
+				func(w *workTree) { w.write("dev/drone/app/a.yaml", "changed") },
+				nil,
+			},
+			"a file added": {
+				func(w *workTree) { w.write("dev/clusters/one/app/more/a.yaml", "changed") },
+				nil,
+			},
+			"a folder removed": {
+				func(w *workTree) { w.remove("dev/drone/two") },
+				func(d deployedTrees) { delete(d["drone"], "two") },
+			},
+			"everything removed": {
+				func(w *workTree) { w.remove("dev") },
+				func(d deployedTrees) {
+					for host := range d {
+						d[host] = nil
+					}
+				},
+			},
+		} {
+			r.byHand(test.change)
+			deployed := deployed(t, inspect(t, r, dev), wanted(edit))
+			if sprint(deployed) == sprint(wanted(edit)) {
+				t.Errorf("%s: no drift is seen", name)
+			}
+			if test.deployed != nil {
+				want := wanted(edit)
+				test.deployed(want)
+				if sprint(deployed) != sprint(want) {
+					t.Errorf("%s: deployed = %v, want %v", name, deployed, want)
+				}
+			}
+			result := apply(t, r, edit)
+			if !result.Committed || result.Pushes != 1 {
+				t.Errorf("%s: result = %+v", name, result)
+			}
+			if got := r.files(); !sameButRecords(got, before) {
+				t.Errorf("%s: after apply: %q\nwant %q", name, got, before)
+			}
+		}
+		r.fsck()
+	})
+}
+
+func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
+	t.Parallel()
+	directory := filepath.Join(t.TempDir(), "not", "yet", "there.git")
+	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
+		client := newClient(gitops.Options{})
+		view, err := inspectBy(context.Background(), client, remote, dev)
+		if err != nil || !view.Missing() || view.Tip() != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
+			t.Fatalf("view = %+v, %v", view, err)
+		}
+		if result, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev}); err != nil || result.Committed {
+			t.Fatalf("nothing to write: %+v, %v", result, err)
+		}
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n")})
+		result, err := client.Apply(context.Background(), remote, edit)
+		if err != nil || !result.Committed {
+			t.Fatalf("result = %+v, %v", result, err)
+		}
+		at := directory
+		if remote.URL != directory {
+			at += "2"
+		}
+		if head := strings.TrimSpace(run(t, at, "git", "symbolic-ref", "HEAD")); head != "refs/heads/trunk" {
+			t.Errorf("HEAD = %s", head)
+		}
+		run(t, at, "git", "fsck", "--strict")
+	}
+}

@@ -1,0 +1,160 @@
+//go:build unix
+
+package gitops_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// servedApart serves a repository from another process.
+func servedApart(b testing.TB, r *repository) git.Remote {
+	b.Helper()
+	input, output := processtest.Piped(b, apart(b, "serve"))
+	if _, err := fmt.Fprintf(input, "%q\n", filepath.Dir(r.directory)); err != nil {
+		b.Fatal(err)
+	}
+	line, err := output.ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return git.Remote{IsGitOps: true, URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
+}
+
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	spent, err := processor()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return spent
+}
+
+// bigEdit is a fleet of some cluster types, 500 for 100,000 files, with 40 folders
+// of 5 files each.
+func bigEdit(b testing.TB, hosts int) gitops.Edit {
+	b.Helper()
+	edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
+	for h := range hosts {
+		folders := map[string]gitops.Folder{}
+		for t := range 40 {
+			folders[fmt.Sprintf("workload-%02d-main", t)] = bigFolder(b, h, t, 0)
+		}
+		edit.Hosts[fmt.Sprintf("type-%03d", h)] = folders
+	}
+	return edit
+}
+
+// bigFolder renders its files when they are asked for, as the provider does.
+func bigFolder(b testing.TB, host, target, version int) gitops.Folder {
+	b.Helper()
+	render := func() gitops.Folder {
+		text := fmt.Sprintf("%d %d %d\n", host, target, version)
+		return rendered(b, "namespace.yaml", "kind: Namespace\n"+text, "platform-config.yaml", strings.Repeat("VALUE: "+text, 20),
+			"policy.yaml", "kind: RoleBinding\n"+text, "quota.yaml", "kind: ResourceQuota\n"+text, "reconciler.yaml", strings.Repeat("kind: Kustomization\n", 20)+text)
+	}
+	folder := render()
+	folder.Files = func() ([]git.File, error) { return render().Files() }
+	return folder
+}
+
+// BenchmarkOneFolderAmong100000Files changes one folder over http, by Apply and
+// by the git binary's fast path: a partial, shallow, bare clone, fast-import and
+// a push. "client-ms" is the processor time of the client alone.
+func BenchmarkOneFolderAmong100000Files(b *testing.B) {
+	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
+	edit := bigEdit(b, 500)
+	start := time.Now()
+	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil || len(keysOf(result, "added")) != 20000 {
+		b.Fatalf("%+v, %v", result.Commit, err)
+	}
+	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))
+	r.git("repack", "-adq")
+	remote := servedApart(b, r)
+	version := 0
+
+	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit)
+	if err != nil {
+		b.Fatal(err)
+	}
+	edit.Previously, edit.Records = wanted(edit), first.Records // as the state has them
+	for _, known := range []bool{true, false} {
+		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[known], func(b *testing.B) {
+			b.ReportAllocs()
+			var spent time.Duration
+			for b.Loop() {
+				version++
+				host := edit.Hosts["type-250"]
+				host["workload-20-main"] = bigFolder(b, 250, 20, version)
+				asked := edit
+				if !known {
+					asked.Records = nil
+				}
+				before := processorTime(b)
+				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, asked)
+				spent += processorTime(b) - before
+				if err != nil || len(keysOf(result, "changed")) != 1 {
+					b.Fatalf("%+v, %v", result, err)
+				}
+				edit.Previously, edit.Records = wanted(edit), result.Records
+			}
+			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+		})
+	}
+	b.Run("inspect", func(b *testing.B) {
+		b.ReportAllocs()
+		want := wanted(edit)
+		var spent time.Duration
+		for b.Loop() {
+			before := processorTime(b)
+			view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), remote, dev)
+			if err != nil || len(deployed(b, view, want)) != 500 {
+				b.Fatal(err)
+			}
+			spent += processorTime(b) - before
+		}
+		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+	})
+	b.Run("git", func(b *testing.B) {
+		var spent time.Duration
+		for b.Loop() {
+			version++
+			spent += changeByGit(b, remote.URL, 250, 21, version)
+		}
+		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+	})
+}
+
+// changeByGit changes a folder by the git binary's fast path, and returns the
+// processor time of that.
+func changeByGit(b testing.TB, address string, host, target, version int) (spent time.Duration) {
+	b.Helper()
+	git := func(stdin, directory string, args ...string) {
+		command := exec.CommandContext(b.Context(), "git", args...)
+		command.Dir, command.Stdin = directory, strings.NewReader(stdin)
+		if output, err := command.CombinedOutput(); err != nil {
+			b.Fatalf("git %v: %v: %s", args, err, output)
+		}
+		spent += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	}
+	clone := filepath.Join(b.TempDir(), "clone.git")
+	git("", "", "clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--branch=main", address, clone)
+	var stream strings.Builder
+	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\nfrom refs/heads/main^0\n", time.Now().Unix())
+	files, _ := bigFolder(b, host, target, version).Files()
+	for _, file := range files {
+		fmt.Fprintf(&stream, "M 100644 inline dev/type-%03d/workload-%02d-main/%s\ndata %d\n%s\n", host, target, file.Name, len(file.Content), file.Content)
+	}
+	git(stream.String(), clone, "fast-import", "--quiet")
+	git("", clone, "push", "--quiet", "origin", "main:main")
+	return spent
+}

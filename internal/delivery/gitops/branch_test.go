@@ -1,0 +1,293 @@
+package gitops_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// counter counts what a server is asked.
+type counter struct {
+	next            http.Handler
+	mu              sync.Mutex
+	looks, requests int
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/info/refs"):
+		c.looks++
+	case strings.HasSuffix(r.URL.Path, "/git-upload-pack"):
+		c.requests++
+	}
+	c.mu.Unlock()
+	c.next.ServeHTTP(w, r)
+}
+
+func (c *counter) take() (looks, requests int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	looks, requests = c.looks, c.requests
+	c.looks, c.requests = 0, 0
+	return looks, requests
+}
+
+// ownersOfOneBranch writes folders of four owners to a branch, two of them at one
+// path, on hosts that are cluster types and clusters, among foreign files.
+func ownersOfOneBranch(t *testing.T, r *repository, above string) []gitops.Edit {
+	t.Helper()
+	r.byHand(func(w *workTree) {
+		w.write("README.md", "x")
+		w.write("docs/a/b/c", "x")
+		w.write("dev/drone/foreign/file", "x")
+	})
+	var edits []gitops.Edit
+	for i, owner := range []gitops.Owner{
+		{Name: "dev", Path: above + "dev"}, {Name: "dev-eu", Path: above + "dev"}, {Name: "stage", Path: above + "stage"}, {Name: "prod", Path: above + "prod"},
+	} {
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+			fmt.Sprintf("drone-%d/app", i):         rendered(t, "a", fmt.Sprint(i), "b", "b"),
+			fmt.Sprintf("large-%d/app", i):         rendered(t, "a", "a"),
+			fmt.Sprintf("clusters/store-%d/db", i): rendered(t, "a", "a"),
+		})}
+		apply(t, r, edit)
+		edits = append(edits, edit)
+	}
+	return edits
+}
+
+func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		for _, above := range []string{"", "environments/eu/"} {
+			edits := ownersOfOneBranch(t, r, above)
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tip := r.git("rev-parse", "main")
+			r.byHand(func(w *workTree) { w.write("README.md", above) })
+			if look.Tip() != tip || look.Missing() {
+				t.Errorf("tip %q, missing %t; want %q", look.Tip(), look.Missing(), tip)
+			}
+			var group sync.WaitGroup
+			for _, edit := range edits {
+				for range 3 {
+					group.Go(func() {
+						view, err := look.View(t.Context(), edit.Owner)
+						if err != nil {
+							t.Errorf("%s: %v", edit.Owner.Name, err)
+							return
+						}
+						if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Tip() != tip {
+							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Tip(), wanted(edit), tip)
+						}
+						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
+							t.Errorf("%d blobs", n)
+						}
+						if conflicts, err := view.Conflicts(t.Context(), wanted(edit), wanted(edit), ""); err != nil || len(conflicts) > 0 {
+							t.Errorf("%s: %v, %v", edit.Owner.Name, conflicts, err)
+						}
+					})
+				}
+			}
+			group.Wait()
+		}
+	})
+}
+
+func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
+	t.Parallel()
+	for _, above := range []string{"", "environments/eu/"} {
+		r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+		edits := ownersOfOneBranch(t, r, above)
+		count := &counter{next: backend(t, filepath.Dir(r.directory))}
+		remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
+		one, most := map[bool]int{}, map[bool]int{
+			true:  3, // the trees, the records folders, the hosts that are clusters
+			false: 4, // the commit before that
+		}
+		for i, owners := range []int{1, 4, 1, 4} {
+			var named []gitops.Owner
+			if i < 2 {
+				named = append(named, edits[0].Owner)
+			}
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, named...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, edit := range edits[:owners] {
+				// A plan asks twice: for the refresh, and for what is to come.
+				for range 2 {
+					if _, err := look.View(t.Context(), edit.Owner); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			looks, requests := count.take()
+			if owners == 1 {
+				one[i < 2] = requests
+			}
+			if looks != 1 || requests > most[i < 2] || requests != one[i < 2] {
+				t.Errorf("at %q: %d owners cost %d looks and %d requests", above, owners, looks, requests)
+			}
+		}
+	}
+}
+
+func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
+	r := newRepository(t, servings[0])
+	edits := ownersOfOneBranch(t, r, "")
+	calls := listenToGit(t)
+	var one int
+	for _, owners := range []int{1, 4} {
+		if err := os.WriteFile(calls, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, edits[0].Owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, edit := range edits[:owners] {
+			if _, err := look.View(t.Context(), edit.Owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := bytes.Count(text, []byte("upload-pack "))
+		if owners == 1 {
+			one = n
+		}
+		if n > 3 || n != one {
+			t.Errorf("%d owners: git was called\n%s", owners, text)
+		}
+	}
+}
+
+func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
+			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if look.Tip() != "" || look.Missing() != (remote.URL != r.remote.URL) {
+				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
+			}
+			view, err := look.View(t.Context(), dev)
+			if err != nil || len(deployed(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {
+				t.Errorf("%+v, %v", view, err)
+			}
+		}
+		if _, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
+			t.Error("a bad owner was taken")
+		}
+		bad := r.remote
+		bad.Branch = "a..b"
+		if _, err := newClient(gitops.Options{}).Branch(t.Context(), bad); err == nil {
+			t.Error("a bad branch was taken")
+		}
+	})
+}
+
+// TestWhatIsWrongWithOthersTreesIsNoErrorOfAView has a tree that git fsck refuses
+// where another owner's records would be.
+func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+		apply(t, r, edit)
+		blob := r.git("rev-parse", "main:dev/drone/app/a")
+		id, err := hex.DecodeString(blob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "tree")
+		if err := os.WriteFile(file, fmt.Appendf(nil, "100644 b\x00%s100644 a\x00%s", id, id), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		broken := r.git("hash-object", "-w", "-t", "tree", "--literally", file)
+		script := fmt.Sprintf(`set -e
+			export GIT_INDEX_FILE=$PWD/broken-index
+			git read-tree main
+			records=$(printf '040000 tree %s\t.flotilla\n100644 blob %s\tx\n' | git mktree --missing)
+			root=$( (git ls-tree main; printf '040000 tree %%s\tother\n' $records) | git mktree --missing)
+			git update-ref refs/heads/main $(git commit-tree -p main -m broken $root)`, broken, blob)
+		run(t, r.directory, "sh", "-c", script)
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view, err := look.View(t.Context(), dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) {
+			t.Errorf("deployed = %v", got)
+		}
+		if _, err := look.View(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil || !strings.Contains(err.Error(), "malformed") {
+			t.Errorf("of the other: %v", err)
+		}
+	})
+}
+
+func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+	ownersOfOneBranch(t, r, "")
+	entered := make(chan struct{}, 1)
+	end := make(chan struct{})
+	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
+	remote := git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"}
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.mu.Lock()
+	server.fault = eachTime("/git-upload-pack?", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		<-end
+		next.ServeHTTP(w, r)
+	})
+	server.mu.Unlock()
+	first := make(chan error, 1)
+	go func() {
+		_, err := look.View(t.Context(), dev)
+		first <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := look.View(ctx, gitops.Owner{Name: "stage", Path: "stage"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v", err)
+	}
+	select {
+	case err := <-first:
+		t.Errorf("the first ended: %v", err)
+	default:
+	}
+	close(end)
+	if err := <-first; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}

@@ -1,0 +1,425 @@
+package gitops_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// reachableObject is a server that gives by id what its branches contain.
+var reachableObject = []string{
+	"uploadpack.allowFilter=true", "uploadpack.allowReachableSHA1InWant=true", "uploadpack.allowTipSHA1InWant=true",
+}
+
+var wantedOfDev = deployedTrees{
+	"drone": {"app": "", "db": ""}, "large": {"app": ""}, "clusters/store-1": {"app": ""}, "never": {"app": ""},
+}
+
+// imported makes commits on top of a branch of a repository, number by number. Every fifth one changes what is
+// at clusters/store-1, and every seventh what is on drone; they are an hour apart.
+func imported(r *repository, branch string, from string, count int) {
+	r.t.Helper()
+	var stream bytes.Buffer
+	for i := range count {
+		fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter A <a@example.com> %d +0000\ndata 1\nx\n", branch, 1_700_000_000+3600*i)
+		if i == 0 && from != "" {
+			fmt.Fprintf(&stream, "from %s\n", from)
+		}
+		file := func(path, content string) {
+			fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
+		}
+		file("elsewhere/file", strconv.Itoa(i))
+		if i%5 == 0 {
+			file("dev/clusters/store-1/app/a", branch+strconv.Itoa(i))
+		}
+		if i%7 == 0 {
+			file("dev/drone/app/a", branch+strconv.Itoa(i))
+		}
+		if i == 3 {
+			file("dev/drone/db/a", "a")
+		}
+		if i == 9 {
+			stream.WriteString("D dev/drone/db\n")
+		}
+	}
+	feed(r.t, r.directory, stream.Bytes(), "fast-import", "--quiet", "--force")
+}
+
+// look looks at the branch with a client of its own.
+func look(t *testing.T, remote git.Remote) *gitops.OwnerView {
+	t.Helper()
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := look.View(t.Context(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
+}
+
+// checkCommits compares what is known of commits with what git says of them.
+func checkCommits(r *repository, tip string, commits map[string]gitops.Commit) {
+	r.t.Helper()
+	for asked, commit := range commits {
+		if commit.ID != r.git("rev-parse", asked) || commit.Reason != "" {
+			r.t.Errorf("%s is %+v", asked, commit)
+			continue
+		}
+		if got := strconv.FormatInt(commit.Time.Unix(), 10); got != r.git("show", "-s", "--format=%ct", asked) {
+			r.t.Errorf("%s was committed at %s", asked, got)
+		}
+		ahead := strings.Fields(r.git("log", "--format=%ct", asked+".."+tip))
+		slices.Sort(ahead)
+		if commit.Behind != len(ahead) || len(ahead) > 0 && strconv.FormatInt(commit.Since.Unix(), 10) != ahead[0] {
+			r.t.Errorf("%s is %d behind, since %s; want %d", asked, commit.Behind, commit.Since, len(ahead))
+		}
+		if wrong := wrongTrees(r, asked, commit.Trees); wrong != "" {
+			r.t.Error(wrong)
+		}
+	}
+}
+
+func wrongTrees(r *repository, commit string, got deployedTrees) string {
+	r.t.Helper()
+	there := map[string]string{}
+	for line := range strings.Lines(r.git("ls-tree", "-r", "-d", commit)) {
+		fields := strings.Fields(line)
+		there[fields[3]] = fields[2]
+	}
+	want := deployedTrees{}
+	for host, targets := range wantedOfDev {
+		want[host] = map[string]string{}
+		for target := range targets {
+			if id, ok := there["dev/"+host+"/"+target]; ok {
+				want[host][target] = id
+			}
+		}
+	}
+	if sprint(got) != sprint(want) {
+		return fmt.Sprintf("%s has %v, want %v", commit, got, want)
+	}
+	return ""
+}
+
+func TestCommitsHaveTheTreesThatGitSaysTheyHave(t *testing.T) {
+	t.Parallel()
+	for _, serving := range append(servings, serving{name: "http reachable object", config: reachableObject, remote: overHTTP}) {
+		t.Run(serving.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRepository(t, serving)
+			imported(r, "main", "", 12)
+			apply(t, r, devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "a")}))
+			imported(r, "side", "main~6", 4)
+			w := r.clone()
+			run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
+			run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+			view := look(t, r.remote)
+			ids := strings.Fields(r.git("rev-list", "main"))
+			asked := append(slices.Clone(ids[1:]), ids[0][:7], strings.ToUpper(ids[3][:12]), ids[0], ids[0])
+			commits, err := view.Commits(t.Context(), asked, wantedOfDev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(commits) != len(ids)+2 {
+				t.Errorf("%d commits of %d", len(commits), len(ids))
+			}
+			checkCommits(r, "main", commits)
+			if n := view.Blobs(); n != 0 && serving.name != "http plain" {
+				t.Errorf("%d blobs", n)
+			}
+		})
+	}
+}
+
+func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		imported(r, "main", "", 70)
+		imported(r, "other", "main~3", 2)
+		rewritten := r.git("rev-parse", "main")
+		r.git("update-ref", "refs/heads/main", "main~2")
+		view := look(t, r.remote)
+		tip := r.git("rev-parse", "main")
+		commits, err := view.Commits(t.Context(), []string{
+			r.git("rev-parse", "other"), rewritten, "1234567890123456789012345678901234567890", "1234567", "123456", "", "main", strings.Repeat("a", 64), tip,
+		}, wantedOfDev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(commits) != 9 {
+			t.Errorf("commits = %+v", commits)
+		}
+		for id, commit := range commits {
+			want := "is not in the history of the branch, which may have been rewritten"
+			switch id {
+			case "123456", "", "main", strings.Repeat("a", 64):
+				want = "is not the id of a commit"
+			case tip:
+				checkCommits(r, "main", map[string]gitops.Commit{id: commit})
+				continue
+			}
+			if commit.ID != "" || !strings.Contains(commit.Reason, want) || commit.Trees != nil {
+				t.Errorf("%s: %+v", id, commit)
+			}
+		}
+	})
+}
+
+func TestABranchWithoutCommitsHasNone(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
+			const id = "1234567890123456789012345678901234567890"
+			commits, err := look(t, remote).Commits(t.Context(), []string{id}, wantedOfDev)
+			if err != nil || commits[id].Reason != "the branch has no commits" {
+				t.Errorf("%+v, %v", commits, err)
+			}
+		}
+		// It is there by the time that somebody asks again.
+		view := look(t, r.remote)
+		imported(r, "main", "", 3)
+		id := r.git("rev-parse", "main~1")
+		commits, err := view.Commits(t.Context(), []string{id}, wantedOfDev)
+		if err != nil || commits[id].ID != id || wrongTrees(r, id, commits[id].Trees) != "" {
+			t.Errorf("%+v, %v", commits, err)
+		}
+	})
+}
+
+func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		imported(r, "main", "", 80)
+		view := look(t, r.remote)
+		before := r.git("rev-parse", "main")
+		imported(r, "main", "main", 5)
+		newer, between, older, oldest := r.git("rev-parse", "main"), r.git("rev-parse", "main~2"), r.git("rev-parse", before+"~3"), r.git("rev-parse", before+"~75")
+		asked := []string{newer, between, older, before, oldest}
+		for range 2 {
+			commits, err := view.Commits(t.Context(), asked, wantedOfDev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{newer, between} {
+				if commit := commits[id]; !commit.Ahead || commit.Behind != 0 || !commit.Since.IsZero() || wrongTrees(r, id, commit.Trees) != "" {
+					t.Errorf("%s: %+v", id, commit)
+				}
+				delete(commits, id)
+			}
+			for id, commit := range commits {
+				if commit.Ahead {
+					t.Errorf("%s: %+v", id, commit)
+				}
+			}
+			checkCommits(r, before, commits)
+		}
+		// And then it is rewritten.
+		imported(r, "fresh", "", 2)
+		r.git("update-ref", "refs/heads/main", "fresh")
+		fresh := r.git("rev-parse", "main~1")
+		commits, err := view.Commits(t.Context(), []string{fresh, newer}, wantedOfDev)
+		if err != nil || commits[fresh].Behind != 1 || wrongTrees(r, fresh, commits[fresh].Trees) != "" || commits[newer].ID != "" {
+			t.Errorf("%+v, %v", commits, err)
+		}
+	})
+}
+
+// reported are what a thousand clusters report: forty commits of the last fifty.
+func reported(r *repository) []string {
+	r.t.Helper()
+	commits := strings.Fields(r.git("rev-list", "--max-count=50", "main"))
+	var ids []string
+	for i := range 1000 {
+		ids = append(ids, commits[i*7%40+i%2*10])
+	}
+	return ids
+}
+
+func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config []string
+		most   int
+	}{
+		// The history, the root trees, the owner's, its hosts and those that are clusters.
+		"any object": {anyObject, 6},
+		"reachable":  {reachableObject, 6},
+		// The history with its trees.
+		"blob filter": {blobNone, 1},
+		"plain":       {nil, 1},
+	} {
+		r := newRepository(t, serving{config: test.config, remote: overHTTP})
+		imported(r, "main", "", 200)
+		count := &counter{next: backend(t, filepath.Dir(r.directory))}
+		view := look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		count.take()
+		commits, err := view.Commits(t.Context(), reported(r), wantedOfDev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks, requests := count.take()
+		t.Logf("%s: %d commits cost %d looks and %d requests", name, len(commits), looks, requests)
+		if looks != 0 || requests > test.most {
+			t.Errorf("%s: %d looks, %d requests", name, looks, requests)
+		}
+		if id := r.git("rev-parse", "main~17"); len(commits) != 40 || wrongTrees(r, id, commits[id].Trees) != "" || commits[id].Behind != 17 {
+			t.Errorf("%s: %d commits, and %+v", name, len(commits), commits[id])
+		}
+		if _, err := view.Commits(t.Context(), reported(r), wantedOfDev); err != nil {
+			t.Fatal(err)
+		}
+		if looks, requests := count.take(); looks+requests > 0 {
+			t.Errorf("%s: the second time, %d looks, %d requests", name, looks, requests)
+		}
+		// Far back, and where nothing is.
+		far := []string{r.git("rev-parse", "main~190"), "1234567890123456789012345678901234567890"}
+		if commits, err = view.Commits(t.Context(), far, wantedOfDev); err != nil || commits[far[0]].Behind != 190 || commits[far[1]].ID != "" {
+			t.Errorf("%s: %+v, %v", name, commits, err)
+		}
+		if looks, requests := count.take(); looks > 1 || requests > 8 {
+			t.Errorf("%s: far back, %d looks, %d requests", name, looks, requests)
+		}
+		// All of them at the tip, of which the trees are here.
+		view = look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		count.take()
+		tip := r.git("rev-parse", "main")
+		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil || commits[tip].Trees["drone"]["app"] == "" {
+			t.Errorf("%s: %+v, %v", name, commits, err)
+		}
+		if looks, requests := count.take(); looks+requests > 0 {
+			t.Errorf("%s: at the tip, %d looks, %d requests", name, looks, requests)
+		}
+	}
+}
+
+func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
+	r := newRepository(t, servings[0]) // not parallel, for the PATH
+	r.servedByGit()
+	imported(r, "main", "", 200)
+	ids := reported(r)
+	calls := listenToGit(t)
+	view := look(t, r.remote)
+	if err := os.WriteFile(calls, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	commits, err := view.Commits(t.Context(), ids, wantedOfDev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("upload-pack ")); n == 0 || n > 6 || len(commits) != 40 {
+		t.Errorf("for %d commits git was called\n%s", len(commits), text)
+	}
+}
+
+func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+	imported(r, "main", "", 30)
+	tip := r.git("rev-parse", "main")
+	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
+	server.fault = eachTime("/git-upload-pack?", func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return
+		}
+		if !bytes.Contains(body, []byte("want "+tip)) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+			fmt.Fprint(w, "001dERR not a commit of mine\n")
+			return
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, request)
+	})
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := look.View(t.Context(), gitops.Owner{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.git("rev-parse", "main~8")
+	commits, err := view.Commits(t.Context(), []string{id}, deployedTrees{"elsewhere": {"x": ""}, "dev": {"drone": "", "clusters": ""}})
+	if err != nil || commits[id].Trees["dev"]["drone"] != r.git("rev-parse", id+":dev/drone") {
+		t.Errorf("%+v, %v", commits, err)
+	}
+}
+
+func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
+	imported(r, "main", "", 3)
+	id := r.git("rev-parse", "main~1")
+	server := httptest.NewServer(backend(t, filepath.Dir(r.directory)))
+	t.Cleanup(server.Close)
+	view := look(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
+	if _, err := view.Commits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
+		t.Errorf("a host that is none: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := view.Commits(ended, []string{id}, wantedOfDev); !errors.Is(err, context.Canceled) {
+		t.Errorf("an ended context: %v", err)
+	}
+	server.Close()
+	if _, err := view.Commits(t.Context(), []string{id}, wantedOfDev); !errors.Is(err, git.ErrUnreachable) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		recent := func(look *gitops.Branch, limit int) string {
+			t.Helper()
+			commits, err := look.Recent(t.Context(), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(commits, "\n")
+		}
+		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := recent(look, 20); got != "" {
+			t.Errorf("of an empty branch: %s", got)
+		}
+		imported(r, "main", "", 70)
+		imported(r, "side", "main~6", 4)
+		w := r.clone()
+		run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
+		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+		if look, err = newClient(gitops.Options{}).Branch(t.Context(), r.remote); err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []int{1, 20, 68, 1000} {
+			if got, want := recent(look, limit), r.git("rev-list", "--date-order", fmt.Sprintf("--max-count=%d", limit), "main"); got != want {
+				t.Errorf("the last %d are\n%s\nwant\n%s", limit, got, want)
+			}
+		}
+		r.byHand(func(w *workTree) { w.write("README.md", "y") })
+		if got, want := recent(look, 1), r.git("rev-parse", "main"); got != want {
+			t.Errorf("the last one is %s, want %s", got, want)
+		}
+	})
+}

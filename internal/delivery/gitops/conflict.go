@@ -1,0 +1,301 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Conflict is one wanted folder that is not the owner's to write.
+type Conflict struct {
+	// Key is the folder's. A host without any, which would be inside another owner's
+	// folder, has no DeploymentTarget.
+	folder.Key
+	// Folder is its path from the root of the repository.
+	Folder string
+	// Owner is the name of the owner whose record lists the folder; "" when the
+	// folder has files that no record lists.
+	Owner string
+	// OwnerPath is that owner's path.
+	OwnerPath string
+	// Record is the owner's own record, where it lists the folder, too; else "".
+	Record string
+}
+
+func (c Conflict) String() string {
+	if c.Owner == "" {
+		return fmt.Sprintf("folder %q has files that no assignment's record lists", c.Folder)
+	}
+	at := fmt.Sprintf("path %q", c.OwnerPath)
+	if c.OwnerPath == "" {
+		at = "the root of the repository"
+	}
+	text := fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
+	if c.Record != "" {
+		text += fmt.Sprintf(", and the record %q lists it, too: mend or remove that record, or set adopt = true, with which the apply writes it again without the folder",
+			path.Clean(c.Record))
+	}
+	return text
+}
+
+// Adoptable says whether Edit.Adopt takes the folder over. It does not when another
+// owner's folder or path is inside of the folder, or around it.
+func (c Conflict) Adoptable() bool {
+	from := Owner{Name: c.Owner, Path: c.OwnerPath}
+	host, target, inside := from.hostOf(c.Folder)
+	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folder(host, target) == c.Folder
+}
+
+// conflicts decides for folders that the owner's records do not list. Those in
+// known (from the state) may have any content but another owner's; of the
+// others, what is there must be what is wanted. names are all names whose
+// records are the owner's own.
+func (w *layout) conflicts(
+	ctx context.Context, owner Owner, names []string, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
+) ([]Conflict, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(keys, folder.Key.Compare)
+	listed, err := w.listings(ctx, owner, names, keys)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := w.ownersInside(ctx, w.filled(owner, keys, want))
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, k := range keys {
+		folder := owner.folder(k.Host, k.DeploymentTarget)
+		by, taken := listed[k]
+		if !taken {
+			by, taken = inside[folder]
+		}
+		if !taken {
+			e, ok := w.Lookup(folder)
+			taken = ok && !known[k] && e.ID.String() != want[k.Host][k.DeploymentTarget]
+		}
+		if taken {
+			found = append(found, owner.conflict(k, by))
+		}
+	}
+	return found, nil
+}
+
+// conflict is that of an owner's folder which is by's.
+func (o Owner) conflict(k folder.Key, by Owner) Conflict {
+	return Conflict{Key: k, Folder: o.folder(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
+}
+
+// hostConflicts finds new hosts without folders that would be inside another
+// owner's folder: a marker there would be a change of that folder. Those with
+// folders conflict for these.
+func (w *layout) hostConflicts(
+	ctx context.Context, owner Owner, names []string, want folder.Trees, known ...map[string]git.Hash,
+) ([]Conflict, error) {
+	var keys []folder.Key
+	for _, host := range slices.Sorted(maps.Keys(want)) {
+		has := func(records map[string]git.Hash) bool { _, ok := records[host]; return ok }
+		if !slices.ContainsFunc(known, has) && len(want[host]) == 0 {
+			keys = append(keys, folder.Key{Host: host})
+		}
+	}
+	return w.listedByOthers(ctx, owner, names, keys)
+}
+
+// filled returns the folders of these keys that are there with other content
+// than is wanted.
+func (w *layout) filled(owner Owner, keys []folder.Key, want folder.Trees) []string {
+	var folders []string
+	for _, k := range keys {
+		folder := owner.folder(k.Host, k.DeploymentTarget)
+		if e, ok := w.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.Host][k.DeploymentTarget] {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// ownersInside finds owners whose path is one of the folders or is inside one.
+// It reads all trees of the folders: what we write is flat, so that folders
+// inside a folder are rare.
+func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
+	inside := map[string]Owner{}
+	at := map[string]string{} // a folder on this level to the one that it is in
+	for _, folder := range folders {
+		at[folder] = folder
+	}
+	for len(at) > 0 {
+		level := slices.Sorted(maps.Keys(at))
+		var directories []string
+		for _, directory := range level {
+			directories = append(directories, path.Join(directory, recordsFolder))
+		}
+		if err := w.Open(ctx, directories); err != nil {
+			return nil, err
+		}
+		below := map[string]string{}
+		for _, directory := range level {
+			folder := at[directory]
+			if names := w.ownersAt(directory); len(names) > 0 && inside[folder].Name == "" {
+				inside[folder] = Owner{Name: names[0], Path: directory}
+			}
+			if inside[folder].Name != "" || strings.Count(directory, "/") >= git.MaxDepth {
+				continue
+			}
+			w.each(directory, func(e git.Entry) {
+				if e.IsTree() && e.Name != recordsFolder {
+					below[path.Join(directory, e.Name)] = folder
+				}
+			})
+		}
+		at = below
+	}
+	return inside, nil
+}
+
+// ownersAt lists the owners whose path is this directory, by name. Its records
+// folder must have been opened.
+func (w *layout) ownersAt(at string) []string {
+	var names []string
+	w.each(path.Join(at, recordsFolder), func(e git.Entry) {
+		if e.IsTree() && git.CheckSegment(e.Name) == nil {
+			names = append(names, e.Name)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+// listings finds which of the folders another owner's records list. Folders
+// decide, not paths: that owner's path may be any directory above the folder,
+// our own path included.
+func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys []folder.Key) (map[folder.Key]Owner, error) {
+	above, err := w.openAbove(ctx, owner, keys)
+	if err != nil {
+		return nil, err
+	}
+	var others []Owner
+	var directories []string
+	for _, at := range above {
+		for _, name := range w.ownersAt(at) {
+			if at == owner.Path && slices.Contains(names, name) {
+				continue
+			}
+			other := Owner{Name: name, Path: at}
+			others = append(others, other)
+			directories = append(directories, path.Join(other.records(), clustersHost))
+		}
+	}
+	if err := w.Open(ctx, directories); err != nil {
+		return nil, err
+	}
+	return w.listingsOf(ctx, others, owner, keys)
+}
+
+// openAbove opens the records folder of every directory above the folders, and
+// returns those directories, from the root down.
+func (w *layout) openAbove(ctx context.Context, owner Owner, keys []folder.Key) ([]string, error) {
+	seen := map[string]bool{}
+	for _, k := range keys {
+		for at := git.Parent(owner.folder(k.Host, k.DeploymentTarget)); !seen[at]; at = git.Parent(at) {
+			seen[at] = true
+			if at == "" {
+				break
+			}
+		}
+	}
+	above := slices.Sorted(maps.Keys(seen))
+	directories := make([]string, len(above))
+	for i, at := range above {
+		directories[i] = path.Join(at, recordsFolder)
+	}
+	return above, w.Open(ctx, directories)
+}
+
+// listing is a folder that other may own: its record for the host decides.
+type listing struct {
+	key    folder.Key
+	other  Owner
+	record git.Hash
+	target string // "" when the record alone decides
+}
+
+func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, keys []folder.Key) (map[folder.Key]Owner, error) {
+	var open []listing
+	listed := map[folder.Key]Owner{}
+	for _, other := range others {
+		records := w.recordEntries(other.records())
+		for _, k := range keys {
+			host, target, inside := other.hostOf(owner.folder(k.Host, k.DeploymentTarget))
+			if !inside || k.DeploymentTarget == "" && target == "" { // hosts may be shared
+				continue
+			}
+			if id, ok := records[host]; ok {
+				open = append(open, listing{key: k, other: other, record: id, target: target})
+			} else if host == clustersHost && target == "" && slices.ContainsFunc(slices.Collect(maps.Keys(records)), folder.IsCluster) {
+				listed[k] = other
+			}
+		}
+	}
+	var ids []git.Hash
+	for _, c := range open {
+		if c.target != "" {
+			ids = append(ids, c.record)
+		}
+	}
+	if err := w.Need(ctx, ids); err != nil {
+		return nil, err
+	}
+	targets := map[git.Hash]map[string]folderRecord{}
+	for _, c := range open {
+		if c.target == "" {
+			listed[c.key] = c.other
+			continue
+		}
+		if _, ok := targets[c.record]; !ok {
+			content, err := w.Blob(c.record)
+			if err != nil {
+				return nil, err
+			}
+			record, err := parseRecord(content)
+			if err != nil {
+				// It may list the folder, so it has to be repaired first.
+				return nil, fmt.Errorf("the record of the assignment %q at %q: %w", c.other.Name, c.other.Path, err)
+			}
+			targets[c.record] = record.DeploymentTargets
+		}
+		if _, ok := targets[c.record][c.target]; ok {
+			listed[c.key] = c.other
+		}
+	}
+	return listed, nil
+}
+
+// hostOf splits a folder below the owner's path into what would be the owner's
+// host and deployment target there; target is "" when the folder is as high as a
+// host's. inside is false when the folder is not below the path.
+func (o Owner) hostOf(folder string) (host, target string, inside bool) {
+	rest := folder
+	if o.Path != "" {
+		var ok bool
+		if rest, ok = strings.CutPrefix(folder, o.Path+"/"); !ok {
+			return "", "", false
+		}
+	}
+	host, rest, _ = strings.Cut(rest, "/")
+	if host == clustersHost && rest != "" {
+		var cluster string
+		cluster, rest, _ = strings.Cut(rest, "/")
+		host = path.Join(host, cluster)
+	}
+	target, _, _ = strings.Cut(rest, "/")
+	return host, target, true
+}

@@ -1,0 +1,133 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Records are written by anybody who may push: one that lists the folder of another
+// owner makes it nobody's to remove but that owner's.
+
+// ListedByOthers returns which of these folders the records of other owners list,
+// ordered by folder: at a commit in the branch's history; at the tip, with "" or with
+// one that is not in the history any more. It may fetch those records.
+//
+// Errors: as of Branch, or a record of another owner that cannot be read.
+func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
+	return using(ctx, v.Branch, func() ([]Conflict, error) {
+		work := v.work
+		if commit != "" && commit != v.Tip() && len(folders) > 0 {
+			switch past, err := v.work.at(ctx, commit); {
+			case err == nil:
+				work = past
+			case !errors.Is(err, git.ErrCommit): // else the history was rewritten
+				return nil, err
+			}
+		}
+		return work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, folders.Keys())
+	})
+}
+
+func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []folder.Key) ([]Conflict, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	listed, err := w.listings(ctx, owner, names, keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, k := range keys {
+		if by, ok := listed[k]; ok {
+			found = append(found, owner.conflict(k, by))
+		}
+	}
+	return found, nil
+}
+
+// yield drops folders from what the owner has that the records of other owners list,
+// too: those that would be removed, and those that are wanted and that only the
+// owner's record makes its own. The latter, and with neither Adopt nor LeaveOthers
+// the former, are conflicts.
+func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
+	var keys []folder.Key
+	for k := range s.owned {
+		_, wanted := s.want[k.Host][k.DeploymentTarget]
+		_, known := s.edit.Previously[k.Host][k.DeploymentTarget]
+		_, there := s.folderAt(k)
+		_, keeps := s.edit.Hosts[k.Host][k.DeploymentTarget]
+		if there && (wanted && !known || !wanted && !keeps) {
+			keys = append(keys, k)
+		}
+	}
+	for k := range folder.All(s.want) {
+		if s.asLeft[k.Host] && !s.edit.Previously.Has(k.Host, k.DeploymentTarget) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, folder.Key.Compare)
+	listed, err := s.listedByOthers(ctx, s.edit.Owner, s.names(), keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, c := range listed {
+		k := c.Key
+		delete(s.owned, k)
+		if _, wanted := s.want[k.Host][k.DeploymentTarget]; wanted {
+			found = append(found, c)
+			continue
+		}
+		if _, recorded := s.prior(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
+			c.Record = s.edit.Owner.RecordPath(k.Host)
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// TakenOver returns which of these hosts have the marker, and a record of the owner that differs from
+// the trees only by folders that the records of other owners list: those were taken
+// over, which rewrites the record. It reads those records.
+//
+// Errors: as of ListedByOthers.
+func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
+	return using(ctx, v.Branch, func() (map[string]bool, error) {
+		asked := maps.Clone(v.records)
+		marker := git.NewHasher().Blob(v.owner.markerText())
+		maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
+			return !slices.Contains(hosts, host) || !v.work.hasMarker(v.owner, host, marker)
+		})
+		records, err := v.work.readRecords(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		taken := map[string]bool{}
+		var missing []folder.Key // in the records
+		for host, record := range records {
+			same := record.Holder == holder
+			for target, folder := range record.DeploymentTargets {
+				same = same && strings.EqualFold(trees[host][target], folder.Tree)
+			}
+			for target := range trees[host] {
+				if _, ok := record.DeploymentTargets[target]; !ok && same {
+					missing = append(missing, folder.Key{Host: host, DeploymentTarget: target})
+					taken[host] = true
+				}
+			}
+		}
+		listed, err := v.work.listings(ctx, v.owner, []string{v.owner.Name}, missing)
+		for _, k := range missing {
+			if _, ok := listed[k]; !ok {
+				taken[k.Host] = false
+			}
+		}
+		return taken, err
+	})
+}

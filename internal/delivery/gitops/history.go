@@ -1,0 +1,355 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// HistoryFilter narrows a history. The zero value is the last 100 commits.
+type HistoryFilter struct {
+	// Host and DeploymentTarget leave other folders out; "" is all.
+	Host, DeploymentTarget string
+	// Since leaves older commits out; the zero time is all.
+	Since time.Time
+	// Limit is how many commits are returned at most; 0 is 100.
+	Limit int
+}
+
+// History is what happened to the folders of an owner, newest first.
+type History struct {
+	Commits []HistoryCommit
+	// Complete says that there is no more: neither Limit nor the 16,384 commits
+	// that are looked at ended the walk.
+	Complete bool
+}
+
+// HistoryCommit is one commit of the branch that changed owned folders. A
+// branch that was merged is one commit: the one that merged it. Owners, Release, Source
+// and Run of a merge that names none are those of the commits that it merged.
+type HistoryCommit struct {
+	Commit  string
+	Author  git.Signature
+	Time    time.Time // of the committer
+	Subject string
+	// Owners are the assignments that the trailers name, else those whose records changed
+	// with the folders; none when the folders were changed by hand.
+	Owners []string
+	// Signed says that one of the allowed keys has signed the commit; nil without allowed keys.
+	Signed *bool
+	// Release is what the last trailer of that name says.
+	Release string
+	// Source is likewise where the changes came from; "" where no trailer says it.
+	Source folder.Source
+	// Run is likewise the run of a pipeline that made the commit.
+	Run     string
+	Changes []HistoryChange
+}
+
+// HistoryChange is one folder, and the owner whose record lists it.
+type HistoryChange struct {
+	Owner string
+	folder.Change
+}
+
+const defaultHistory = 100
+
+// History reads the branch back from its tip, along first parents, and returns
+// the commits that added, changed or removed folders in the records of the owner;
+// with no Owner.Name, of every owner at its Path. It fetches commits, the trees
+// that differ from one commit to the next, and the records of hosts where
+// something changed. A server that cannot give single objects sends all of the
+// commits it is asked for.
+//
+// Errors: as of Branch.
+func (c *Client) History(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+	history, err := c.history(ctx, remote, owner, filter)
+	return history, describe(remote, err)
+}
+
+func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+	err := cmp.Or(remote.Check(), git.CheckPath(owner.Path))
+	if owner.Name != "" {
+		err = cmp.Or(err, owner.check())
+	}
+	if err != nil {
+		return History{}, err
+	}
+	t, err := c.options.Git.Open(ctx, remote, 1)
+	if err != nil {
+		return History{}, err
+	}
+	defer t.Close()
+	if t.Commit.IsZero() {
+		return History{Complete: true}, nil
+	}
+	if filter.Limit <= 0 {
+		filter.Limit = defaultHistory
+	}
+	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, signers: c.options.AllowedSigners, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
+	return w.run(ctx)
+}
+
+// walk is a history that is being read.
+type walk struct {
+	pastTrees
+	owner   Owner
+	filter  HistoryFilter
+	signers *git.Verifier // nil: no commit is checked
+	commits map[git.Hash]git.CommitHead
+	next    git.Hash // the commit to look at next; zero after the first of all
+	history History
+}
+
+// step is a commit and what was before it.
+type step struct {
+	commit        git.Hash
+	before, after git.Hash // root trees; before is zero for the first commit
+}
+
+func (w *walk) run(ctx context.Context) (History, error) {
+	for depth := git.FirstDepth; ; depth *= 4 {
+		commits, complete, err := w.Past(ctx, depth)
+		if err != nil {
+			return History{}, err
+		}
+		maps.Copy(w.commits, commits)
+		steps, old := w.steps()
+		if err := w.read(ctx, steps); err != nil {
+			return History{}, err
+		}
+		switch {
+		case len(w.history.Commits) > w.filter.Limit:
+			w.history.Commits = w.history.Commits[:w.filter.Limit]
+			return w.history, nil
+		case old || w.next.IsZero():
+			w.history.Complete = true
+			return w.history, nil
+		case depth >= git.LastDepth || complete:
+			return w.history, nil
+		}
+	}
+}
+
+// steps goes on from where it stopped, as far as commits are here; old says that
+// it came to those before Since.
+func (w *walk) steps() (steps []step, old bool) {
+	for !w.next.IsZero() {
+		head, ok := w.commits[w.next]
+		if !ok {
+			return steps, false
+		}
+		if !w.filter.Since.IsZero() && head.Time.Before(w.filter.Since) {
+			return steps, true
+		}
+		s := step{commit: w.next, after: head.Tree}
+		next := git.Hash{}
+		if len(head.Parents) > 0 {
+			next = head.Parents[0]
+			parent, ok := w.commits[next]
+			if !ok {
+				return steps, false
+			}
+			s.before = parent.Tree
+		}
+		steps, w.next = append(steps, s), next
+	}
+	return steps, false
+}
+
+// read finds the changes of each step. What it finds missing is fetched for all
+// steps together, a request for each level of trees.
+func (w *walk) read(ctx context.Context, steps []step) error {
+	for {
+		w.missing = nil
+		found := make([][]HistoryChange, len(steps))
+		for i, s := range steps {
+			if s.before != s.after {
+				w.parsed = map[git.Hash][]git.Entry{} // those of all steps would be too many to keep
+				found[i] = w.changes(s)
+			}
+		}
+		if len(w.missing) > 0 {
+			if err := w.Need(ctx, w.missing); err != nil {
+				return err
+			}
+			continue
+		}
+		merged := w.merged()
+		for i, s := range steps {
+			if len(found[i]) > 0 {
+				text, _ := w.CommitText(s.commit)
+				commit := parseCommit(text)
+				if len(commit.Owners) == 0 {
+					w.attribute(&commit, merged[s.commit])
+				}
+				if len(commit.Owners) == 0 {
+					w.attributeByRecords(&commit, s, found[i])
+				}
+				commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.commits[s.commit].Time, found[i]
+				if w.signers != nil {
+					signed := w.signers.Verify(text)
+					commit.Signed = &signed
+				}
+				w.history.Commits = append(w.history.Commits, commit)
+			}
+		}
+		return nil
+	}
+}
+
+// records are the ids of an owner's records, by host.
+func (w *walk) records(root git.Hash, owner string) map[string]git.Hash {
+	return recordsIn(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
+		for _, e := range w.entries(w.below(root, at)) {
+			do(e)
+		}
+	})
+}
+
+// note notes the records that are not here.
+func (w *walk) note(ids ...git.Hash) {
+	for _, id := range ids {
+		if !id.IsZero() && !w.Has(id) {
+			w.missing = append(w.missing, id)
+		}
+	}
+}
+
+// record reads a record that is here; nil where there is none.
+func (w *walk) record(id git.Hash) map[string]folderRecord {
+	if id.IsZero() {
+		return nil
+	}
+	content, err := w.Blob(id)
+	if err != nil {
+		return nil
+	}
+	record, err := parseRecord(content)
+	if err != nil {
+		return nil
+	}
+	return record.DeploymentTargets
+}
+
+func (w *walk) changes(s step) []HistoryChange {
+	known := len(w.missing)
+	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	if before == after || len(w.missing) > known {
+		return nil
+	}
+	owners := map[string]bool{w.owner.Name: true}
+	if w.owner.Name == "" {
+		clear(owners)
+		for _, root := range []git.Hash{before, after} {
+			for _, e := range w.entries(w.below(root, recordsFolder)) {
+				owners[e.Name] = e.IsTree() && git.CheckSegment(e.Name) == nil
+			}
+		}
+	}
+	var changes []HistoryChange
+	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+		if owners[owner] {
+			changes = append(changes, w.changesOf(owner, before, after)...)
+		}
+	}
+	return changes
+}
+
+// changesOf compares the hosts of one owner whose record or folder differs. As long
+// as anything is missing, it only notes what has to be fetched, for all hosts: what
+// is not here yet would seem to have been removed.
+func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
+	known := len(w.missing)
+	was, is := w.records(before, owner), w.records(after, owner)
+	if len(w.missing) > known {
+		return nil
+	}
+	hosts := maps.Clone(was)
+	maps.Copy(hosts, is)
+	var changed []hostChange
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		known := len(w.missing)
+		c := hostChange{host: host, was: was[host], is: is[host]}
+		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // else its folders may be those of the other host
+			continue
+		}
+		c.old, c.now = w.below(before, host), w.below(after, host)
+		if len(w.missing) > known || c.was == c.is && c.old == c.now {
+			continue
+		}
+		w.note(c.was, c.is)
+		w.entries(c.old)
+		w.entries(c.now)
+		changed = append(changed, c)
+	}
+	if len(w.missing) > 0 {
+		return nil
+	}
+	var folders []folderChange
+	for _, c := range changed {
+		folders = append(folders, w.folders(c)...)
+	}
+	var changes []HistoryChange
+	for _, change := range pairMoves(folders) {
+		if w.filter.Host == "" || change.Host == w.filter.Host || change.From == w.filter.Host {
+			changes = append(changes, HistoryChange{Owner: owner, Change: change})
+		}
+	}
+	return changes
+}
+
+// hostChange is a host whose record or folder differs: the trees of the folder and
+// the ids of the record, before and after.
+type hostChange struct {
+	host     string
+	old, now git.Hash
+	was, is  git.Hash
+}
+
+// comesOrGoes reports whether the owner has the host on one side alone.
+func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
+
+// folders compares the folders that the records of a host list.
+func (w *walk) folders(c hostChange) []folderChange {
+	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
+	targets := maps.Collect(maps.All(oldRecord))
+	maps.Copy(targets, nowRecord)
+	var changes []folderChange
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
+			continue
+		}
+		change := folder.Change{
+			Key:    folder.Key{Host: c.host, DeploymentTarget: target},
+			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
+		}
+		oldID, nowID := w.folder(c.old, oldRecord, target), w.folder(c.now, nowRecord, target)
+		switch {
+		case oldID == nowID, w.below(c.old, target) == w.below(c.now, target):
+			continue // or only its owner is another
+		case oldID.IsZero():
+			change.Action, change.Before = folder.Added, ""
+		case nowID.IsZero():
+			change.Action, change.After = folder.Removed, ""
+		default:
+			change.Action = folder.Changed
+		}
+		changes = append(changes, folderChange{change, oldID, nowID, nowRecord[target].TreeBefore, c.comesOrGoes()})
+	}
+	return changes
+}
+
+// folder is the tree of a folder that is recorded; zero when it is not, or gone.
+func (w *walk) folder(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
+	if _, ok := recorded[target]; !ok {
+		return git.Hash{}
+	}
+	return w.below(host, target)
+}

@@ -1,0 +1,50 @@
+package gitops
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// folderChange is a change with what tells a folder that moves to another host.
+type folderChange struct {
+	folder.Change
+	old, now    git.Hash // trees; zero for none
+	treeBefore  string   // in the record after it
+	comesOrGoes bool     // with its host
+}
+
+// pairMoves makes one change of a folder that goes with its host, and the same one that comes with another host: the host has
+// another name.
+func pairMoves(changes []folderChange) []folder.Change {
+	type identity struct{ deploymentTarget, tree string }
+	gone := map[identity]*folderChange{}
+	for i := range changes {
+		if c := &changes[i]; c.Action == folder.Removed && c.comesOrGoes {
+			gone[identity{c.DeploymentTarget, c.old.String()}] = c
+		}
+	}
+	moved := map[folder.Key]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != folder.Added || !c.comesOrGoes {
+			continue
+		}
+		action := folder.Moved
+		from := gone[identity{c.DeploymentTarget, c.now.String()}]
+		if from == nil {
+			action, from = folder.Changed, gone[identity{c.DeploymentTarget, c.treeBefore}]
+		}
+		if from != nil {
+			c.Action, c.From, c.Before = action, from.Host, from.Before
+			moved[from.Key] = true
+			delete(gone, identity{c.DeploymentTarget, from.old.String()})
+		}
+	}
+	var paired []folder.Change
+	for _, c := range changes {
+		if !moved[c.Key] || c.Action != folder.Removed {
+			paired = append(paired, c.Change)
+		}
+	}
+	return paired
+}

@@ -1,0 +1,127 @@
+package gitops
+
+import (
+	"bytes"
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// merged returns the commits that each merge brought to the branch, newest first, as far as commits are here. Each commit
+// belongs to the oldest merge that has it.
+func (w *walk) merged() map[git.Hash][]git.Hash {
+	var line []git.Hash // first parents, newest first
+	for at := w.Commit; ; {
+		head, ok := w.commits[at]
+		if !ok {
+			break
+		}
+		if line = append(line, at); len(head.Parents) == 0 {
+			break
+		}
+		at = head.Parents[0]
+	}
+	seen, merged := map[git.Hash]bool{}, map[git.Hash][]git.Hash{}
+	for _, at := range slices.Backward(line) {
+		var brought []git.Hash
+		for left := []git.Hash{at}; len(left) > 0; {
+			next := left[len(left)-1]
+			left = left[:len(left)-1]
+			head, ok := w.commits[next]
+			if !ok || seen[next] {
+				continue
+			}
+			if seen[next] = true; next != at {
+				brought = append(brought, next)
+			}
+			left = append(left, head.Parents...)
+		}
+		if at != line[len(line)-1] && len(brought) > 0 { // the first one stands for all before it
+			slices.SortFunc(brought, func(a, b git.Hash) int {
+				return cmp.Or(w.commits[b].Time.Compare(w.commits[a].Time), bytes.Compare(a[:], b[:]))
+			})
+			merged[at] = brought
+		}
+	}
+	return merged
+}
+
+// attribute gives a merge the trailers of the commits that it merged, of which the newest come first.
+func (w *walk) attribute(commit *HistoryCommit, merged []git.Hash) {
+	for _, id := range merged {
+		text, ok := w.CommitText(id)
+		if !ok {
+			continue
+		}
+		of := parseCommit(text)
+		for _, owner := range of.Owners {
+			if !slices.Contains(commit.Owners, owner) {
+				commit.Owners = append(commit.Owners, owner)
+			}
+		}
+		commit.Release, commit.Source, commit.Run = cmp.Or(commit.Release, of.Release), cmp.Or(commit.Source, of.Source), cmp.Or(commit.Run, of.Run)
+	}
+	slices.Sort(commit.Owners)
+}
+
+// attributeByRecords gives a commit without trailers, such as a squash, the owners whose records say of a changed folder what
+// it is, and that it changed later than before. A commit of a person leaves the record as it is, or reverts it.
+func (w *walk) attributeByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
+	w.parsed = map[git.Hash][]git.Entry{}
+	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	for _, change := range changes {
+		is, recorded := w.record(w.records(after, change.Owner)[change.Host])[change.DeploymentTarget]
+		was := w.record(w.records(before, change.Owner)[change.Host])[change.DeploymentTarget]
+		tree := w.below(after, path.Join(change.Host, change.DeploymentTarget))
+		if !recorded || !git.IsID(is.Tree, tree) || is.Changed <= was.Changed {
+			continue
+		}
+		if !slices.Contains(commit.Owners, change.Owner) {
+			commit.Owners = append(commit.Owners, change.Owner)
+		}
+		commit.Source = cmp.Or(commit.Source, is.Source)
+	}
+	slices.Sort(commit.Owners)
+}
+
+// parseCommit reads what a commit says, but its time, as far as it can be read.
+func parseCommit(content []byte) HistoryCommit {
+	header, message, _ := bytes.Cut(content, []byte("\n\n"))
+	var c HistoryCommit
+	for line := range strings.Lines(string(header)) {
+		line = strings.TrimSuffix(line, "\n")
+		if by, ok := strings.CutPrefix(line, "author "); ok {
+			c.Author, _ = git.ParseSignature(wording.Visible(by))
+		}
+	}
+	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
+	c.Subject, _, _ = strings.Cut(text, "\n")
+	if c.readTrailers(text[strings.LastIndex(text, "\n\n")+1:]); len(c.Owners) == 0 {
+		c.readTrailers(text) // a squash has the messages of its commits within its own
+	}
+	return c
+}
+
+// readTrailers reads the trailers of Flotilla among the lines of a message.
+func (c *HistoryCommit) readTrailers(text string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if owner, ok := strings.CutPrefix(line, "Flotilla-Assignment: "); ok && !slices.Contains(c.Owners, owner) {
+			c.Owners = append(c.Owners, owner)
+		}
+		if release, ok := strings.CutPrefix(line, "Flotilla-Release: "); ok {
+			c.Release = release
+		}
+		if source, ok := strings.CutPrefix(line, "Flotilla-Source: "); ok {
+			c.Source = folder.ParseSource(source)
+		}
+		if run, ok := strings.CutPrefix(line, "Flotilla-Run: "); ok && folder.CheckText(run) == nil {
+			c.Run = run
+		}
+	}
+}

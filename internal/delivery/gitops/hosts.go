@@ -1,0 +1,283 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// readProposed reads the owner's records on the branch of the pull request.
+// Folders that are proposed already keep their time, so that an unchanged proposal
+// makes no new commit.
+func (s *staging) readProposed(ctx context.Context, proposed *layout) error {
+	if proposed == nil {
+		return nil
+	}
+	entries, err := proposed.openOwner(ctx, s.edit.Owner, nil)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(entries, func(host string, _ git.Hash) bool { return s.asLeft[host] })
+	s.proposed, err = proposed.readRecords(ctx, entries)
+	return err
+}
+
+// hosts works out the markers and the records.
+func (s *staging) hosts() {
+	marker := git.NewHasher().Blob(s.edit.Owner.markerText())
+	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
+		s.host(host, marker)
+	}
+	s.otherHosts(marker)
+}
+
+func (s *staging) host(host string, marker git.Hash) {
+	right := s.record(host)
+	if !s.hasMarker(s.edit.Owner, host, marker) {
+		right = false
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: s.edit.Owner.markerText()})
+	}
+	if !right && !s.hasFormerHost(host) { // else the former name counts
+		s.change.hosts = append(s.change.hosts, host)
+		if !s.isOwn(host) {
+			s.change.newHosts++
+		}
+	}
+	s.formerMarker(host)
+}
+
+// hasFormerHost reports whether a host is recorded under a name that it had before.
+func (s *staging) hasFormerHost(host string) bool {
+	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
+		_, recorded := s.atTip[former]
+		return recorded
+	})
+}
+
+// wantedRecord is the record of a host as it has to be.
+func (s *staging) wantedRecord(host string) hostRecord {
+	before, ok := s.recorded[host]
+	for _, former := range s.edit.Renames.FormerNames(host) {
+		if !ok {
+			before, ok = s.recorded[former]
+		}
+	}
+	if !ok {
+		before = s.formerly[host]
+	}
+	record := hostRecord{
+		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
+		DeploymentTargets: map[string]folderRecord{}, more: before.more,
+	}
+	isHost := func(name string) bool { _, is := s.edit.Hosts[name]; return is }
+	for _, name := range append([]string{host}, s.edit.Renames.FormerNames(host)...) {
+		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+			record.addNames(records[name].Formerly, records[name].OwnerFormerly, s.edit.Owner.Name, isHost)
+		}
+	}
+	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.Formerly}, s.edit.Owner.Name, isHost)
+	for target, wanted := range s.edit.Hosts[host] {
+		k := folder.Key{Host: host, DeploymentTarget: target}
+		if wanted.Action == Write || wanted.Action == RollBack {
+			record.DeploymentTargets[target] = s.written(k, wanted)
+		} else if kept, ok := s.keptRecord(k, wanted.Record); ok {
+			record.DeploymentTargets[target] = kept
+		}
+	}
+	for k := range s.staying {
+		if prior, ok := s.prior(k); ok && k.Host == host {
+			record.DeploymentTargets[k.DeploymentTarget] = prior
+		}
+	}
+	return record
+}
+
+// written is what the record says of a folder that is as the edit wants it. Where
+// the record has that tree already, its time of change stays.
+func (s *staging) written(k folder.Key, folder Folder) folderRecord {
+	prior, known := s.prior(k)
+	record := asWanted(folder)
+	record.more = prior.unknown()
+	if known && strings.EqualFold(prior.Tree, record.Tree) {
+		record.Changed, record.TreeBefore, record.Source = prior.Changed, prior.TreeBefore, prior.Source
+		return record
+	}
+	record.Changed, record.TreeBefore, record.Source = s.now, prior.Tree, s.edit.Source
+	if at, ok := s.folderAt(k); !known && ok && at.String() != record.Tree {
+		record.TreeBefore = at.String()
+	}
+	if proposed, ok := s.proposed[k.Host].DeploymentTargets[k.DeploymentTarget]; ok && proposed.Changed != "" &&
+		proposed.Tree == record.Tree && proposed.TreeBefore == record.TreeBefore {
+		record.Changed, record.Source = proposed.Changed, proposed.Source
+	}
+	return record
+}
+
+// asWanted is what the edit says of a folder.
+func asWanted(folder Folder) folderRecord {
+	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
+	if !slices.IsSortedFunc(record.Objects, compareObjects) {
+		record.Objects = slices.SortedFunc(slices.Values(record.Objects), compareObjects)
+	}
+	return record
+}
+
+// keptRecord is what the record says of a folder that is kept: what it said, or
+// what the edit says of the folder when the record was lost.
+func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
+	prior, ok := s.prior(k)
+	if wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]; wanted.Action == Relocate {
+		if !ok {
+			prior = folderRecord{Record: record, Changed: s.now, Source: s.edit.Source}
+		}
+		prior.Tree, prior.TreeBefore = strings.ToLower(wanted.Tree), "" // the tree before names the former place
+		return prior, true
+	}
+	if ok {
+		return prior, true
+	}
+	at, ok := s.folderAt(k)
+	if !ok || !s.owned[k] {
+		return folderRecord{}, false
+	}
+	return folderRecord{Record: record, Tree: at.String(), Changed: s.now, Source: s.edit.Source}, true
+}
+
+// record brings a host's record to what is wanted, and reports whether it was
+// right. A record that the owner wrote, and that differs only in what it says
+// about folders, is corrected along with other changes only. One that others wrote
+// is written again even where it says the same: members twice are read in two ways.
+func (s *staging) record(host string) (right bool) {
+	id, there := s.atTip[host]
+	at := s.edit.Owner.RecordPath(host)
+	former, moves := s.formerAtTip[host]
+	if moves {
+		s.change.formerly = s.edit.Formerly
+		s.change.remove = append(s.change.remove, s.former().RecordPath(host))
+	}
+	before, readable := s.recorded[host]
+	if moves && !there {
+		before, readable = s.formerly[host]
+		id = former
+	}
+	var wanted hostRecord
+	if !s.asLeft[host] {
+		wanted = s.wantedRecord(host)
+	}
+	known := s.edit.Records[host]
+	isKnown := known == "" || git.IsID(known, id)
+	if s.asLeft[host] || readable && before.sameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
+		s.change.records[host] = id
+		if moves && !there {
+			s.change.put = append(s.change.put, putFile{path: at, id: id, there: true})
+		}
+		return true
+	}
+	content := wanted.encode()
+	s.change.records[host] = git.NewHasher().Blob(content)
+	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
+	return readable && before.sameFolders(wanted) && before.Holder == wanted.Holder && isKnown
+}
+
+// formerMarker removes the marker of the owner's former name.
+func (s *staging) formerMarker(host string) {
+	if s.edit.Formerly == "" {
+		return
+	}
+	former := s.former()
+	e, ok := s.hostAt(former, host).Look(former.Name + markerSuffix)
+	if !ok || !e.IsFile() {
+		return
+	}
+	_, recorded := s.formerAtTip[host]
+	h := git.NewHasher()
+	if recorded || e.ID == h.Blob(former.markerText()) || e.ID == h.Blob(former.leftText()) {
+		s.change.formerly = former.Name
+		s.change.remove = append(s.change.remove, former.marker(host))
+	}
+}
+
+// otherHosts are those that are not wanted any more. They lose their records,
+// and keep their folder with a marker that says so: an agent whose folder
+// vanishes stops, and removes nothing.
+func (s *staging) otherHosts(marker git.Hash) {
+	others := slices.Collect(maps.Keys(s.atTip))
+	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
+	others = slices.AppendSeq(others, maps.Keys(s.edit.Previously))
+	slices.Sort(others)
+	loses := map[string]bool{}
+	for _, k := range s.change.with(folder.Removed) {
+		loses[k.Host] = true
+	}
+	stays := map[string]bool{}
+	for k := range s.staying {
+		stays[k.Host] = true
+	}
+	for _, host := range slices.Compact(others) {
+		if _, wanted := s.edit.Hosts[host]; wanted {
+			continue
+		}
+		_, recorded := s.atTip[host]
+		_, former := s.formerAtTip[host]
+		switch {
+		case stays[host] && former:
+			s.host(host, marker)
+			continue
+		case stays[host]:
+			if recorded && !s.record(host) {
+				s.change.hosts = append(s.change.hosts, host)
+			}
+			s.formerMarker(host)
+			continue
+		}
+		if s.isRenamed(host) {
+			s.vanish(host, marker, recorded || former || loses[host])
+			s.change.hosts = append(s.change.hosts, host)
+			s.change.renamedHosts++
+		} else if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
+			s.change.hosts = append(s.change.hosts, host)
+			s.change.goneHosts++
+		}
+		if recorded {
+			s.change.remove = append(s.change.remove, s.edit.Owner.RecordPath(host))
+		}
+		if former {
+			s.change.formerly = s.edit.Formerly
+			s.change.remove = append(s.change.remove, s.former().RecordPath(host))
+			s.formerMarker(host)
+		}
+	}
+}
+
+// leave makes the marker of a host say that nothing is there any more. A marker
+// that the owner did not write is left alone unless the host is known to be its
+// own, and so is a host whose folder is gone already.
+func (s *staging) leave(host string, marker git.Hash, own bool) bool {
+	text := s.edit.Owner.leftText()
+	left := git.NewHasher().Blob(text)
+	d := s.Directory(path.Join(s.edit.Owner.Path, host))
+	name := s.edit.Owner.Name + markerSuffix
+	if d == nil {
+		return false
+	}
+	e, ok := d.Look(name)
+	switch {
+	case ok && (!e.IsFile() || e.ID == left && e.Mode == git.ModeFile):
+		return false
+	case ok && e.ID == marker, own:
+	default:
+		return false
+	}
+	free := true
+	d.Each(func(e git.Entry) { free = free && (e.Name == name || !strings.EqualFold(e.Name, name)) })
+	if free {
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: left, content: text})
+	}
+	return free
+}

@@ -1,0 +1,376 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+)
+
+// InventoryFilter narrows an inventory. The zero value is everything.
+type InventoryFilter struct {
+	// Path is where to begin: owners there and up to InventoryLevels folders
+	// below it are found.
+	Path string
+	// Owner and Host are exact.
+	Owner, Host string
+	// Cluster is a cluster with what it has of its own and by its type;
+	// ClusterType is a type with its clusters, or, with Cluster, the type of that.
+	Cluster, ClusterType string
+	// Workload and Workspace are exact.
+	Workload, Workspace string
+}
+
+// InventoryLevels is how many folders below a path owners are looked for.
+const InventoryLevels = 3
+
+// Inventory is what is where on a branch, as the records of its owners say.
+type Inventory struct {
+	// Commit is the tip, in hex; "" when the branch does not exist.
+	Commit string
+	// Owners are all that were found, whatever the filter, ordered by path and name.
+	Owners []Owner
+	// Assignments are ordered by path, owner, host and deployment target.
+	Assignments []InventoryAssignment
+	// Claims are all that were found, whatever the filter, ordered by path and name.
+	Claims []Claim
+	// Unreadable are the paths of records that cannot be read, in order: those of owners, then those of claims.
+	Unreadable []string
+	// Unsigned are those, of the records that were read, that none of the allowed keys has signed: first those whose
+	// commit is known, then by path.
+	Unsigned []UnsignedRecord
+	// TypeUnknown says that no record names the type of the filter's cluster, so
+	// that what it gets by its type is missing.
+	TypeUnknown bool
+	// Names are those in the records that were read, in order, for suggestions when a name was not found.
+	Names struct{ Hosts, Workloads, Workspaces []string }
+}
+
+// InventoryAssignment is one folder in a record.
+type InventoryAssignment struct {
+	// Owner is whose record it is; its environment is what the record says.
+	Owner Owner
+	folder.Key
+	FolderRecord
+	// Commit is the one that changed the folder last; "" where it is not among the
+	// newest commits of the branch, or the record has no time.
+	Commit string
+}
+
+// Inventory reads the records of all owners of the branch that the filter does
+// not leave out. It fetches trees as far down as owners are looked for, the
+// records, and commits as far back as they tell which one changed a folder, and, with
+// allowed keys, a record; no other file.
+//
+// Errors: as of Branch, or a path that cannot be one.
+func (l *Branch) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+	return using(ctx, l, func() (Inventory, error) {
+		if err := git.CheckPath(filter.Path); err != nil {
+			return Inventory{}, err
+		}
+		found := Inventory{Commit: l.Tip()}
+		if found.Commit == "" {
+			return found, nil
+		}
+		owners, directories, err := l.allOwners(ctx, filter.Path)
+		if err != nil {
+			return Inventory{}, err
+		}
+		found.Owners = owners
+		records, err := l.recordsOf(ctx, owners, &filter, &found)
+		if err != nil {
+			return Inventory{}, err
+		}
+		found.pick(records, filter)
+		if err := l.allClaims(ctx, directories, &found); err != nil {
+			return Inventory{}, err
+		}
+		if found.Unsigned, err = l.unsignedIn(ctx, records, found.Claims); err != nil {
+			return Inventory{}, err
+		}
+		return found, l.dateInventory(ctx, found.Assignments)
+	})
+}
+
+// allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.
+func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
+	if err := l.seen.Open(ctx, []string{begin}); err != nil {
+		return nil, nil, err
+	}
+	level, left := []string{begin}, visitBudget(begin)
+	for depth := 0; len(level) > 0; depth++ {
+		if err := l.fetchFolders(ctx, level); err != nil {
+			return nil, nil, err
+		}
+		level = slices.DeleteFunc(level, func(p string) bool { return !l.seen.OpenFetched(p) })
+		at, err := l.ownersOf(ctx, level)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, owner := range at {
+			if err := left.spend(1 + len(l.seen.recordEntries(owner.records()))); err != nil {
+				return nil, nil, err
+			}
+		}
+		owners = append(owners, at...)
+		for _, p := range level {
+			if l.seen.Directory(path.Join(p, recordsFolder)) != nil {
+				directories = append(directories, p)
+			}
+		}
+		if depth == InventoryLevels {
+			break
+		}
+		hosts := map[string]bool{}
+		for _, owner := range at {
+			hosts[path.Join(owner.Path, clustersHost)] = true
+			for host := range l.seen.recordEntries(owner.records()) {
+				hosts[path.Join(owner.Path, host)] = true
+			}
+		}
+		var next []string
+		for _, p := range level {
+			before := len(next)
+			l.seen.Directory(p).Each(func(e git.Entry) {
+				if below := path.Join(p, e.Name); e.IsTree() && git.CheckSegment(e.Name) == nil && !hosts[below] {
+					next = append(next, below)
+				}
+			})
+			if err := left.spend(len(next) - before); err != nil {
+				return nil, nil, err
+			}
+		}
+		level = next
+	}
+	slices.SortFunc(owners, compareOwners)
+	slices.Sort(directories)
+	return owners, directories, nil
+}
+
+// allClaims reads the claims of directories with records.
+func (l *Branch) allClaims(ctx context.Context, directories []string, found *Inventory) error {
+	folders := make([]string, len(directories))
+	for i, p := range directories {
+		folders[i] = claimsAt(p)
+	}
+	if err := l.fetchFolders(ctx, folders); err != nil {
+		return err
+	}
+	var ids []git.Hash
+	for i, p := range directories {
+		if l.seen.OpenFetched(folders[i]) {
+			ids = slices.AppendSeq(ids, maps.Values(l.seen.claimEntries(p)))
+		}
+	}
+	if err := l.tip.Need(ctx, ids); err != nil {
+		return err
+	}
+	for _, p := range directories {
+		claims, err := l.seen.readClaims(ctx, p, l.seen.claimEntries(p))
+		if err != nil {
+			return err
+		}
+		found.Claims, found.Unreadable = append(found.Claims, claims.Claims...), append(found.Unreadable, claims.Unreadable...)
+	}
+	return nil
+}
+
+func compareOwners(a, b Owner) int {
+	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Name, b.Name))
+}
+
+// fetchFolders brings folders whose parents are open, in one request.
+func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
+	var ids []git.Hash
+	for _, folder := range folders {
+		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && folder != "" {
+			ids = append(ids, e.ID)
+		}
+	}
+	return l.tip.Need(ctx, ids)
+}
+
+// openFolders opens folders whose parents are open, with one request. What is wrong with others' trees is no error.
+func (l *Branch) openFolders(ctx context.Context, folders []string) error {
+	err := l.fetchFolders(ctx, folders)
+	for _, folder := range folders {
+		l.seen.OpenFetched(folder)
+	}
+	return err
+}
+
+// ownersOf opens the records folders of open folders, and lists their owners. Where the server gives several levels of
+// trees at once, it takes one request.
+func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
+	var directories []string
+	var ids []git.Hash
+	for _, p := range folders {
+		folder := path.Join(p, recordsFolder)
+		directories = append(directories, folder)
+		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && !l.seen.OpenFetched(folder) {
+			ids = append(ids, e.ID)
+		}
+		for _, name := range l.seen.ownersAt(p) {
+			e, _ := l.seen.Lookup(path.Join(folder, name))
+			ids = append(ids, e.ID)
+		}
+	}
+	if err := l.tip.NeedBelow(ctx, ids, recordLevels); err != nil {
+		return nil, err
+	}
+	if err := l.openFolders(ctx, directories); err != nil {
+		return nil, err
+	}
+	var owners []Owner
+	directories = directories[:0]
+	for _, p := range folders {
+		for _, name := range l.seen.ownersAt(p) {
+			owner := Owner{Name: name, Path: p}
+			owners, directories = append(owners, owner), append(directories, owner.records())
+		}
+	}
+	if err := l.openFolders(ctx, directories); err != nil {
+		return nil, err
+	}
+	for i := range directories {
+		directories[i] = path.Join(directories[i], clustersHost)
+	}
+	return owners, l.openFolders(ctx, directories)
+}
+
+// ownedRecord is the record of one owner on one host.
+type ownedRecord struct {
+	owner  Owner
+	host   string
+	record hostRecord
+}
+
+// recordsOf reads the records that may have what the filter wants. It finds out
+// the type of the filter's cluster where that is not given.
+func (l *Branch) recordsOf(ctx context.Context, owners []Owner, filter *InventoryFilter, found *Inventory) ([]ownedRecord, error) {
+	hosts := map[string]bool{}
+	entries := make([]map[string]git.Hash, len(owners))
+	for i, owner := range owners {
+		entries[i] = l.seen.recordEntries(owner.records())
+		for host := range entries[i] {
+			hosts[host] = true
+		}
+	}
+	found.Names.Hosts = slices.Sorted(maps.Keys(hosts))
+	if filter.Cluster != "" && filter.ClusterType == "" {
+		own, err := l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool { return host == path.Join(clustersHost, filter.Cluster) })
+		if err != nil {
+			return nil, err
+		}
+		if filter.ClusterType = typeIn(own); filter.ClusterType == "" {
+			found.TypeUnknown = true
+		}
+		found.Unreadable = nil // they are read again
+	}
+	return l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool {
+		return (filter.Owner == "" || filter.Owner == owner.Name) && (filter.Host == "" || filter.Host == host) && filter.mayBeOn(host)
+	})
+}
+
+// mayBeOn tells by the name of a host whether it can be of the cluster or the
+// cluster type.
+func (f *InventoryFilter) mayBeOn(host string) bool {
+	cluster, isCluster := strings.CutPrefix(host, clustersHost+"/")
+	switch {
+	case f.Cluster != "" && isCluster:
+		return cluster == f.Cluster
+	case f.Cluster != "":
+		return host == f.ClusterType
+	case f.ClusterType != "":
+		return isCluster || host == f.ClusterType
+	}
+	return true
+}
+
+// typeIn is the cluster type that records of a cluster tell; the one told last
+// where they tell several.
+func typeIn(records []ownedRecord) string {
+	var told folderRecord
+	for _, r := range records {
+		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
+			if f := r.record.DeploymentTargets[target]; f.ClusterType != "" && (told.ClusterType == "" || f.Changed > told.Changed) {
+				told = f
+			}
+		}
+	}
+	return told.ClusterType
+}
+
+// readOwned fetches and reads records, in order.
+func (l *Branch) readOwned(
+	ctx context.Context, owners []Owner, entries []map[string]git.Hash, found *Inventory, wanted func(Owner, string) bool,
+) ([]ownedRecord, error) {
+	var records []ownedRecord
+	var ids []git.Hash
+	for i, owner := range owners {
+		for _, host := range slices.Sorted(maps.Keys(entries[i])) {
+			if wanted(owner, host) {
+				records = append(records, ownedRecord{owner: owner, host: host})
+				ids = append(ids, entries[i][host])
+			}
+		}
+	}
+	if err := l.tip.Need(ctx, ids); err != nil {
+		return nil, err
+	}
+	left := recordBudget()
+	for _, id := range ids {
+		content, err := l.tip.Blob(id)
+		if err = cmp.Or(err, left.spend(len(content))); err != nil {
+			return nil, err
+		}
+	}
+	read := make([]bool, len(records))
+	parallel.Each(len(records), func(i int) {
+		content, err := l.tip.Blob(ids[i])
+		if err == nil {
+			records[i].record, err = parseRecord(content)
+		}
+		read[i] = err == nil
+	})
+	var readable []ownedRecord
+	for i, r := range records {
+		if !read[i] {
+			found.Unreadable = append(found.Unreadable, r.owner.RecordPath(r.host))
+			continue
+		}
+		r.owner.Environment = r.record.Environment
+		readable = append(readable, r)
+	}
+	return readable, nil
+}
+
+// pick takes what the filter wants out of records, and all names.
+func (v *Inventory) pick(records []ownedRecord, filter InventoryFilter) {
+	workloads, workspaces := map[string]bool{}, map[string]bool{}
+	for _, r := range records {
+		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
+			recorded := r.record.DeploymentTargets[target]
+			workloads[recorded.Workload] = true
+			if recorded.Workspace != "" {
+				workspaces[recorded.Workspace] = true
+			}
+			a := InventoryAssignment{Owner: r.owner, Key: folder.Key{Host: r.host, DeploymentTarget: target}, FolderRecord: recorded.public()}
+			if filter.includes(a) {
+				v.Assignments = append(v.Assignments, a)
+			}
+		}
+	}
+	v.Names.Workloads, v.Names.Workspaces = slices.Sorted(maps.Keys(workloads)), slices.Sorted(maps.Keys(workspaces))
+}
+
+func (f *InventoryFilter) includes(a InventoryAssignment) bool {
+	return (f.Workload == "" || f.Workload == a.Workload) && (f.Workspace == "" || f.Workspace == a.Workspace) &&
+		(f.ClusterType == "" || f.Cluster != "" || f.ClusterType == a.Host || f.ClusterType == a.ClusterType)
+}

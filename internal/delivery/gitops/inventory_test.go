@@ -1,0 +1,313 @@
+package gitops_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// owned is a folder with what a record says of it.
+func owned(t testing.TB, workload, workspace, clusterType, content string) gitops.Folder {
+	t.Helper()
+	owned := rendered(t, "a", content)
+	owned.Record = folder.Record{
+		Workload: workload, Workspace: workspace, DeploymentTarget: workload + "-main", ClusterType: clusterType, ConfigVersion: content,
+		Policies: []string{"everywhere"}, Objects: []folder.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: workload}},
+	}
+	return owned
+}
+
+// fourInventories writes what four owners have, at three paths, an hour apart.
+func fourInventories(t testing.TB, r *repository) []gitops.Owner {
+	t.Helper()
+	now := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
+	client := newClient(gitops.Options{Now: func() time.Time { return now }})
+	owners := []gitops.Owner{
+		{Name: "shop", Environment: "dev"}, {Name: "shop", Environment: "dev", Path: "dev"},
+		{Name: "clusters", Environment: "dev", Path: "dev"}, {Name: "shop", Environment: "prod", Path: "env/eu/prod"},
+	}
+	for i, owner := range owners {
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+			fmt.Sprintf("drone/shop-main-%d", i):            owned(t, "shop", "team-a", "", "1"),
+			fmt.Sprintf("large/bank-main-%d", i):            owned(t, "bank", "team-b", "", "1"),
+			fmt.Sprintf("clusters/store-1/shop-main-%d", i): owned(t, "shop", "team-a", "drone", "1"),
+			fmt.Sprintf("clusters/store-2/bank-main-%d", i): owned(t, "bank", "team-b", "large", "1"),
+			fmt.Sprintf("idle-%d/", i):                      {},
+		})}
+		if _, err := client.Apply(t.Context(), r.remote, edit); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Hour)
+	}
+	return owners
+}
+
+func lookAt(t testing.TB, remote git.Remote) *gitops.Branch {
+	t.Helper()
+	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return look
+}
+
+func inventory(t testing.TB, look *gitops.Branch, filter gitops.InventoryFilter) gitops.Inventory {
+	t.Helper()
+	found, err := look.Inventory(t.Context(), filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// listed are the assignments, each as "<path>:<owner>:<host>/<target>".
+func listed(found gitops.Inventory) []string {
+	var list []string
+	for _, a := range found.Assignments {
+		list = append(list, fmt.Sprintf("%s:%s:%s/%s", a.Owner.Path, a.Owner.Name, a.Host, a.DeploymentTarget))
+	}
+	return list
+}
+
+func TestAnInventoryIsWhatTheRecordsOfAllOwnersSay(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) {
+			w.write("docs/a/b/c/d/e", "x")
+			w.write("dev/drone/foreign/.flotilla/other/drone.json", "{}") // in a host
+			w.write("charts/.flotilla/x", "a file")
+			w.write("charts/.flotilla/bad/drone.json", "{")
+			w.write("a/b/c/d/.flotilla/deep/drone.json", "{}") // too deep
+			w.write("a/b/c/d/drone/x", "x")
+		})
+		owners := fourInventories(t, r)
+		view := lookAt(t, r.remote)
+		found := inventory(t, view, gitops.InventoryFilter{})
+		var names []string
+		for _, owner := range found.Owners {
+			names = append(names, owner.Path+":"+owner.Name)
+		}
+		if got := strings.Join(names, " "); got != ":shop charts:bad dev:clusters dev:shop env/eu/prod:shop" {
+			t.Errorf("owners are %s", got)
+		}
+		if !slices.Equal(found.Unreadable, []string{"charts/.flotilla/bad/drone.json"}) || found.Commit != r.git("rev-parse", "main") {
+			t.Errorf("unreadable are %v, at %s", found.Unreadable, found.Commit)
+		}
+		var want []string
+		for _, i := range []int{0, 2, 1, 3} {
+			for _, key := range []string{"clusters/store-1/shop", "clusters/store-2/bank", "drone/shop", "large/bank"} {
+				want = append(want, fmt.Sprintf("%s:%s:%s-main-%d", owners[i].Path, owners[i].Name, key, i))
+			}
+		}
+		if got := listed(found); !slices.Equal(got, want) {
+			t.Errorf("assignments are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		commits := strings.Fields(r.git("rev-list", "--reverse", "main"))[1:]
+		for _, a := range found.Assignments {
+			i := slices.IndexFunc(owners, func(o gitops.Owner) bool { return o == a.Owner })
+			if i < 0 || a.Commit != commits[i] || !a.Changed.Equal(time.Date(2026, 11, 22, 2+i, 0, 0, 0, time.UTC)) {
+				t.Errorf("%+v", a)
+			}
+		}
+		record := found.Assignments[0]
+		record.Changed, record.Commit = time.Time{}, ""
+		if got, want := sprint(record), sprint(gitops.InventoryAssignment{
+			Owner: owners[0], Key: folder.Key{Host: "clusters/store-1", DeploymentTarget: "shop-main-0"},
+			FolderRecord: gitops.FolderRecord{Record: owned(t, "shop", "team-a", "drone", "1").Record, Tree: rendered(t, "a", "1").Tree},
+		}); got != want {
+			t.Errorf("the first is\n%s\nwant\n%s", got, want)
+		}
+		names = found.Names.Hosts
+		if got := strings.Join(names, " "); !strings.HasPrefix(got, "clusters/store-1 clusters/store-2 drone idle-0") || fmt.Sprint(found.Names.Workloads, found.Names.Workspaces) != "[bank shop] [team-a team-b]" {
+			t.Errorf("names are %+v", found.Names)
+		}
+	})
+}
+
+func TestAnInventoryIsNarrowed(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[0])
+	fourInventories(t, r)
+	// A record need not say the type of a cluster, nor a workspace.
+	r.byHand(func(w *workTree) {
+		record := fmt.Sprintf(`{"format": 1, "deployment_targets": {"old-main": {"workload": "old", "deployment_target": "old-main", "tree": %q}}}`, rendered(t, "a", "1").Tree)
+		w.write("old/.flotilla/former/clusters/store-9.json", record)
+		w.write("old/.flotilla/former/drone.json", record)
+	})
+	look := lookAt(t, r.remote)
+	for name, test := range map[string]struct {
+		filter      gitops.InventoryFilter
+		count       int
+		first       string
+		typeUnknown bool
+	}{
+		"everything":                 {gitops.InventoryFilter{}, 18, ":shop:clusters/store-1/shop-main-0", false},
+		"a path":                     {gitops.InventoryFilter{Path: "env"}, 4, "env/eu/prod:shop:clusters/store-1/shop-main-3", false},
+		"the path itself":            {gitops.InventoryFilter{Path: "env/eu/prod"}, 4, "env/eu/prod:shop:clusters/store-1/shop-main-3", false},
+		"a path that is not there":   {gitops.InventoryFilter{Path: "nowhere/else"}, 0, "", false},
+		"a path that is a file":      {gitops.InventoryFilter{Path: "dev/drone/clusters.md"}, 0, "", false},
+		"an owner":                   {gitops.InventoryFilter{Owner: "clusters"}, 4, "dev:clusters:clusters/store-1/shop-main-2", false},
+		"no such owner":              {gitops.InventoryFilter{Owner: "nobody"}, 0, "", false},
+		"a host":                     {gitops.InventoryFilter{Host: "drone"}, 5, ":shop:drone/shop-main-0", false},
+		"a host that is a cluster":   {gitops.InventoryFilter{Host: "clusters/store-2"}, 4, ":shop:clusters/store-2/bank-main-0", false},
+		"a cluster":                  {gitops.InventoryFilter{Cluster: "store-1"}, 9, ":shop:clusters/store-1/shop-main-0", false},
+		"a cluster, a workload":      {gitops.InventoryFilter{Cluster: "store-1", Workload: "shop"}, 8, ":shop:clusters/store-1/shop-main-0", false},
+		"a cluster and its type":     {gitops.InventoryFilter{Cluster: "store-3", ClusterType: "large"}, 4, ":shop:large/bank-main-0", false},
+		"a cluster without its type": {gitops.InventoryFilter{Cluster: "store-9"}, 1, "old:former:clusters/store-9/old-main", true},
+		"the same, with its type":    {gitops.InventoryFilter{Cluster: "store-9", ClusterType: "drone"}, 6, ":shop:drone/shop-main-0", false},
+		"no such cluster":            {gitops.InventoryFilter{Cluster: "store-8"}, 0, "", true},
+		"a cluster type":             {gitops.InventoryFilter{ClusterType: "large"}, 8, ":shop:clusters/store-2/bank-main-0", false},
+		"a workload":                 {gitops.InventoryFilter{Workload: "bank"}, 8, ":shop:clusters/store-2/bank-main-0", false},
+		"a workspace":                {gitops.InventoryFilter{Workspace: "team-a"}, 8, ":shop:clusters/store-1/shop-main-0", false},
+		"an owner on a cluster":      {gitops.InventoryFilter{Owner: "clusters", Cluster: "store-2"}, 2, "dev:clusters:clusters/store-2/bank-main-2", false},
+		"a workload of the other":    {gitops.InventoryFilter{Workload: "bank", Workspace: "team-a"}, 0, "", false},
+	} {
+		found := inventory(t, look, test.filter)
+		list := append(listed(found), "")
+		if len(found.Assignments) != test.count || list[0] != test.first || found.TypeUnknown != test.typeUnknown {
+			t.Errorf("%s: %d, type unknown %t:\n%s", name, len(found.Assignments), found.TypeUnknown, strings.Join(list, "\n"))
+		}
+	}
+	if _, err := look.Inventory(t.Context(), gitops.InventoryFilter{Path: "../x"}); err == nil {
+		t.Error("a path that leaves the repository is taken")
+	}
+}
+
+func TestAnInventoryOfNothingIsEmpty(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
+			if found := inventory(t, lookAt(t, remote), gitops.InventoryFilter{}); found.Commit != "" || len(found.Assignments)+len(found.Owners) > 0 {
+				t.Errorf("%+v", found)
+			}
+		}
+		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		if found := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{Cluster: "x"}); found.Commit == "" || len(found.Assignments)+len(found.Owners) > 0 {
+			t.Errorf("%+v", found)
+		}
+	})
+}
+
+func TestRecordsOfOtherVersionsAreInTheInventory(t *testing.T) {
+	t.Parallel()
+	names, err := os.ReadDir("testdata/records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRepository(t, servings[0])
+	r.byHand(func(w *workTree) {
+		for _, name := range names {
+			content, err := os.ReadFile(filepath.Join("testdata/records", name.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.write(".flotilla/"+strings.TrimSuffix(name.Name(), ".json")+"/drone.json", string(content))
+		}
+	})
+	found := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{Workload: "hello-world-app"})
+	if len(found.Assignments) != len(names) || len(found.Unreadable) > 0 {
+		t.Errorf("%+v", found)
+	}
+	for _, a := range found.Assignments {
+		// Of a time when nobody committed, nobody knows the commit.
+		if a.DeploymentTarget != "hello-world-app-functional-test" || a.ConfigVersion != "4f" || a.Commit != "" || a.Owner.Environment != "dev" {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// Two commits within one second, and a person's beside them.
+func TestTheCommitIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[0])
+	at := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
+	client := newClient(gitops.Options{Now: func() time.Time { return at }})
+	write := func(owner gitops.Owner, target, content string) string {
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{"drone/" + target: owned(t, "shop", "team", "", content)})}
+		result, err := client.Apply(t.Context(), r.remote, edit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Commit
+	}
+	other := gitops.Owner{Name: "other", Path: "dev"}
+	write(dev, "app", "1")
+	mine := write(other, "app-of-other", "1")
+	write(dev, "app", "2")
+	commits := map[string]string{}
+	for _, a := range inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{}).Assignments {
+		commits[a.DeploymentTarget] = a.Commit
+	}
+	if commits["app-of-other"] != mine || commits["app"] != "" || len(commits) != 2 {
+		t.Errorf("commits are %v, want %s for the other", commits, mine)
+	}
+}
+
+func TestAnInventoryCostsOneLookAndTheRecordsFilesOnly(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config []string
+		most   int
+	}{
+		"any object":     {anyObject, 12},
+		"no tree filter": {noTreeFilter, 6},
+		"plain":          {nil, 3},
+	} {
+		r := newRepository(t, serving{config: test.config, remote: overHTTP})
+		r.byHand(func(w *workTree) { w.write("docs/a/b/c/d/e", "x") })
+		fourInventories(t, r)
+		count := &counter{next: backend(t, filepath.Dir(r.directory))}
+		look := lookAt(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
+		found := inventory(t, look, gitops.InventoryFilter{Workload: "shop"})
+		looks, requests := count.take()
+		t.Logf("%s: %d looks, %d requests", name, looks, requests)
+		if looks != 1 || requests > test.most || len(found.Assignments) != 8 {
+			t.Errorf("%s: %d looks, %d requests for %d assignments", name, looks, requests, len(found.Assignments))
+		}
+		view, err := look.View(t.Context(), gitops.Owner{Name: "shop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if blobs := view.Blobs(); test.config != nil && blobs > 4*5 {
+			t.Errorf("%s: %d blobs", name, blobs)
+		}
+		count.take()
+		inventory(t, look, gitops.InventoryFilter{Cluster: "store-1"})
+		if looks, requests := count.take(); looks+requests > 0 {
+			t.Errorf("%s: a second inventory took %d looks and %d requests", name, looks, requests)
+		}
+	}
+}
+
+func BenchmarkInventory(b *testing.B) {
+	for _, hosts := range []int{500, 2500} { // 20,000 and 100,000 assignments
+		b.Run(fmt.Sprintf("%d assignments", 40*hosts), func(b *testing.B) {
+			r := newRepository(b, servings[0])
+			edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
+			for host := range hosts {
+				folders := map[string]gitops.Folder{}
+				for target := range 40 {
+					folders[fmt.Sprintf("workload-%02d-main", target)] = owned(b, fmt.Sprintf("workload-%02d", target), "team", "", "1")
+				}
+				edit.Hosts[fmt.Sprintf("type-%04d", host)] = folders
+			}
+			if _, err := newClient(gitops.Options{}).Apply(b.Context(), r.remote, edit); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if found := inventory(b, lookAt(b, r.remote), gitops.InventoryFilter{}); len(found.Assignments) != 40*hosts {
+					b.Fatal(len(found.Assignments))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package gitops_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	for _, name := range []string{".gitops.git.new-1234567/refs", ".gitops.git.new-89", ".gitops.git.new-mine", ".other.git.new-1", "gitops.git.new-1"} {
+		if err := os.MkdirAll(filepath.Join(parent, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remote := git.Remote{IsGitOps: true, URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
+	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(got, want) {
+		t.Errorf("beside the repository: %v, want %v", got, want)
+	}
+}
+
+func TestManyCreateARepositoryAtOnce(t *testing.T) {
+	t.Parallel()
+	const creators = 3
+	{
+		parent := t.TempDir()
+		r := &repository{t: t, directory: filepath.Join(parent, "gitops.git")}
+		r.remote = git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}
+		edits := make([]gitops.Edit, creators)
+		for i := range edits {
+			edits[i] = devEdit(t, map[string]gitops.Folder{fmt.Sprintf("host-%d/app", i): rendered(t, "a", "a")})
+			edits[i].Owner.Name = fmt.Sprintf("owner-%d", i)
+		}
+		var group sync.WaitGroup
+		for _, edit := range edits {
+			group.Go(func() {
+				if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil {
+					t.Errorf("%s: %v", edit.Owner.Name, err)
+				}
+			})
+		}
+		group.Wait()
+		written := r.files()
+		for i := range edits {
+			if written[fmt.Sprintf("dev/host-%d/app/a", i)] != "a" {
+				t.Errorf("what owner-%d wrote is lost", i)
+			}
+		}
+		if got := names(t, parent); !slices.Equal(got, []string{"gitops.git"}) {
+			t.Errorf("in the folder of the repository: %s", strings.Join(got, ", "))
+		}
+		r.fsck()
+	}
+}
+
+// names lists a folder.
+func names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}

@@ -1,0 +1,246 @@
+package gitops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// lineage is what is known of the history of a tip.
+type lineage struct {
+	tip     *git.Tip // the Branch's, or a later one
+	heads   map[git.Hash]git.CommitHead
+	numbers map[git.Hash]int // of the commits, for what follows
+	parents [][]int          // those that are here
+	times   []time.Time      // when they were committed
+	depth   int              // how far back the commits go; 0 before the first fetch
+	whole   bool             // the commits are the complete history
+}
+
+// newLineage knows the tip alone.
+func newLineage(tip *git.Tip) *lineage {
+	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
+	if text, ok := tip.CommitText(tip.Commit); ok {
+		if head, err := git.ParseCommitHead(text); err == nil {
+			l.set(map[git.Hash]git.CommitHead{tip.Commit: head})
+		}
+	}
+	return l
+}
+
+// exhausted reports whether no more of the history can be fetched.
+func (l *lineage) exhausted() bool { return l.whole || l.depth >= l.tip.MaxPast() }
+
+// deepen fetches more of the history.
+func (l *lineage) deepen(ctx context.Context) error {
+	if l.exhausted() {
+		return nil
+	}
+	depth := max(git.FirstDepth, 4*l.depth)
+	heads, whole, err := l.tip.PastCommits(ctx, depth)
+	if err != nil {
+		return err
+	}
+	l.depth = depth
+	l.set(heads)
+	l.whole = l.whole || whole
+	return nil
+}
+
+// set notes which commits are here.
+func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
+	l.heads, l.whole = heads, true
+	l.numbers, l.parents, l.times = make(map[git.Hash]int, len(heads)), make([][]int, len(heads)), make([]time.Time, len(heads))
+	for id := range heads {
+		l.numbers[id] = len(l.numbers)
+	}
+	for id, number := range l.numbers {
+		l.times[number] = heads[id].Time
+		for _, parent := range heads[id].Parents {
+			if before, ok := l.numbers[parent]; ok {
+				l.parents[number] = append(l.parents[number], before)
+			} else {
+				l.whole = false
+			}
+		}
+	}
+}
+
+// find notes the commits that were fetched, and returns those that were not found.
+// The beginning of more than one id is neither, and gets a reason.
+func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits map[string]Commit) []commitPrefix {
+	clear(found)
+	var missing []commitPrefix
+	var sorted []string // the ids, for those that are short
+	for _, prefix := range sought {
+		if len(prefix.digits) == 2*len(git.Hash{}) {
+			id, _ := git.ParseID(prefix.digits)
+			if _, ok := l.heads[id]; ok {
+				found[prefix.asked] = id
+			} else {
+				missing = append(missing, prefix)
+			}
+			continue
+		}
+		if sorted == nil {
+			sorted = make([]string, 0, len(l.heads))
+			for id := range l.heads {
+				sorted = append(sorted, id.String())
+			}
+			slices.Sort(sorted)
+		}
+		at, _ := slices.BinarySearch(sorted, prefix.digits)
+		switch {
+		case at == len(sorted) || !strings.HasPrefix(sorted[at], prefix.digits):
+			missing = append(missing, prefix)
+		case at+1 < len(sorted) && strings.HasPrefix(sorted[at+1], prefix.digits):
+			commits[prefix.asked] = Commit{Reason: fmt.Sprintf("the branch has several commits whose id begins with %s", prefix.asked)}
+		default:
+			found[prefix.asked], _ = git.ParseID(sorted[at])
+		}
+	}
+	return missing
+}
+
+// lacks says why a commit was not found.
+func (l *lineage) lacks(id string) string {
+	switch {
+	case l.tip.Commit.IsZero():
+		return "the branch has no commits"
+	case !l.whole:
+		return fmt.Sprintf("commit %s is not among the last %d commits of the branch, or the branch was rewritten", id, l.depth)
+	}
+	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)
+}
+
+// lag returns a function that says how far a commit is behind a tip: how many
+// commits the tip contains and it does not, and when the oldest of them was
+// committed; or, with ahead, that the tip does not contain the commit. A tip that
+// was not fetched, because the branch was rewritten, is replaced by the present one.
+func (l *lineage) lag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
+	number, ok := l.numbers[tip]
+	if !ok {
+		number = l.numbers[l.tip.Commit]
+	}
+	all := l.contained(number)
+	return func(commit git.Hash) (behind int, since time.Time, ahead bool) {
+		if !all[l.numbers[commit]] {
+			return 0, time.Time{}, true
+		}
+		contained := l.contained(l.numbers[commit])
+		for number, at := range l.times {
+			if !all[number] || contained[number] {
+				continue
+			}
+			behind++
+			if since.IsZero() || at.Before(since) {
+				since = at
+			}
+		}
+		return behind, since, false
+	}
+}
+
+// newest are the newest commits, none before one that it contains; at one time,
+// by their ids.
+func (l *lineage) newest(limit int) []string {
+	if len(l.times) == 0 {
+		return nil
+	}
+	ids := make([]git.Hash, len(l.times))
+	for id, number := range l.numbers {
+		ids[number] = id
+	}
+	newestFirst := func(a, b int) int {
+		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(ids[a][:], ids[b][:]))
+	}
+	// How many commits that are here, and were not taken yet, contain each.
+	children := make([]int, len(l.times))
+	for _, parents := range l.parents {
+		for _, parent := range parents {
+			children[parent]++
+		}
+	}
+	var found []string
+	for next := []int{l.numbers[l.tip.Commit]}; len(next) > 0 && len(found) < limit; {
+		slices.SortFunc(next, newestFirst)
+		taken := next[0]
+		next = next[1:]
+		found = append(found, ids[taken].String())
+		for _, parent := range l.parents[taken] {
+			if children[parent]--; children[parent] == 0 {
+				next = append(next, parent)
+			}
+		}
+	}
+	return found
+}
+
+// contained says of each commit whether it is this one or before it.
+func (l *lineage) contained(commit int) []bool {
+	contained := make([]bool, len(l.times))
+	contained[commit] = true
+	for next := []int{commit}; len(next) > 0; {
+		at := next[len(next)-1]
+		next = next[:len(next)-1]
+		for _, parent := range l.parents[at] {
+			if !contained[parent] {
+				contained[parent] = true
+				next = append(next, parent)
+			}
+		}
+	}
+	return contained
+}
+
+// trees reads the wanted folders of several root trees.
+func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees) (map[git.Hash]folder.Trees, error) {
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
+	type hostTree struct {
+		host string
+		id   git.Hash
+	}
+	for {
+		reader.missing = nil
+		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]folder.Trees, len(roots))
+		for root := range roots {
+			base := reader.below(root, owner.Path)
+			folders := make(folder.Trees, len(want))
+			for host, targets := range want {
+				at := hostTree{host, reader.below(base, host)}
+				if hosts[at] == nil {
+					hosts[at] = pick(reader.entries(at.id), targets)
+				}
+				folders[host] = hosts[at]
+			}
+			trees[root] = folders
+		}
+		if len(reader.missing) == 0 {
+			return trees, nil
+		}
+		if err := l.tip.NeedPast(ctx, reader.missing, max(l.depth, git.FirstDepth)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pick are the ids of those folders that are there.
+func pick(entries []git.Entry, targets map[string]string) map[string]string {
+	picked := make(map[string]string, len(targets))
+	for target := range targets {
+		if e := git.Search(entries, target, true); e != nil {
+			picked[target] = e.ID.String()
+		}
+	}
+	return picked
+}

@@ -1,0 +1,163 @@
+package gitops
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// maxListed is how many keys a commit message lists under one heading. The
+// first deployment of a fleet has 20,000, and servers show messages in full.
+const maxListed = 500
+
+// message says what changed: a subject, the keys, and trailers.
+func (c *change) message() string {
+	return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
+}
+
+// name is what a commit says whose change it is.
+func (c *change) name() string {
+	if c.claim != nil {
+		return "claim " + c.edit.claim.Name
+	}
+	return c.edit.Owner.Name
+}
+
+func (c *change) subject() string {
+	text := strings.ReplaceAll(c.edit.Subject, "\r\n", "\n")
+	if text = strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n")); text != "" {
+		return text
+	}
+	if c.claim != nil {
+		return c.claim.subject(c.name())
+	}
+	if c.edit.GiveUp {
+		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
+	}
+	var parts []string
+	if c.formerly != "" {
+		parts = append(parts, "takes over from "+c.formerly)
+	}
+	parts = append(parts, folder.Tally(c.folders)...)
+	parts = append(parts, wording.Counts([]int{len(c.adopted)}, "taken over")...)
+	if back := c.back(); len(back) > 0 {
+		parts = append(parts, c.rolledBack(back))
+	}
+	if len(parts) == 0 {
+		parts = c.hostCounts()
+	}
+	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
+}
+
+// hostCounts says what becomes of hosts where no folder changes.
+func (c *change) hostCounts() (counts []string) {
+	repaired := len(c.hosts) - c.newHosts - c.renamedHosts - c.goneHosts
+	for _, count := range []struct {
+		number int
+		what   string
+	}{{c.newHosts, "added"}, {c.renamedHosts, "renamed"}, {c.goneHosts, "removed"}, {repaired, "repaired"}} {
+		if count.number > 0 {
+			counts = append(counts, wording.Count(count.number, "host", "hosts")+" "+count.what)
+		}
+	}
+	return counts
+}
+
+// rolledBack says how many folders were rolled back, and to which commit if it is
+// one.
+func (c *change) rolledBack(back []folder.Key) string {
+	commits := map[string]bool{}
+	for _, k := range back {
+		commits[c.from(k)] = true
+	}
+	if len(commits) > 1 {
+		return fmt.Sprintf("%d rolled back to earlier commits", len(back))
+	}
+	return fmt.Sprintf("%d rolled back to %s", len(back), c.from(back[0]))
+}
+
+// from is the commit that a folder is rolled back to, short.
+func (c *change) from(k folder.Key) string {
+	const short = 12
+	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]
+}
+
+func (c *change) body() string {
+	var b strings.Builder
+	if c.claim != nil {
+		list(&b, "Taken", c.claim.taken)
+		list(&b, "Released", c.claim.released)
+		if b.Len() == 0 {
+			list(&b, "Clusters", c.claim.clusters)
+		}
+		return b.String()
+	}
+	list(&b, "Added", folder.Texts(c.with(folder.Added)))
+	list(&b, "Changed", folder.Texts(c.with(folder.Changed)))
+	list(&b, "Moved", c.movedTexts())
+	list(&b, "Removed", folder.Texts(c.with(folder.Removed)))
+	list(&b, "Taken over", c.adoptedTexts())
+	list(&b, "Rolled back", c.backTexts())
+	list(&b, "No longer managed", folder.Texts(c.letGo))
+	if b.Len() == 0 {
+		list(&b, "Hosts", c.hosts)
+	}
+	return b.String()
+}
+
+func (c *change) movedTexts() (texts []string) {
+	for _, change := range c.folders {
+		if change.From != "" {
+			texts = append(texts, fmt.Sprintf("%s, from %s", change.Key, change.Origin()))
+		}
+	}
+	return texts
+}
+
+func (c *change) backTexts() []string {
+	back := c.back()
+	texts := folder.Texts(back)
+	for i, k := range back {
+		texts[i] += " to " + c.from(k)
+	}
+	return texts
+}
+
+func list(b *strings.Builder, heading string, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(b, "%s:\n", heading)
+	for i, k := range keys {
+		if i == maxListed {
+			fmt.Fprintf(b, "- and %d more\n", len(keys)-maxListed)
+			return
+		}
+		fmt.Fprintf(b, "- %s\n", k)
+	}
+}
+
+func (c *change) trailers() string {
+	text := "Flotilla-Assignment: " + c.edit.Owner.Name + "\n"
+	if c.claim != nil {
+		text = "Flotilla-Claim: " + c.edit.claim.Name + "\n"
+	}
+	if c.edit.Owner.Environment != "" {
+		text += "Flotilla-Environment: " + c.edit.Owner.Environment + "\n"
+	}
+	if c.edit.Release != "" {
+		text += "Flotilla-Release: " + c.edit.Release + "\n"
+	}
+	if c.edit.Source != "" {
+		text += "Flotilla-Source: " + string(c.edit.Source) + "\n"
+	}
+	if c.edit.Run != "" {
+		text += "Flotilla-Run: " + c.edit.Run + "\n"
+	}
+	return text
+}

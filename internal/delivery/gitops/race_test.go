@@ -1,0 +1,96 @@
+package gitops_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+func TestConcurrentOwnersLoseNothing(t *testing.T) {
+	t.Parallel()
+	for _, serving := range []serving{servings[0], servings[2], likeHosts[0]} {
+		t.Run(serving.name, func(t *testing.T) {
+			t.Parallel()
+			const owners, commits = 4, 3
+			r := newRepository(t, serving)
+			var pushes, committed atomic.Int64
+			var group sync.WaitGroup
+			for i := range owners {
+				group.Go(func() {
+					client := newClient(gitops.Options{}) // as another process has it
+					owner := gitops.Owner{Name: fmt.Sprintf("owner-%d", i), Path: "dev"}
+					for j := range commits {
+						edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+							fmt.Sprintf("drone/app-%d", i): rendered(t, "a", fmt.Sprintf("%d %d", i, j)),
+						})}
+						result, err := client.Apply(context.Background(), r.remote, edit)
+						if err != nil || !result.Committed {
+							t.Errorf("owner %d, commit %d: %+v, %v", i, j, result, err)
+							return
+						}
+						pushes.Add(int64(result.Pushes))
+						committed.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if got := r.git("rev-list", "--count", "main"); got != fmt.Sprint(committed.Load()) || committed.Load() != owners*commits {
+				t.Errorf("%s commits on the branch, %d were made", got, committed.Load())
+			}
+			files := r.files()
+			for i := range owners {
+				if got := files[fmt.Sprintf("dev/drone/app-%d/a", i)]; got != fmt.Sprintf("%d %d", i, commits-1) {
+					t.Errorf("owner %d: %q", i, got)
+				}
+			}
+			t.Logf("%d pushes for %d commits", pushes.Load(), committed.Load())
+			if pushes.Load() > 3*committed.Load() {
+				t.Errorf("%d pushes for %d commits", pushes.Load(), committed.Load())
+			}
+			r.fsck()
+		})
+	}
+}
+
+func TestOneClientDoesNotRaceItself(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[0])
+	client := newClient(gitops.Options{})
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
+			if result, err := client.Apply(context.Background(), r.remote, edit); err != nil || result.Pushes != 1 {
+				t.Errorf("%+v, %v", result, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
+	t.Parallel()
+	remote := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
+			if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+				t.Errorf("%+v, %v", result, err)
+			}
+		})
+	}
+	group.Wait()
+	if got := run(t, remote.URL, "git", "rev-list", "--count", "main"); got != "4\n" {
+		t.Errorf("%s commits", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(remote.URL), ".*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,432 @@
+package gitops
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// recordFormat is the format of the records that are written. One of a newer
+// format is read as far as it is understood, and keeps its format and its other
+// members.
+const recordFormat = 1
+
+// maxRecord is enough for 10,000 folders on one host.
+const maxRecord = 12 << 20
+
+// FolderRecord is what a record says of one folder.
+type FolderRecord struct {
+	folder.Record
+	// Tree is the folder as its owner wrote it last.
+	Tree string
+	// TreeBefore is what it was until then; "" when it was added.
+	TreeBefore string
+	// Changed is the time of the commit that did that; zero where the record does
+	// not say.
+	Changed time.Time
+	// Source is what the owner said then of where the change came from.
+	Source folder.Source
+}
+
+// hostRecord is the file that records what one owner owns on one host.
+type hostRecord struct {
+	Format      int    `json:"format"`
+	Environment string `json:"environment,omitempty"`
+	Holder      string `json:"holder,omitempty"`
+	// Formerly are the names that the host had, and OwnerFormerly those that the owner had, in order.
+	Formerly          []string                `json:"formerly,omitempty"`
+	OwnerFormerly     []string                `json:"owner_formerly,omitempty"`
+	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
+
+	more fields
+}
+
+type folderRecord struct {
+	folder.Record
+	Tree       string        `json:"tree"`
+	TreeBefore string        `json:"tree_before,omitempty"`
+	Changed    string        `json:"changed,omitempty"` // RFC 3339
+	Source     folder.Source `json:"source,omitempty"`
+
+	more fields
+}
+
+// fields are members that this version does not know, by name.
+type fields map[string]json.RawMessage
+
+// public is the record of a folder for those who read it.
+func (f folderRecord) public() FolderRecord {
+	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked when it was read
+	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
+}
+
+// sameMeaning reports whether a record that was read says what the other one
+// does, in whatever format.
+func (r hostRecord) sameMeaning(as hostRecord) bool {
+	return r.Environment == as.Environment && r.Holder == as.Holder && r.sameNames(as) &&
+		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
+			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
+				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
+				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
+		})
+}
+
+// sameNames reports whether two records have the same former names.
+func (r hostRecord) sameNames(as hostRecord) bool {
+	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
+}
+
+// renames maps the former names of the record's host to the present one.
+func (r hostRecord) renames(host string) folder.Renames {
+	renames := folder.Renames{}
+	for _, name := range r.Formerly {
+		renames[name] = host
+	}
+	return renames
+}
+
+// addNames adds former names of the host and of the owner. own is the present name of the owner, and isHost reports the present
+// names of hosts: a former name that is in use again belongs to its new bearer.
+func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(name string) bool) {
+	merge := func(to *[]string, names []string, drop func(name string) bool) {
+		merged := slices.DeleteFunc(slices.Concat(*to, names), drop)
+		slices.Sort(merged)
+		*to = slices.Compact(merged)
+	}
+	merge(&r.Formerly, hosts, isHost)
+	merge(&r.OwnerFormerly, owners, func(name string) bool { return name == "" || name == own })
+}
+
+// sameFolders reports whether two records list the same folders, with the same
+// trees.
+func (r hostRecord) sameFolders(as hostRecord) bool {
+	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
+		return strings.EqualFold(a.Tree, b.Tree)
+	})
+}
+
+// encode writes a record canonically: keys in order, indented for a person's
+// diff, ending in a newline. It does not use encoding/json, which takes as long
+// for the records of many hosts as everything else in an apply together.
+func (r hostRecord) encode() []byte {
+	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
+	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets, func(target string) folderRecord { return r.DeploymentTargets[target] })
+}
+
+// encodeFolders appends the record with these deployment targets, in order.
+func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
+	b = appendHead(b, r.Format, r.Environment, r.Holder)
+	b = appendList(b, "  ", "formerly", r.Formerly, appendText)
+	b = appendList(b, "  ", "owner_formerly", r.OwnerFormerly, appendText)
+	b = append(b, `  "deployment_targets": {`...)
+	for i, target := range targets {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, "\n    "...)
+		b = appendText(b, target)
+		b = folder(target).encode(append(b, ": {\n"...))
+		b = append(b, "    }"...)
+	}
+	if len(targets) > 0 {
+		b = append(b, "\n  "...)
+	}
+	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
+}
+
+// appendHead begins a record, of an owner or of a claim.
+func appendHead(b []byte, format int, environment, holder string) []byte {
+	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", format)
+	if environment != "" {
+		b = appendMember(b, "  ", "environment", environment, ",\n")
+	}
+	if holder != "" {
+		b = appendMember(b, "  ", "holder", holder, ",\n")
+	}
+	return b
+}
+
+func (f folderRecord) encode(b []byte) []byte {
+	const indent = "      "
+	b = appendMember(b, indent, "workload", f.Workload, ",\n")
+	if f.Workspace != "" {
+		b = appendMember(b, indent, "workspace", f.Workspace, ",\n")
+	}
+	b = appendMember(b, indent, "deployment_target", f.DeploymentTarget, ",\n")
+	if f.ClusterType != "" {
+		b = appendMember(b, indent, "cluster_type", f.ClusterType, ",\n")
+	}
+	b = appendList(b, indent, "policies", f.Policies, appendText)
+	if f.ConfigVersion != "" {
+		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
+	}
+	if f.OwnerLabel != "" {
+		b = appendMember(b, indent, "owner_label", f.OwnerLabel, ",\n")
+	}
+	b = appendList(b, indent, "objects", f.Objects, appendObject)
+	if f.Manifests != nil {
+		b = append(appendManifests(append(b, indent...), f.Manifests), ",\n"...)
+	}
+	b = appendMember(b, indent, "tree", f.Tree, "")
+	if f.TreeBefore != "" {
+		b = appendMember(append(b, ",\n"...), indent, "tree_before", f.TreeBefore, "")
+	}
+	if f.Changed != "" {
+		b = appendMember(append(b, ",\n"...), indent, "changed", f.Changed, "")
+	}
+	if f.Source != "" {
+		b = appendMember(append(b, ",\n"...), indent, "source", string(f.Source), "")
+	}
+	return append(f.more.encode(b, indent), '\n')
+}
+
+// encode appends the members after those that are known.
+func (f fields) encode(b []byte, indent string) []byte {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		b = append(append(b, ",\n"...), indent...)
+		b = append(appendText(b, name), ": "...)
+		var value bytes.Buffer            // indented, it would grow with the square of its depth
+		_ = json.Compact(&value, f[name]) // it was read as JSON
+		b = append(b, value.Bytes()...)
+	}
+	return b
+}
+
+// memberOf is the first member of this name in an encoded record; "" for none.
+func memberOf(encoded []byte, name string) string {
+	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
+	value, _, _ = bytes.Cut(value, []byte(`"`))
+	return string(value)
+}
+
+func appendMember(b []byte, indent, name, value, end string) []byte {
+	b = append(b, indent...)
+	b = append(b, '"')
+	b = append(b, name...)
+	b = append(b, `": `...)
+	return append(appendText(b, value), end...)
+}
+
+func appendList[T any](b []byte, indent, name string, values []T, value func([]byte, T) []byte) []byte {
+	if len(values) == 0 {
+		return b
+	}
+	b = append(append(b, indent...), '"')
+	b = append(append(b, name...), `": [`...)
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = value(append(append(append(b, '\n'), indent...), "  "...), v)
+	}
+	return append(append(append(b, '\n'), indent...), "],\n"...)
+}
+
+// manifestsMembers are the members of manifests in their order; the first two are always there. pinMembers are those of
+// their pin.
+var (
+	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
+	pinMembers       = []string{"commit", "version", "digest"}
+)
+
+func appendManifests(b []byte, m *folder.Manifests) []byte {
+	texts := m.Texts()
+	b = appendMembers(append(b, `"manifests": {`...), manifestsMembers, texts, 2)
+	if m.Pin != (folder.Pin{}) {
+		b = appendMembers(append(b, `, "pin": {`...), pinMembers, texts[len(manifestsMembers):], 0)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+// appendMembers appends those that have a value, and the first ones, which always have one.
+func appendMembers(b []byte, names, values []string, always int) []byte {
+	separator := ""
+	for i, name := range names {
+		if i >= always && values[i] == "" {
+			continue
+		}
+		b = appendMember(append(b, separator...), "", name, values[i], "")
+		separator = ", "
+	}
+	return b
+}
+
+func appendObject(b []byte, o folder.Object) []byte {
+	b = appendMember(append(b, '{'), "", "kind", o.Kind, ", ")
+	if o.Namespace != "" {
+		b = appendMember(b, "", "namespace", o.Namespace, ", ")
+	}
+	return appendMember(b, "", "name", o.Name, "}")
+}
+
+func compareObjects(a, b folder.Object) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// appendText quotes text as encoding/json does, without escaping for HTML.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return appendEscaped(b, text)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, text string) []byte {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string can always be encoded
+	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
+}
+
+// parseRecord reads a record. Anybody who may push can have written it, so each
+// name is checked like any path: a record never causes changes outside of its
+// host's folder.
+func parseRecord(content []byte) (hostRecord, error) {
+	if err := checkBounds(content, maxRecord); err != nil {
+		return hostRecord{}, err
+	}
+	var r hostRecord
+	// A record that encodes to the same bytes has no unknown members.
+	err := json.Unmarshal(content, &r)
+	if err != nil || !bytes.Equal(r.encode(), content) {
+		r, err = parseFields(content)
+	}
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+	}
+	return r, nil
+}
+
+// check finds names and texts that no record has, and drops other values that are not valid.
+func (r hostRecord) check() error {
+	if err := folder.CheckText(r.Environment, r.Holder); err != nil {
+		return err
+	}
+	for _, host := range r.Formerly {
+		if err := cmp.Or(checkHost(host), folder.CheckText(host)); err != nil {
+			return err
+		}
+	}
+	for _, owner := range r.OwnerFormerly {
+		if err := cmp.Or(git.CheckName(owner), folder.CheckText(owner)); err != nil {
+			return err
+		}
+	}
+	for target, recorded := range r.DeploymentTargets {
+		_, noTree := git.ParseID(recorded.Tree)
+		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.texts()...), noTree); err != nil {
+			return err
+		}
+		if recorded.tidy() {
+			r.DeploymentTargets[target] = recorded
+		}
+	}
+	return nil
+}
+
+// tidy drops values that are not valid, and reports whether there were any.
+func (f *folderRecord) tidy() (changed bool) {
+	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
+		f.TreeBefore, changed = "", true
+	}
+	if _, err := time.Parse(time.RFC3339, f.Changed); err != nil && f.Changed != "" {
+		f.Changed, changed = "", true
+	}
+	if source := folder.ParseSource(string(f.Source)); source != f.Source {
+		f.Source, changed = source, true
+	}
+	return changed
+}
+
+// parseFields reads a record that may have more than this version knows.
+func parseFields(content []byte) (hostRecord, error) {
+	var r hostRecord
+	var targets map[string]fields
+	if err := r.more.readHead(content, &r.Format, &r.Environment, &r.Holder, "deployment_targets", &targets); err != nil {
+		return hostRecord{}, err
+	}
+	if err := cmp.Or(r.more.take("formerly", &r.Formerly), r.more.take("owner_formerly", &r.OwnerFormerly)); err != nil {
+		return hostRecord{}, err
+	}
+	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		f := folderRecord{more: targets[target]}
+		known := f.known()
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			// A newer format may use optional members for something else.
+			text := f.more[name]
+			if err := f.more.take(name, known[name]); err != nil && (r.Format <= recordFormat || name == "tree") {
+				return hostRecord{}, fmt.Errorf("%q: %w", target, err)
+			} else if err != nil {
+				f.more[name] = text
+			}
+		}
+		r.DeploymentTargets[target] = f
+	}
+	return r, nil
+}
+
+// known are the members that are known, by name.
+func (f *folderRecord) known() map[string]any {
+	return map[string]any{
+		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
+		"policies": &f.Policies, "config_version": &f.ConfigVersion,
+		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
+		"manifests": &f.Manifests, "source": &f.Source,
+	}
+}
+
+// unknown are the members that this version never writes.
+func (f *folderRecord) unknown() fields {
+	if f.more == nil {
+		return nil
+	}
+	unknown, known := maps.Clone(f.more), f.known()
+	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return known[name] != nil })
+	return unknown
+}
+
+// readHead reads a record: what appendHead writes, and the one member that follows. The others are left.
+func (f *fields) readHead(content []byte, format *int, environment, holder *string, name string, value any) error {
+	if err := json.Unmarshal(content, f); err != nil {
+		return err
+	}
+	if err := cmp.Or(f.take("format", format), f.take("environment", environment), f.take("holder", holder), f.take(name, value)); err != nil {
+		return err
+	}
+	if *format < 1 {
+		return errors.New("it has no format, or one below 1")
+	}
+	return nil
+}
+
+// take reads a member that is known, and leaves the others.
+func (f fields) take(name string, value any) error {
+	text, ok := f[name]
+	if !ok {
+		return nil
+	}
+	delete(f, name)
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

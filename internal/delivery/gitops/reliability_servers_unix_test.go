@@ -1,0 +1,23 @@
+//go:build unix
+
+package gitops_test
+
+import "github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+
+// reliabilityServers are the real servers that the guide "Reliability" names.
+var reliabilityServers = []serving{
+	{name: "bare repository, local path", remote: servings[0].remote},
+	{name: "git http-backend", config: anyObject, remote: overHTTP},
+	{name: "git over ssh", remote: overSSH},
+	{name: "Gitea over http", mirror: true, remote: overGiteaHTTP},
+	{name: "Gitea over ssh", mirror: true, remote: overGiteaSSH},
+}
+
+// raceServers are those on which processes race: all of them in `make acceptance`, else those of git
+// itself. Who comes second is told alike by all of them, and a push to Gitea costs half a second of a processor.
+func raceServers() []serving {
+	if !acceptancetest.All() {
+		return reliabilityServers[:3]
+	}
+	return reliabilityServers
+}

@@ -1,0 +1,101 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// ErrBeside is the error of an edit by which a host's folder would not vanish although the host has another name now, since
+// others have something in it: agents that follow it would remove what the edit moves.
+var ErrBeside = errors.New("others have something in the folder of a host that has another name now")
+
+// isRenamed says whether a host has another name in the edit.
+func (s *staging) isRenamed(host string) bool {
+	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
+	return wanted
+}
+
+// moves says whether a folder is wanted under the present name of its host.
+func (s *staging) moves(k folder.Key) bool {
+	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
+	return wanted
+}
+
+// moveKept has folders that are kept, and that are still under a former name of their host, move as they are.
+func (s *staging) moveKept(edit Edit) Edit {
+	if len(edit.Renames) == 0 {
+		return edit
+	}
+	edit.Hosts = edit.Hosts.clone()
+	for k, wanted := range folder.All(edit.Hosts) {
+		if _, there := s.folderAt(k); there || wanted.Action != Keep {
+			continue
+		}
+		for _, former := range s.edit.Renames.FormerNames(k.Host) {
+			if id, there := s.folderAt(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
+				wanted.Action, wanted.Tree, wanted.Files = move, id.String(), nil
+				edit.Hosts[k.Host][k.DeploymentTarget] = wanted
+			}
+		}
+	}
+	return edit
+}
+
+// vanish removes the marker of a host that has another name now.
+func (s *staging) vanish(host string, marker git.Hash, own bool) {
+	e, ok := s.hostAt(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
+	if ok && e.IsFile() && (own || e.ID == marker) {
+		s.change.remove = append(s.change.remove, s.edit.Owner.marker(host))
+	}
+}
+
+// checkVanishes finds what would be left in the folder of a host that has another name now.
+func (s *staging) checkVanishes() error {
+	for _, host := range slices.Sorted(maps.Keys(s.edit.Renames)) {
+		_, recorded := s.atTip[host]
+		if !s.isRenamed(host) || !recorded && len(s.edit.Previously[host]) == 0 {
+			continue
+		}
+		at := path.Join(s.edit.Owner.Path, host)
+		var left []string
+		if d := s.Directory(at); d != nil {
+			d.Each(func(e git.Entry) {
+				if in := path.Join(at, e.Name); !slices.Contains(s.change.remove, in) {
+					left = append(left, in)
+				}
+			})
+		}
+		if len(left) > 0 {
+			slices.SortFunc(left, strings.Compare)
+			return fmt.Errorf("%w: %s", ErrBeside, wording.List(wording.Quoted(left), wording.Named))
+		}
+	}
+	return nil
+}
+
+// Beside are the paths in folders of hosts that are none of an owner's folders.
+func (v *OwnerView) Beside(ctx context.Context, own folder.Trees) ([]string, error) {
+	return using(ctx, v.Branch, func() (found []string, err error) {
+		hosts := slices.Sorted(maps.Keys(own))
+		if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
+			return nil, err
+		}
+		for _, host := range hosts {
+			v.work.hostAt(v.owner, host).Each(func(e git.Entry) {
+				if in := path.Join(v.owner.Path, host, e.Name); !own.Has(host, e.Name) && in != v.owner.marker(host) {
+					found = append(found, in)
+				}
+			})
+		}
+		return found, nil
+	})
+}

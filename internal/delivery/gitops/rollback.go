@@ -1,0 +1,199 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// AsOf returns the owner's folders at a commit in the branch's history, as its records
+// there list them, in the form in which an Edit rolls back to them. names are the
+// owner's former names. It reads these records and trees, and no other file; it may
+// fetch them.
+//
+// Errors: git.ErrCommit, or as of Branch.
+func (v *OwnerView) AsOf(ctx context.Context, commit string, names ...string) (Folders, error) {
+	return using(ctx, v.Branch, func() (Folders, error) {
+		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
+		if err != nil {
+			return nil, err
+		}
+		if len(at.records) == 0 {
+			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
+		}
+		hosts := make(Folders, len(at.records))
+		var keys []folder.Key
+		for host, record := range at.records {
+			folders := map[string]Folder{}
+			for target, recorded := range record.DeploymentTargets {
+				if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
+					recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
+					folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
+					keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
+				}
+			}
+			hosts[host] = folders
+		}
+		return hosts, at.areFiles(ctx, keys)
+	})
+}
+
+// openPast reads the owner's records at a commit. A commit from before a rename has
+// them under a former name, which is one of names or in the records at the tip, and
+// which openPast returns.
+func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *past, formerly string, err error) {
+	at, err = w.openCommit(ctx, owner, commit)
+	if err != nil || len(at.records) > 0 {
+		return at, "", err
+	}
+	entries, err := w.openOwner(ctx, owner, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := w.readRecords(ctx, entries)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, record := range now {
+		names = slices.Concat(names, record.OwnerFormerly)
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		former := owner
+		former.Name = name
+		then, err := w.openCommit(ctx, former, commit)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(then.records) > 0 {
+			return then, name, nil
+		}
+	}
+	return at, "", nil
+}
+
+// past is a commit in the branch's history, as far as one owner is concerned.
+type past struct {
+	*layout
+	owner   Owner
+	commit  string
+	entries map[string]git.Hash   // host to the blob of the owner's record
+	records map[string]hostRecord // those that can be read
+}
+
+// at is a commit that the branch contains.
+func (w *layout) at(ctx context.Context, commit string) (*layout, error) {
+	id, err := git.ParseID(commit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", git.ErrCommit, err)
+	}
+	root, err := w.RootOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newLayout(w.At(id, root)), nil
+}
+
+// openCommit reads the owner's records of a commit that the branch contains.
+func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
+	work, err := w.at(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	at := &past{layout: work, owner: owner, commit: commit}
+	at.entries, err = at.openOwner(ctx, owner, nil)
+	if err != nil {
+		return nil, err
+	}
+	at.records, err = at.readRecords(ctx, at.entries)
+	return at, err
+}
+
+// areFiles checks that folders are as Apply writes them, files and folders of files: a link or a submodule may
+// have been put into one by hand.
+func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
+	slices.SortFunc(keys, folder.Key.Compare)
+	level := make([]entryOf, len(keys))
+	for i, k := range keys {
+		level[i].of = k
+		level[i].Entry, _ = p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
+	}
+	err := p.walk(ctx, level, func(in entryOf) error {
+		if err := git.CheckName(in.Name); err != nil {
+			return err
+		}
+		if !in.IsTree() && !in.IsFile() {
+			return fmt.Errorf("%q is %s", in.name, in.Kind())
+		}
+		return nil
+	})
+	if bad, ok := errors.AsType[*folderError](err); ok {
+		return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), p.commit, bad.error)
+	}
+	return err
+}
+
+// resolve finds the folders that an edit rolls back to, with what their commits
+// record of them. They are trees that the repository has: none of their files is
+// fetched or sent.
+func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
+	back := map[string][]folder.Key{} // by commit
+	for k, wanted := range folder.All(edit.Hosts) {
+		if wanted.Action == RollBack {
+			back[wanted.From] = append(back[wanted.From], k)
+		}
+	}
+	if len(back) == 0 {
+		return edit, nil
+	}
+	edit.Hosts = edit.Hosts.clone()
+	for _, commit := range slices.Sorted(maps.Keys(back)) {
+		if err := w.rollBack(ctx, edit, commit, back[commit]); err != nil {
+			return Edit{}, err
+		}
+	}
+	return edit, nil
+}
+
+func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []folder.Key) error {
+	at, err := w.openCommit(ctx, edit.Owner, commit)
+	if err != nil {
+		return err
+	}
+	namesOf := func(host string) []string {
+		return slices.Concat([]string{host}, edit.Renames.FormerNames(host), edit.Past.FormerNames(host))
+	}
+	var hosts []string
+	for _, k := range keys {
+		hosts = append(hosts, namesOf(k.Host)...)
+	}
+	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
+		return err
+	}
+	slices.SortFunc(keys, folder.Key.Compare)
+	var had []folder.Key // by the names that their hosts had then
+	for _, k := range keys {
+		folder := edit.Hosts[k.Host][k.DeploymentTarget]
+		then, e, ok := k, git.Entry{}, false
+		for _, host := range namesOf(k.Host) {
+			if !ok {
+				then.Host = host
+				e, ok = at.hostAt(edit.Owner, host).Find(k.DeploymentTarget)
+			}
+		}
+		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
+			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, cmp.Or(folder.FromTree, folder.Tree))
+		}
+		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
+			folder.Record = record.Record
+		}
+		edit.Hosts[k.Host][k.DeploymentTarget] = folder
+		had = append(had, then)
+	}
+	return at.areFiles(ctx, had)
+}

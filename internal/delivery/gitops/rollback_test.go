@@ -1,0 +1,254 @@
+package gitops_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// asOf is an edit that wants what a commit has.
+func asOf(t *testing.T, r *repository, commit string) gitops.Edit {
+	t.Helper()
+	hosts, err := inspect(t, r, dev).AsOf(context.Background(), commit)
+	if err != nil {
+		t.Fatalf("as of: %v", err)
+	}
+	return gitops.Edit{Owner: dev, Hosts: hosts}
+}
+
+func TestAnEditRollsBackToACommit(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{
+			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/gone": version(rendered(t, "a", "1", "b", "2"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
+		})
+		first := apply(t, r, edit)
+		then := r.files()
+		edit = devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")})
+		second := apply(t, r, edit)
+		other := team(t, "other", "1")
+		apply(t, r, other)
+		for name, content := range r.files() {
+			if strings.Contains(name, "other") {
+				then[name] = content
+			}
+		}
+		r.git("gc", "--quiet", "--prune=now")
+
+		back := asOf(t, r, first.Commit)
+		want := deployedTrees{
+			"drone":        {"app": rendered(t, "a", "1").Tree, "gone": rendered(t, "a", "1", "b", "2").Tree},
+			"clusters/one": {"app": rendered(t, "a", "1").Tree},
+		}
+		if got := back.Wanted(); !reflect.DeepEqual(got, want) {
+			t.Errorf("as of the first commit: %v\nwant %v", got, want)
+		}
+
+		back.Previously = wanted(edit)
+		result := apply(t, r, back)
+		if !result.Committed || len(keysOf(result, "added")) != 2 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 1 ||
+			result.Changes[1].Before != "v2" || result.Changes[1].After != "v1" {
+			t.Errorf("result = %+v", result)
+		}
+		then["dev/large/dev.md"] = leftText("dev")
+		if got := r.files(); !sameButRecords(got, then) {
+			t.Errorf("files = %q\nwant %q", got, then)
+		}
+		if got, want := r.git("log", "-1", "--format=%s"), "dev: 2 added, 1 changed, 1 removed, 3 rolled back to "+first.Commit[:12]; got != want {
+			t.Errorf("subject = %q, want %q", got, want)
+		}
+		if got, want := r.git("log", "-1", "--format=%b"), strings.ReplaceAll("Rolled back:\n- clusters/one/app to C\n- drone/app to C\n- drone/gone to C\n", "C", first.Commit[:12]); !strings.Contains(got, want) {
+			t.Errorf("body = %q, want %q", got, want)
+		}
+		r.fsck()
+		if again := apply(t, r, back); again.Committed {
+			t.Errorf("again: %+v", again)
+		}
+		if forth := apply(t, r, asOf(t, r, second.Commit)); !forth.Committed || r.files()["dev/drone/app/a"] != "2" {
+			t.Errorf("forth: %+v", forth)
+		}
+		back.Head = "flotilla/dev"
+		if proposed := apply(t, r, back); !proposed.Committed || r.git("show", "flotilla/dev:dev/drone/gone/b") != "2" {
+			t.Errorf("proposed: %+v", proposed)
+		}
+		r.fsck()
+	})
+}
+
+func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		first := apply(t, r, devEdit(t, map[string]gitops.Folder{
+			"drone/back": version(rendered(t, "a", "1"), "v1"), "drone/keep": version(rendered(t, "a", "1"), "v1"), "drone/write": version(rendered(t, "a", "1"), "v1"),
+		}))
+		second := devEdit(t, map[string]gitops.Folder{
+			"drone/back": version(rendered(t, "a", "2"), "v2"), "drone/keep": version(rendered(t, "a", "2"), "v2"), "drone/write": version(rendered(t, "a", "2"), "v2"),
+		})
+		apply(t, r, second)
+		r.byHand(func(w *workTree) { w.write("dev/drone/keep/by-hand", "x"); w.write("dev/drone/foreign/x", "x") })
+		mixed := devEdit(t, map[string]gitops.Folder{
+			"drone/back":    {Action: gitops.RollBack, From: first.Commit, Tree: rendered(t, "a", "1").Tree},
+			"drone/keep":    {Action: gitops.Keep, Tree: rendered(t, "a", "3").Tree, Record: folder.Record{ConfigVersion: "v3"}},
+			"drone/foreign": {Action: gitops.Keep},
+			"large/absent":  {Action: gitops.Keep},
+			"drone/write":   version(rendered(t, "a", "3"), "v3"),
+		})
+		mixed.Previously = wanted(second)
+		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed)
+		if err != nil || !slices.Equal(keysOf(result, "changed"), []string{"drone/back", "drone/write"}) || len(keysOf(result, "added"))+len(keysOf(result, "removed")) != 0 {
+			t.Fatalf("result = %+v, %v", result, err)
+		}
+		files := r.files()
+		if files["dev/drone/back/a"] != "1" || files["dev/drone/keep/a"] != "2" || files["dev/drone/keep/by-hand"] != "x" || files["dev/drone/write/a"] != "3" || files["dev/drone/foreign/x"] != "x" {
+			t.Errorf("files = %v", files)
+		}
+		trees := deployed(t, inspect(t, r, dev), wanted(mixed))
+		if _, ok := trees["large"]["absent"]; ok || trees["drone"]["foreign"] == "" || trees["drone"]["write"] != rendered(t, "a", "3").Tree {
+			t.Errorf("deployed = %v", trees)
+		}
+		records, err := inspect(t, r, dev).Records(context.Background(), "")
+		for target, want := range map[string]string{"back": "v1", "keep": "v2", "write": "v3"} {
+			if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: target}].ConfigVersion; got != want || err != nil {
+				t.Errorf("%s: recorded version %q, want %q, %v", target, got, want, err)
+			}
+		}
+		if records.Trees.Has("drone", "foreign") || len(records.Records) != 3 || records.Trees["large"] == nil {
+			t.Errorf("records = %v", records)
+		}
+		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		r.fsck()
+	})
+}
+
+func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[0])
+	edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
+	apply(t, r, edit)
+	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
+	kept := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.Keep, Record: folder.Record{Workload: "w", ConfigVersion: "v1"}}})
+	kept.Previously = wanted(edit)
+	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, kept)
+	if err != nil || !result.Committed || len(result.Changes) != 0 {
+		t.Fatalf("result = %+v, %v", result, err)
+	}
+	records, err := inspect(t, r, dev).Records(context.Background(), "")
+	if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: "app"}]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
+		t.Errorf("records = %+v, %v", records, err)
+	}
+}
+
+func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		byHand := r.git("rev-parse", "main")
+		good := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})).Commit
+		aside := r.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", "main", "-m", "aside", "main^{tree}")
+		r.git("update-ref", "refs/heads/aside", aside)
+		r.byHand(func(w *workTree) {
+			w.write("dev/drone/app/deep/x", "by hand")
+			if err := os.Symlink("x", filepath.Join(w.directory, "dev", "drone", "app", "deep", "link")); err != nil {
+				t.Fatal(err)
+			}
+		})
+		deep := r.git("rev-parse", "main")
+		tree := r.git("rev-parse", "main:dev/drone/app")
+		for from, want := range map[string]string{
+			byHand: "has no record", aside: "not in the history", strings.Repeat("1", 40): "not in the history", deep: `"deep/link" is a symbolic link`, "main": "not an object id",
+		} {
+			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) || !strings.Contains(err.Error(), want) {
+				t.Errorf("as of %s: err = %v, want %q", from, err, want)
+			}
+		}
+		for name, test := range map[string]struct{ from, tree, want string }{
+			"no record, and no folder": {byHand, tree, "is not tree"},
+			"aside":                    {aside, tree, "not in the history"},
+			"unknown":                  {strings.Repeat("1", 40), tree, "not in the history"},
+			"a link in a folder":       {deep, tree, `"deep/link" is a symbolic link`},
+			"no commit":                {"main", tree, "not an object id"},
+			"another tree":             {good, tree, "is not tree"},
+			"no tree":                  {good, "", "not an object id"},
+		} {
+			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
+			if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: err = %v, want %q", name, err, test.want)
+			}
+		}
+		if got := r.git("rev-parse", "main"); got != deep {
+			t.Error("the branch moved")
+		}
+	})
+}
+
+// leftText is what the marker of a host says that its owner has left.
+func leftText(owner string) string {
+	return "Nothing of the assignment `" + owner + "` is here any more. Agents that follow this folder remove what they had of it. " +
+		"When no agent follows it any more, this file may be removed by hand.\n"
+}
+
+// withoutLeft are the files without the markers of hosts that were left.
+func withoutLeft(files map[string]string) map[string]string {
+	files = maps.Clone(files)
+	maps.DeleteFunc(files, func(_, content string) bool { return strings.HasPrefix(content, "Nothing of the assignment") })
+	return files
+}
+
+// sameButRecords compares files, records only by name: they say when something
+// changed.
+func sameButRecords(got, want map[string]string) bool {
+	return maps.EqualFunc(blank(got), blank(want), func(a, b string) bool { return a == b })
+}
+
+func blank(files map[string]string) map[string]string {
+	blanked := maps.Clone(files)
+	for name := range blanked {
+		if strings.Contains(name, ".flotilla/") {
+			blanked[name] = ""
+		}
+	}
+	return blanked
+}
+
+func TestAnEditRollsBackToACommitBeforeARename(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}))
+		labelled := func(folder gitops.Folder) gitops.Folder {
+			folder.Record.OwnerLabel = "dev"
+			return folder
+		}
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": labelled(rendered(t, "a", "2")), "large/app": labelled(rendered(t, "a", "1"))})
+		edit.Previously = deployedTrees{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		edit = renamed(edit, "dev-eu")
+		apply(t, r, edit)
+
+		hosts, err := inspect(t, r, edit.Owner).AsOf(context.Background(), first.Commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folder := hosts["drone"]["app"]; folder.Tree != rendered(t, "a", "1").Tree || folder.Record.OwnerLabel != "dev" {
+			t.Errorf("as of the first commit: %+v", folder)
+		}
+		apply(t, r, gitops.Edit{Owner: edit.Owner, Hosts: hosts, Previously: wanted(edit)})
+		if files := r.files(); files["dev/drone/app/a"] != "1" || !strings.Contains(files["dev/.flotilla/dev-eu/drone.json"], `"owner_label": "dev"`) {
+			t.Errorf("files = %q", files)
+		}
+		stranger := gitops.Owner{Name: "dev-us", Environment: "dev", Path: "dev"}
+		if _, err := inspect(t, r, stranger).AsOf(context.Background(), first.Commit); !errors.Is(err, git.ErrCommit) {
+			t.Errorf("an assignment that was never called so: %v", err)
+		}
+	})
+}

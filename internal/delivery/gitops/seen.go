@@ -1,0 +1,81 @@
+package gitops
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// leaveUnseen keeps folders that were as wanted when the plan saw them, and are not
+// any more: the plan did not say that they are written. A proposal that is there
+// already is made anew as a whole, and shows what it changes: then Seen is left out.
+func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
+	if proposed != nil {
+		edit.Seen = nil
+	}
+	if edit.Seen == nil {
+		return edit
+	}
+	var changed []folder.Key
+	for k, wanted := range folder.All(edit.Hosts) {
+		now, there := w.treeAt(edit.Owner, k)
+		if wanted.Action != Keep && strings.EqualFold(edit.Seen[k.Host][k.DeploymentTarget], wanted.Tree) && (!there || !git.IsID(wanted.Tree, now)) {
+			changed = append(changed, k)
+		}
+	}
+	if len(changed) == 0 {
+		return edit
+	}
+	edit.Hosts = edit.Hosts.clone()
+	for _, k := range changed {
+		kept := edit.Hosts[k.Host][k.DeploymentTarget]
+		kept.Action = Keep
+		edit.Hosts[k.Host][k.DeploymentTarget] = kept
+	}
+	return edit
+}
+
+// checkSeen finds folders that are to be written or removed, and that others have
+// changed since the plan saw them.
+func (s *staging) checkSeen() error {
+	if s.edit.Seen == nil {
+		return nil
+	}
+	var changed []folder.Key
+	for k, wanted := range folder.All(s.edit.Hosts) {
+		now, there := s.folderAt(k)
+		isWanted := there && git.IsID(wanted.Tree, now)
+		if wanted.Action != Keep && !isWanted && (there || s.edit.Seen.Has(k.Host, k.DeploymentTarget)) && !s.isSeen(k) {
+			changed = append(changed, k)
+		}
+	}
+	for k := range s.owned {
+		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
+		// What somebody has put in the place of a folder is there, too.
+		if _, there := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
+			changed = append(changed, k)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.SortFunc(changed, folder.Key.Compare)
+	e := &ChangedError{}
+	for _, k := range changed {
+		e.Folders = append(e.Folders, ChangedFolder{Key: k, Folder: s.edit.Owner.folder(k.Host, k.DeploymentTarget)})
+	}
+	return e
+}
+
+// isSeen reports whether a folder is what the plan saw. One that it did not see, and
+// that is not the owner's, is decided by who owns it.
+func (s *staging) isSeen(k folder.Key) bool {
+	seen, was := s.edit.Seen[k.Host][k.DeploymentTarget]
+	now, there := s.folderAt(k)
+	if !was {
+		return !there || !s.owned[k]
+	}
+	return there && git.IsID(seen, now)
+}

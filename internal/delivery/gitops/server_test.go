@@ -1,0 +1,499 @@
+package gitops_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+)
+
+// run and feed are a person's git.
+var (
+	run    = gittest.Run
+	tryRun = gittest.TryRun
+	feed   = gittest.Feed
+)
+
+// repository is a real bare repository and a way to reach it.
+type repository struct {
+	t         testing.TB
+	directory string // where it is, or a mirror of it
+	mirror    bool
+	remote    git.Remote
+}
+
+// serving is a way to serve a repository.
+type serving struct {
+	name   string
+	often  bool     // tests of every kind take it, or another such one, in `make test`, too
+	config []string // git configuration of the bare repository
+	remote func(t testing.TB, directory string) git.Remote
+	mirror bool // the repository is elsewhere, and origin of the directory's
+}
+
+var (
+	anyObject = []string{"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true"}
+	blobNone  = []string{"uploadpack.allowFilter=true"}
+	// What GitLab allows: filters, but not by tree depth.
+	noTreeFilter = []string{
+		"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true",
+		"uploadpackfilter.allow=false", "uploadpackfilter.blob:none.allow=true",
+	}
+)
+
+var servings = []serving{
+	{name: "path", often: true, remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{IsGitOps: true, URL: directory} }},
+	{name: "file", remote: func(_ testing.TB, directory string) git.Remote {
+		return git.Remote{IsGitOps: true, URL: "file://" + filepath.ToSlash(directory)}
+	}},
+	{name: "http any object", often: true, config: anyObject, remote: overHTTP},
+	{name: "http blob filter", config: blobNone, remote: overHTTP},
+	{name: "http no tree filter", config: noTreeFilter, remote: overHTTP},
+	{name: "http plain", often: true, remote: overHTTP},
+}
+
+// likeHosts are servers that advertise and insist on what those of Git hosts do
+// that are not git.
+var likeHosts = []serving{
+	{name: "like Azure Repos", config: anyObject, remote: standingIn(gittest.AzureRepos)},
+	{name: "like Azure Repos without objects by id", config: anyObject, remote: standingIn(func() *gittest.StandIn {
+		server := gittest.AzureRepos()
+		server.NoIDs = true
+		return server
+	})},
+	{name: "like CodeCommit", config: anyObject, remote: standingIn(gittest.CodeCommit)},
+}
+
+func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
+	return func(t testing.TB, directory string) git.Remote {
+		t.Helper()
+		return git.Remote{IsGitOps: true, URL: serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory)}
+	}
+}
+
+// forEachServing runs a test against a fresh, empty repository of every kind in `make acceptance`. In `make test` it is a
+// path, a server that allows most, or one that allows least, by the name of the test.
+func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
+	t.Helper()
+	forEachOf(t, someServings(t), test)
+}
+
+func someServings(t *testing.T) []serving {
+	t.Helper()
+	if acceptancetest.All() {
+		return servings
+	}
+	often := slices.DeleteFunc(slices.Clone(servings), func(one serving) bool { return !one.often })
+	one := crc32.ChecksumIEEE([]byte(t.Name())) % uint32(len(often))
+	return often[one : one+1]
+}
+
+// forEachOf is forEachServing with other kinds.
+func forEachOf(t *testing.T, servings []serving, test func(t *testing.T, r *repository)) {
+	t.Helper()
+	for _, serving := range servings {
+		t.Run(serving.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRepository(t, serving))
+		})
+	}
+}
+
+func newRepository(t testing.TB, serving serving) *repository {
+	t.Helper()
+	directory := filepath.Join(t.TempDir(), "repositories", "gitops.git")
+	r := &repository{t: t, directory: directory, mirror: serving.mirror}
+	initialize(t, directory, append([]string{"http.receivepack=true", "receive.autogc=false"}, serving.config...)...)
+	r.remote = serving.remote(t, directory)
+	r.remote.Branch = "main"
+	return r
+}
+
+// initialize makes a bare repository with these settings, as git init and git config do, without a process for each:
+// there are hundreds of them.
+func initialize(t testing.TB, directory string, settings ...string) {
+	t.Helper()
+	text := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		section, rest, _ := strings.Cut(key, ".")
+		if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+			section, rest = fmt.Sprintf("%s %q", section, rest[:i]), rest[i+1:]
+		}
+		text += fmt.Sprintf("[%s]\n\t%s = %s\n", section, rest, value)
+	}
+	for _, folder := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(directory, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": text} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func overHTTP(t testing.TB, directory string) git.Remote {
+	t.Helper()
+	return git.Remote{IsGitOps: true, URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
+}
+
+// serve returns the base URL of a server that lives as long as the test.
+func serve(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// backend is git's own http-backend over the repositories in a folder. It gets
+// requests whole, as from a web server that buffers them: one that is cut off
+// makes it spin for ever. In `make test` most requests take none of its processes.
+func backend(t testing.TB, root string) http.Handler {
+	t.Helper()
+	program := gittest.Backend(root, httpBackend(t, root))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		program.ServeHTTP(w, r)
+	})
+}
+
+// newClient is a client that reaches local repositories without processes, but in `make acceptance`.
+func newClient(options gitops.Options) *gitops.Client {
+	if options.Git == nil {
+		options.Git = git.NewClient(gittest.Options())
+	}
+	return gitops.NewClient(options)
+}
+
+func httpBackend(t testing.TB, root string) *cgi.Handler {
+	t.Helper()
+	return &cgi.Handler{
+		Path:   filepath.Join(strings.TrimSpace(run(t, "", "git", "--exec-path")), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: io.Discard,
+	}
+}
+
+// gitea is a real Gitea, in `make acceptance`. A push to it costs half a second of a processor.
+func gitea(t testing.TB) *giteatest.Server {
+	t.Helper()
+	acceptancetest.Only(t)
+	return giteatest.Start(t)
+}
+
+// overGiteaHTTP makes a repository of a new user of Gitea, with a token, and lets
+// the one in the directory mirror it.
+func overGiteaHTTP(t testing.TB, directory string) git.Remote {
+	t.Helper()
+	server := gitea(t)
+	user := giteaMirrored(t, server, directory)
+	return git.Remote{
+		IsGitOps: true, URL: fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
+		Credentials: git.Credentials{Login: git.Login{Token: user.Token}},
+	}
+}
+
+func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) giteatest.User {
+	t.Helper()
+	user := server.User(t)
+	address, err := url.Parse(server.Repository(t, user, "gitops"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword(user.Name, user.Password)
+	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
+	return user
+}
+
+// servedByGit has git serve the repository where [gittest.Local] would: it leaves those with hooks to it.
+func (r *repository) servedByGit() {
+	r.t.Helper()
+	if err := os.Mkdir(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.directory, "hooks", "none"), nil, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// git runs git in the bare repository, beside whatever serves it.
+func (r *repository) git(args ...string) string {
+	r.t.Helper()
+	r.update()
+	return strings.TrimSpace(run(r.t, r.directory, "git", args...))
+}
+
+// update brings a mirror up to date.
+func (r *repository) update() {
+	r.t.Helper()
+	if r.mirror {
+		run(r.t, r.directory, "git", "fetch", "--quiet", "--prune")
+	}
+}
+
+// origin is where people clone it from.
+func (r *repository) origin() string {
+	r.t.Helper()
+	if r.mirror {
+		return strings.TrimSpace(run(r.t, r.directory, "git", "remote", "get-url", "origin"))
+	}
+	return r.directory
+}
+
+// clone returns a work tree of the branch, as a person has one; of an empty
+// repository, too.
+func (r *repository) clone() *workTree {
+	r.t.Helper()
+	directory := filepath.Join(r.t.TempDir(), "clone")
+	run(r.t, "", "git", "clone", "--quiet", r.origin(), directory)
+	return &workTree{r: r, directory: directory}
+}
+
+// fsck fails the test unless git finds nothing wrong.
+func (r *repository) fsck() {
+	r.t.Helper()
+	if output := r.git("fsck", "--strict", "--full"); strings.Contains(output, "error") || strings.Contains(output, "missing") {
+		r.t.Fatalf("git fsck --strict: %s", output)
+	}
+}
+
+// files lists the branch's files with their content.
+func (r *repository) files() map[string]string {
+	r.t.Helper()
+	files := map[string]string{}
+	r.update()
+	if _, err := tryRun(r.t, r.directory, "git", "rev-parse", "--verify", "--quiet", "main"); err != nil {
+		return files
+	}
+	command := exec.CommandContext(r.t.Context(), "git", "archive", "--format=tar", "main")
+	command.Dir = r.directory
+	output, err := command.Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for archive := tar.NewReader(bytes.NewReader(output)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		switch header.Typeflag {
+		case tar.TypeReg:
+			content, err := io.ReadAll(archive)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			files[header.Name] = string(content)
+		case tar.TypeSymlink:
+			files[header.Name] = "-> " + header.Linkname
+		}
+	}
+}
+
+// workTree is a person's clone.
+type workTree struct {
+	r         *repository
+	directory string
+}
+
+func (w *workTree) write(name, content string) {
+	w.r.t.Helper()
+	at := filepath.Join(w.directory, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		w.r.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) remove(name string) {
+	w.r.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.directory, filepath.FromSlash(name))); err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) push() {
+	w.r.t.Helper()
+	run(w.r.t, w.directory, "git", "add", "--all")
+	run(w.r.t, w.directory, "git", "commit", "--quiet", "--allow-empty", "--message", "by hand")
+	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+}
+
+// byHand makes a person's commit on the branch.
+func (r *repository) byHand(change func(w *workTree)) {
+	r.t.Helper()
+	w := r.clone()
+	change(w)
+	w.push()
+}
+
+// begin makes the first commit, of one file, with fewer processes than byHand where it can.
+func (r *repository) begin(name, content string) {
+	r.t.Helper()
+	if r.mirror {
+		r.byHand(func(w *workTree) { w.write(name, content) })
+		return
+	}
+	feed(r.t, r.directory, fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
+		"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content), "fast-import", "--quiet")
+}
+
+// rendered is a folder of these files: name, content, name, content.
+func rendered(t testing.TB, files ...string) gitops.Folder {
+	t.Helper()
+	var list []git.File
+	for i := 0; i < len(files); i += 2 {
+		list = append(list, git.File{Name: files[i], Content: []byte(files[i+1])})
+	}
+	id, err := git.TreeID(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gitops.Folder{
+		Tree:   id,
+		Files:  func() ([]git.File, error) { return list, nil },
+		Record: folder.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
+	}
+}
+
+// hosts makes an edit's hosts of "host/target" keys; a key that ends in a slash
+// is a host without folders.
+func hosts(t testing.TB, folders map[string]gitops.Folder) gitops.Folders {
+	t.Helper()
+	made := gitops.Folders{}
+	for key, folder := range folders {
+		i := strings.LastIndexByte(key, '/')
+		if host := key[:i]; made[host] == nil {
+			made[host] = map[string]gitops.Folder{}
+		}
+		if target := key[i+1:]; target != "" {
+			made[key[:i]][target] = folder
+		}
+	}
+	return made
+}
+
+var dev = gitops.Owner{Name: "dev", Environment: "dev", Path: "dev"}
+
+func devEdit(t testing.TB, folders map[string]gitops.Folder) gitops.Edit {
+	t.Helper()
+	return gitops.Edit{Owner: dev, Hosts: hosts(t, folders)}
+}
+
+// wanted are the tree ids of an edit.
+func wanted(edit gitops.Edit) deployedTrees {
+	want := deployedTrees{}
+	for host, h := range edit.Hosts {
+		want[host] = map[string]string{}
+		for target, folder := range h {
+			want[host][target] = folder.Tree
+		}
+	}
+	return want
+}
+
+// keysOf are the folders with which an apply did something, in order.
+func keysOf(result gitops.Result, action folder.Action) []string {
+	var keys []string
+	for _, change := range result.Changes {
+		if change.Action == action {
+			keys = append(keys, change.String())
+		}
+	}
+	return keys
+}
+
+func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
+	t.Helper()
+	if edit.Remove == nil {
+		edit.Remove = removable(t, r, edit)
+	}
+	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+	if err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return result
+}
+
+// removable are all folders of the edit's owner, for tests of something else
+// than what a plan shows.
+func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
+	t.Helper()
+	folders := deployedTrees{}
+	add := func(more deployedTrees) {
+		for host, targets := range more {
+			if folders[host] == nil {
+				folders[host] = map[string]string{}
+			}
+			maps.Copy(folders[host], targets)
+		}
+	}
+	add(edit.Previously)
+	names := []string{edit.Owner.Name}
+	if edit.Formerly != "" {
+		names = append(names, edit.Formerly)
+	}
+	for _, name := range names {
+		owned, err := ownedIn(inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}))
+		if err != nil {
+			t.Fatalf("owned: %v", err)
+		}
+		add(owned)
+	}
+	return folders
+}
+
+func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployedTrees {
+	t.Helper()
+	deployed, err := view.Deployed(context.Background(), want)
+	if err != nil {
+		t.Fatalf("deployed: %v", err)
+	}
+	return deployed
+}
+
+func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
+	t.Helper()
+	view, err := inspectBy(context.Background(), newClient(gitops.Options{}), r.remote, owner)
+	if err != nil {
+		t.Fatalf("inspect: %v", err)
+	}
+	return view
+}
+
+func fileURL(directory string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(directory)}).String()
+}
+
+func sprint(v any) string { return fmt.Sprintf("%+v", v) }

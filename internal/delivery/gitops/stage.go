@@ -1,0 +1,462 @@
+package gitops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// stage computes what the edit changes at this tip, for a commit of that time.
+// proposed is the tip of the branch that the edit is proposed on, if there is
+// one. It only reads.
+func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *layout) (*change, error) {
+	if edit.claim != nil {
+		return w.stageClaim(ctx, edit, now)
+	}
+	edit, err := w.resolve(ctx, edit)
+	if err != nil {
+		return nil, err
+	}
+	hosts := slices.Collect(maps.Keys(edit.Hosts))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Previously))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
+	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
+	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
+		return nil, err
+	}
+	edit = w.leaveUnseen(edit, proposed)
+	s.edit = edit
+	edit = s.moveKept(edit)
+	want := edit.Hosts.Trees()
+	s.edit, s.want = edit, want
+	if edit.Formerly != "" {
+		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
+			return nil, err
+		}
+	}
+	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}}
+	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
+		return nil, err
+	}
+	if edit.LeaveOthers || edit.GiveUp {
+		if err := s.leaveHeld(ctx, proposed); err != nil {
+			return nil, err
+		}
+	}
+	if !edit.LeaveOthers && !edit.GiveUp {
+		if err := s.checkHolder(ctx, proposed); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.readOwned(ctx); err != nil {
+		return nil, err
+	}
+	if edit.GiveUp {
+		s.letGo()
+		return s.change, nil
+	}
+	if err := s.checkOwnership(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.readProposed(ctx, proposed); err != nil {
+		return nil, err
+	}
+	if err := s.checkSeen(); err != nil {
+		return nil, err
+	}
+	s.hosts() // first, so that the records are packed first, and need no memory after that
+	s.folders()
+	if err := s.checkVanishes(); err != nil {
+		return nil, err
+	}
+	for _, file := range s.change.put {
+		if len(file.content) > maxRecord {
+			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
+		}
+	}
+	slices.SortFunc(s.change.folders, func(a, b folder.Change) int { return a.Compare(b.Key) })
+	return s.change, nil
+}
+
+type staging struct {
+	*layout
+	edit   Edit
+	want   folder.Trees // the folders that are written, or are as they would be
+	now    string       // the time of the commit, as records have it
+	change *change
+
+	atTip       map[string]git.Hash         // host to the blob of its record
+	formerAtTip map[string]git.Hash         // the same of the owner's former name
+	recorded    map[string]hostRecord       // those that were read and can be
+	formerly    map[string]hostRecord       // the same of the owner's former name
+	asLeft      map[string]bool             // hosts whose record need not be read
+	owned       map[folder.Key]bool         // by the records, or by the state and no record
+	taken       map[folder.Key]folderRecord // what another owner's records said of folders that are taken over
+	staying     map[folder.Key]bool         // folders that are neither wanted nor to be removed
+	encoded     []byte                      // what isRight uses again
+	proposed    map[string]hostRecord       // records on the branch that the edit is proposed on
+}
+
+// former is the owner by the name that it had.
+func (s *staging) former() Owner {
+	former := s.edit.Owner
+	former.Name = s.edit.Formerly
+	return former
+}
+
+// names are the names whose records are the owner's own.
+func (s *staging) names() []string {
+	if s.edit.Formerly == "" {
+		return []string{s.edit.Owner.Name}
+	}
+	return []string{s.edit.Owner.Name, s.edit.Formerly}
+}
+
+// readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
+// the state knows it, which need not be fetched, or where it is what would be written.
+func (s *staging) readOwned(ctx context.Context) error {
+	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
+	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
+		open := maps.Clone(entries)
+		leave := func(where func(host string, id git.Hash) bool) {
+			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
+				_, now := s.atTip[host]
+				_, then := s.formerAtTip[host]
+				s.asLeft[host] = now && !then && where(host, id) // a record of the former name does not have that yet
+				return s.asLeft[host]
+			})
+		}
+		leave(s.isAsLeft)
+		if err := s.Need(ctx, slices.Collect(maps.Values(open))); err != nil {
+			return nil, err
+		}
+		leave(s.isRight)
+		return s.readRecords(ctx, open)
+	}
+	var err error
+	if s.recorded, err = read(s.atTip); err != nil {
+		return err
+	}
+	if s.formerly, err = read(s.formerAtTip); err != nil {
+		return err
+	}
+	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+		for host, record := range records {
+			for target := range record.DeploymentTargets {
+				s.owned[folder.Key{Host: host, DeploymentTarget: target}] = true
+			}
+		}
+	}
+	return nil
+}
+
+// isAsLeft reports whether the host has the record and the folders that the
+// last apply left there, and nothing else is wanted.
+func (s *staging) isAsLeft(host string, id git.Hash) bool {
+	if !git.IsID(s.edit.Records[host], id) || !s.hasWanted(host) {
+		return false
+	}
+	for target, folder := range s.edit.Hosts[host] {
+		if _, known := s.edit.Previously[host][target]; !known && folder.Action != Keep {
+			return false
+		}
+	}
+	return true
+}
+
+// isRight reports whether the host has just the folders that are wanted, and a record that would be written as it is. That
+// takes a third of the time of reading the record.
+func (s *staging) isRight(host string, id git.Hash) bool {
+	content, err := s.Blob(id)
+	if err != nil || !s.hasWanted(host) {
+		return false
+	}
+	folders := s.edit.Hosts[host]
+	if len(folders) > len(s.want[host]) { // some are kept
+		return false
+	}
+	header, rest, _ := bytes.Cut(content, []byte("{\n    "))
+	record := hostRecord{Format: recordFormat, Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, memberOf(header, "holder"))}
+	if bytes.Contains(header, []byte(`formerly":`)) || len(s.edit.Renames.FormerNames(host)) > 0 {
+		return false
+	}
+	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
+		// The record says what the folder was, and since when it is as it is.
+		var history []byte
+		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
+		history, rest, _ = bytes.Cut(rest, []byte("\n    }"))
+		wanted := asWanted(folders[target])
+		wanted.TreeBefore, wanted.Changed = memberOf(history, "tree_before"), memberOf(history, "changed")
+		wanted.Source = folder.Source(memberOf(history, "source"))
+		return wanted
+	})
+	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
+}
+
+// hasWanted reports whether a host has the folders that are wanted, and the state knows of no other.
+func (s *staging) hasWanted(host string) bool {
+	wanted, ok := s.edit.Hosts[host]
+	if !ok {
+		return false
+	}
+	d := s.hostAt(s.edit.Owner, host)
+	for target, folder := range wanted {
+		if e, ok := d.Look(target); folder.Action != Keep && (!ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID)) {
+			return false
+		}
+	}
+	for target := range s.edit.Previously[host] {
+		if _, ok := wanted[target]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// prior is what is recorded of a folder until now.
+func (s *staging) prior(k folder.Key) (folderRecord, bool) {
+	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
+		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+			if folder, ok := records[host].DeploymentTargets[k.DeploymentTarget]; ok {
+				return folder, true
+			}
+		}
+	}
+	folder, ok := s.taken[k]
+	return folder, ok
+}
+
+// folderAt is the tree of a folder at the tip.
+func (s *staging) folderAt(k folder.Key) (git.Hash, bool) {
+	return s.treeAt(s.edit.Owner, k)
+}
+
+// isOwn says whether a host is the owner's already.
+func (s *staging) isOwn(host string) bool {
+	_, recorded := s.atTip[host]
+	_, formerly := s.formerAtTip[host]
+	return recorded || formerly || len(s.edit.Previously[host]) > 0
+}
+
+// letGo removes the owner's records, and nothing else.
+func (s *staging) letGo() {
+	remove := func(owner Owner, records map[string]git.Hash) {
+		for _, host := range slices.Sorted(maps.Keys(records)) {
+			s.change.hosts = append(s.change.hosts, host)
+			s.change.remove = append(s.change.remove, owner.RecordPath(host))
+		}
+	}
+	remove(s.edit.Owner, s.atTip)
+	remove(s.former(), s.formerAtTip)
+	for k := range s.owned {
+		if _, ok := s.folderAt(k); ok {
+			s.change.letGo = append(s.change.letGo, k)
+		}
+	}
+	slices.SortFunc(s.change.letGo, folder.Key.Compare)
+}
+
+// checkOwnership looks at each folder that the owner's records do not list: a
+// wanted one must not be another owner's, and one that only the state knows is
+// left to the owner whose record lists it now. Then it finds what the plan did not
+// show.
+func (s *staging) checkOwnership(ctx context.Context) error {
+	known := map[folder.Key]bool{}
+	var lost, wanted []folder.Key
+	for k := range folder.All(s.edit.Previously) {
+		if s.asLeft[k.Host] {
+			continue
+		}
+		known[k] = true
+		if !s.want.Has(k.Host, k.DeploymentTarget) && !s.owned[k] {
+			lost = append(lost, k)
+		}
+	}
+	for k := range folder.All(s.want) {
+		if !s.asLeft[k.Host] && !s.owned[k] {
+			wanted = append(wanted, k)
+		}
+	}
+	found, err := s.conflicts(ctx, s.edit.Owner, s.names(), wanted, s.want, known)
+	if err != nil {
+		return err
+	}
+	disputed, err := s.yield(ctx)
+	if err != nil {
+		return err
+	}
+	found = append(found, disputed...)
+	if s.edit.Adopt {
+		if found, err = s.adopt(found); err != nil {
+			return err
+		}
+	}
+	listed, err := s.listings(ctx, s.edit.Owner, s.names(), lost)
+	if err != nil {
+		return err
+	}
+	for _, k := range lost {
+		if _, ok := listed[k]; !ok {
+			s.owned[k] = true
+		}
+	}
+	unplanned := s.unplanned()
+	inside, err := s.othersInside(ctx)
+	if err != nil {
+		return err
+	}
+	hosts, err := s.hostConflicts(ctx, s.edit.Owner, s.names(), s.want, s.atTip, s.formerAtTip)
+	if err != nil {
+		return err
+	}
+	if found = slices.Concat(found, inside, hosts); len(found) > 0 {
+		return &toldError{textsOf(found, Conflict.String), ErrConflict}
+	}
+	if len(unplanned) > 0 {
+		return &toldError{fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s",
+			s.edit.Owner.Name, wording.List(folder.Texts(unplanned), wording.Named)), ErrUnplanned}
+	}
+	return nil
+}
+
+// unplanned returns the folders that are there, are neither wanted nor kept, and
+// may not be removed. Where the edit leaves others, they stay.
+func (s *staging) unplanned() []folder.Key {
+	s.staying = map[folder.Key]bool{}
+	var unplanned []folder.Key
+	for k := range s.owned {
+		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
+		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
+		if _, there := s.folderAt(k); !there || wanted || planned || s.moves(k) {
+			continue
+		}
+		if s.edit.LeaveOthers {
+			s.staying[k] = true
+			continue
+		}
+		unplanned = append(unplanned, k)
+	}
+	slices.SortFunc(unplanned, folder.Key.Compare)
+	return unplanned
+}
+
+// othersInside finds folders to be written or removed that were changed by others,
+// and in which another owner has written since: they must not be overwritten or
+// removed.
+func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
+	var drifted []folder.Key
+	var folders []string
+	for k := range s.owned {
+		at, ok := s.folderAt(k)
+		if !ok || s.stays(k) {
+			continue
+		}
+		left, _ := s.prior(k)
+		if !git.IsID(s.want[k.Host][k.DeploymentTarget], at) && !git.IsID(left.Tree, at) {
+			drifted = append(drifted, k)
+			folders = append(folders, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
+		}
+	}
+	inside, err := s.ownersInside(ctx, folders)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(drifted, folder.Key.Compare)
+	var found []Conflict
+	for _, k := range drifted {
+		if by, ok := inside[s.edit.Owner.folder(k.Host, k.DeploymentTarget)]; ok {
+			found = append(found, s.edit.Owner.conflict(k, by))
+		}
+	}
+	return found, nil
+}
+
+// stays reports whether an owned folder is neither written nor removed.
+func (s *staging) stays(k folder.Key) bool {
+	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
+}
+
+func (s *staging) folders() {
+	for host := range s.edit.Hosts {
+		if at := s.replaced(s.edit.Owner, host); at != "" && s.isOwn(host) {
+			s.change.remove = append(s.change.remove, at)
+		}
+	}
+	for k, wanted := range folder.All(s.edit.Hosts) {
+		if wanted.Action != Keep && !s.asLeft[k.Host] {
+			s.folder(k, wanted)
+		}
+	}
+	moved := map[folder.Key]bool{}
+	for _, change := range s.change.folders {
+		moved[change.Origin()] = true
+	}
+	for k := range s.owned {
+		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
+			continue
+		}
+		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
+			if !moved[k] {
+				s.note(folder.Change{Key: k, Action: folder.Removed})
+			}
+			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
+		}
+	}
+}
+
+func (s *staging) folder(k folder.Key, wanted Folder) {
+	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
+	id, _ := git.ParseID(wanted.Tree) // checked with the edit
+	change := folder.Change{Key: k, Action: folder.Changed}
+	switch {
+	case ok && e.IsTree() && e.ID == id:
+		return
+	case ok:
+	default:
+		change.Action = folder.Added
+		if former, tree, moves := s.movesFrom(k); moves {
+			if change.From, change.Action = former, folder.Changed; tree == id {
+				change.Action = folder.Moved
+			}
+		}
+	}
+	s.note(change)
+	s.change.put = append(s.change.put, putFile{
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Files == nil,
+	})
+}
+
+// movesFrom finds the folder of a former name of the host, and its tree.
+func (s *staging) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
+	for _, former := range s.edit.Renames.FormerNames(k.Host) {
+		from := folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}
+		if tree, there := s.folderAt(from); there && s.owned[from] {
+			return former, tree, true
+		}
+	}
+	return "", git.Hash{}, false
+}
+
+// note adds a folder that changes, with the config versions in the records.
+func (s *staging) note(change folder.Change) {
+	prior, _ := s.prior(change.Key)
+	change.After = s.edit.Hosts[change.Host][change.DeploymentTarget].Record.ConfigVersion
+	if change.Action != folder.Added {
+		change.Before = prior.ConfigVersion
+	}
+	if change.Action == folder.Moved {
+		change.After = change.Before
+	}
+	if tree, there := s.folderAt(change.Origin()); there {
+		change.Was = tree.String()
+	}
+	s.change.folders = append(s.change.folders, change)
+}

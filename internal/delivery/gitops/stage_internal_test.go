@@ -1,0 +1,140 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+)
+
+func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
+	t.Parallel()
+	memory := gittest.NewMemory(true)
+	repository := git.NewClient(git.Options{Transport: memory})
+	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
+	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: Folders{}}
+	written := func(content string) Folder {
+		files := []git.File{{Name: "a", Content: []byte(content)}}
+		tree, err := git.TreeID(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Folder{Tree: tree, Files: func() ([]git.File, error) { return files, nil }}
+	}
+	const hosts = 20
+	for i := range hosts {
+		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}
+	}
+	result, err := NewClient(Options{Git: repository}).Apply(context.Background(), remote, edit)
+	if err != nil || len(result.Records) != hosts {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	read := func(edit Edit) (records int) {
+		t.Helper()
+		tip, err := repository.Open(context.Background(), remote, edit.Owner.levels())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tip.Close()
+		if _, err := newLayout(tip).stage(context.Background(), edit, time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range result.Records {
+			if tip.Has(parse(t, id)) {
+				records++
+			}
+		}
+		return records
+	}
+	if got := read(edit); got != hosts {
+		t.Errorf("without a state %d records are read", got)
+	}
+	understood := func(edit Edit) int {
+		t.Helper()
+		tip, err := repository.Open(context.Background(), remote, edit.Owner.levels())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tip.Close()
+		s := &staging{layout: newLayout(tip), edit: edit, want: edit.Hosts.Trees()}
+		if s.atTip, err = s.openOwner(context.Background(), edit.Owner, nil); err == nil {
+			err = s.readOwned(context.Background())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.recorded)
+	}
+	for name, test := range map[string]struct {
+		change func(edit *Edit)
+		want   int
+	}{
+		"nothing":        {func(*Edit) {}, 0},
+		"a folder":       {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"], "app") }, 1},
+		"another policy": {func(e *Edit) { e.Hosts["host-6"]["app"] = recordedWith(e.Hosts["host-6"]["app"], "p") }, 1},
+		"one is kept":    {func(e *Edit) { e.Hosts["host-7"]["app"] = Folder{Action: Keep} }, 1},
+		"another holder": {func(e *Edit) { e.Holder = "h" }, hosts},
+	} {
+		changed := edit
+		changed.Hosts = edit.Hosts.clone()
+		test.change(&changed)
+		if got := understood(changed); got != test.want {
+			t.Errorf("without a state, %s: %d records are more than compared, want %d", name, got, test.want)
+		}
+	}
+	edit.Previously, edit.Records = edit.Wanted(), result.Records
+	for name, test := range map[string]struct {
+		change func(edit *Edit)
+		want   int
+	}{
+		"nothing":  {func(*Edit) {}, 0},
+		"a folder": {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
+		"one more": {func(e *Edit) { e.Hosts["host-4"]["new"] = written("new") }, 1},
+		"one less": {func(e *Edit) {
+			delete(e.Hosts["host-5"], "app")
+			e.Remove = folder.Trees{"host-5": {"app": ""}}
+		}, 1},
+		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
+		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
+		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, hosts},
+		"all are kept":    {func(e *Edit) { keep(e) }, 0},
+		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"]["app"] = written("new") }, 1},
+	} {
+		changed := edit
+		changed.Hosts, changed.Records = edit.Hosts.clone(), map[string]string{}
+		for host, id := range edit.Records {
+			changed.Records[host] = id
+		}
+		test.change(&changed)
+		if got := read(changed); got != test.want {
+			t.Errorf("%s: %d records are read, want %d", name, got, test.want)
+		}
+	}
+}
+
+func recordedWith(folder Folder, policy string) Folder {
+	folder.Record.Policies = []string{policy}
+	return folder
+}
+
+func keep(edit *Edit) {
+	for _, host := range edit.Hosts {
+		for target := range host {
+			host[target] = Folder{Action: Keep}
+		}
+	}
+}
+
+func parse(t *testing.T, id string) git.Hash {
+	t.Helper()
+	hash, err := git.ParseID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}

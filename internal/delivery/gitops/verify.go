@@ -1,0 +1,74 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// verify verifies folders with final objects that a change takes from the repository as they are: moved ones, and those that
+// go back. Folders that are written are verified with their files, when these are packed. It fetches no files of other
+// folders, and of final objects only the names.
+func (w *layout) verify(ctx context.Context, c *change) error {
+	if c.edit.Verify == nil {
+		return nil
+	}
+	var trees []git.Hash
+	for _, file := range c.put {
+		if file.folder && file.there {
+			trees = append(trees, file.id)
+		}
+	}
+	if err := w.Need(ctx, trees); err != nil {
+		return err
+	}
+	found := map[string][]git.Entry{} // by the path of the folder
+	var blobs []git.Hash
+	for _, file := range c.put {
+		if !file.folder || !file.there {
+			continue
+		}
+		entries, err := w.Entries(file.id)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if entry.Name == folder.ObjectsFolder && entry.IsTree() {
+				found[file.path] = entries
+			}
+		}
+		for _, entry := range found[file.path] {
+			if isYAML(entry) {
+				blobs = append(blobs, entry.ID)
+			}
+		}
+	}
+	if err := w.Need(ctx, blobs); err != nil {
+		return err
+	}
+	for at, entries := range found {
+		files := []git.File{{Name: path.Join(folder.ObjectsFolder, folder.ObjectsFile)}}
+		for _, entry := range entries {
+			if !isYAML(entry) {
+				continue
+			}
+			content, err := w.Blob(entry.ID)
+			if err != nil {
+				return err
+			}
+			files = append(files, git.File{Name: entry.Name, Content: content})
+		}
+		if err := c.edit.Verify(at, files); err != nil {
+			return fmt.Errorf("folder %q: %w", at, err)
+		}
+	}
+	return nil
+}
+
+func isYAML(e git.Entry) bool {
+	return e.IsFile() && (strings.HasSuffix(e.Name, ".yaml") || strings.HasSuffix(e.Name, ".yml"))
+}

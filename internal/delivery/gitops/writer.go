@@ -1,0 +1,154 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// ErrHeld is the error of an edit whose owner's records another holder has.
+var ErrHeld = errors.New("the records have another holder")
+
+// HolderLength is the number of bytes of a holder, which records have in hex. A record with any other text has been
+// changed by hand, and is nobody's.
+const HolderLength = 8
+
+func isHolder(text string) bool {
+	decoded, err := hex.DecodeString(text)
+	return err == nil && len(decoded) == HolderLength
+}
+
+// Writer is the commit that changed records last.
+type Writer struct {
+	Commit string // in hex; "" if it is older than the commits that can be read
+	Time   time.Time
+	Author git.Signature
+	Source folder.Source // the configuration; "" if no trailer names it
+	Run    string        // the run of a pipeline; "" if no trailer names it
+}
+
+// String names the commit, the run and the configuration.
+func (w Writer) String() string {
+	if w.Commit == "" {
+		return "a commit that is older than those that can be read"
+	}
+	text := fmt.Sprintf("commit %.12s of %s by %s", w.Commit, w.Time.UTC().Format("2006-01-02 15:04 UTC"), w.Author.Name)
+	if w.Run != "" {
+		text += ", run " + w.Run
+	}
+	if w.Source != "" {
+		text += ", configuration " + w.Source.Short()
+	}
+	return text
+}
+
+// OtherHolder returns the newest commit that changed a record with another holder than this one, which may be "", and
+// whether there is such a record. known are the ids of records by host that need not be read. A record that no allowed
+// key has signed counts as changed by hand.
+//
+// Errors: as of Branch.
+func (v *OwnerView) OtherHolder(ctx context.Context, holder string, known map[string]string) (writer Writer, found bool, err error) {
+	_, err = using(ctx, v.Branch, func() (struct{}, error) {
+		writer, found, err = v.otherHolder(ctx, holder, known)
+		return struct{}{}, err
+	})
+	return writer, found, err
+}
+
+func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[string]string) (Writer, bool, error) {
+	held, err := v.work.holders(ctx, v.records, known)
+	if err != nil {
+		return Writer{}, false, err
+	}
+	files := map[string]string{}
+	for host, other := range held {
+		if other != holder {
+			files[host] = v.owner.RecordPath(host)
+		}
+	}
+	unsigned, err := v.unsigned(ctx, files)
+	if err != nil {
+		return Writer{}, false, err
+	}
+	maps.DeleteFunc(files, func(host, _ string) bool { _, ok := unsigned[host]; return ok })
+	if len(files) == 0 {
+		return Writer{}, false, nil
+	}
+	changed, past, err := v.changers(ctx, files)
+	if err != nil || len(changed) == 0 {
+		return Writer{}, true, err
+	}
+	newest := past.nearest(slices.Collect(maps.Values(changed)))
+	text, _ := past.tip.CommitText(newest)
+	commit := parseCommit(text)
+	return Writer{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
+}
+
+// nearest returns the commit among some that is the first one on the way back from the tip, or else the latest one.
+func (l *lineage) nearest(commits []git.Hash) git.Hash {
+	for at, ok := l.tip.Commit, true; ok; {
+		if slices.Contains(commits, at) {
+			return at
+		}
+		head := l.heads[at]
+		if ok = len(head.Parents) > 0; ok {
+			at = head.Parents[0]
+		}
+	}
+	return slices.MaxFunc(commits, func(a, b git.Hash) int {
+		return cmp.Or(l.heads[a].Time.Compare(l.heads[b].Time), strings.Compare(a.String(), b.String()))
+	})
+}
+
+// holders returns the holders that records say, by host, without texts that are no holder. A record whose id is known
+// is not read.
+func (w *layout) holders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
+	changed := maps.Clone(entries)
+	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
+	records, err := w.readRecords(ctx, changed)
+	held := map[string]string{}
+	for host, record := range records {
+		if isHolder(record.Holder) {
+			held[host] = record.Holder
+		}
+	}
+	return held, err
+}
+
+// checkHolder fails if records of the owner, also under its former name, have another holder than the edit. proposed,
+// which may be nil, is the tip of the branch that the edit is proposed on.
+func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
+	if s.edit.TakesOver || s.edit.Holder == "" {
+		return nil
+	}
+	check := func(w *layout, entries map[string]git.Hash) error {
+		held, err := w.holders(ctx, entries, s.edit.Records)
+		if err != nil {
+			return err
+		}
+		for host, holder := range held {
+			if holder != s.edit.Holder {
+				return &toldError{fmt.Sprintf("the record %q has another holder since the plan: another state writes the assignment %q",
+					s.edit.Owner.RecordPath(host), s.edit.Owner.Name), ErrHeld}
+			}
+		}
+		return nil
+	}
+	if proposed != nil { // the branch that it goes into may have the records of before
+		entries, err := proposed.openOwner(ctx, s.edit.Owner, nil)
+		if err != nil {
+			return err
+		}
+		return check(proposed, entries)
+	}
+	return cmp.Or(check(s.layout, s.atTip), check(s.layout, s.formerAtTip))
+}

@@ -1,0 +1,54 @@
+// Package run identifies the run of a pipeline that this process is part of, as the variables of its environment say.
+package run
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// systems are the pipelines that are known, each with its run as a text in which ${NAME} is a variable of the environment.
+var systems = []string{
+	"${CI_JOB_URL}", // GitLab
+	"${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}/actions/runs/${GITHUB_RUN_ID}",              // GitHub, Gitea, Forgejo
+	"${SYSTEM_COLLECTIONURI}${SYSTEM_TEAMPROJECT}/_build/results?buildId=${BUILD_BUILDID}", // Azure Pipelines
+	"https://bitbucket.org/${BITBUCKET_REPO_FULL_NAME}/pipelines/results/${BITBUCKET_BUILD_NUMBER}",
+	"${BUILDKITE_BUILD_URL}",
+	"${CIRCLE_BUILD_URL}",
+	"${BUILD_URL}",  // Jenkins
+	"${TFC_RUN_ID}", // HCP Terraform
+}
+
+// Current returns the URL, or else the id, of the run; "" if no known pipeline runs it, or if the text has a credential.
+func Current(variable func(name string) string) string {
+	for _, system := range systems {
+		text, isComplete := expand(system, variable)
+		if !isComplete || folder.CheckText(text) != nil {
+			continue
+		}
+		if at, err := url.Parse(text); err == nil && at.User == nil {
+			return text
+		}
+	}
+	return ""
+}
+
+// expand replaces the variables of a text; isComplete is false if one of them has no value.
+func expand(text string, variable func(name string) string) (expanded string, isComplete bool) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		b.WriteString(before)
+		if !found {
+			return b.String(), true
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		value := variable(name)
+		if value == "" {
+			return "", false
+		}
+		b.WriteString(value)
+		text = after
+	}
+}

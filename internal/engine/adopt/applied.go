@@ -1,0 +1,321 @@
+package adopt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// Render gives what a request for a folder comes to, as a reconciler applies it. files are all texts, by their paths, and
+// the same in each call.
+type Render func(files map[string]string, request *objects.Request) (*objects.Result, error)
+
+const (
+	maxRendered = 500 // how many folders are rendered at most
+	maxDepth    = 20  // how many roots may bring each other
+)
+
+// apply replaces objects by what is applied of them: what roots bring, and what kustomizations make of all others. An
+// object that comes of that may be a root itself.
+func (a *adoption) apply() {
+	for again := true; again; {
+		a.follow()
+		again = a.expandRoots() || a.expandKustomizations() || a.expandSets()
+	}
+}
+
+// expandRoots takes what roots bring in their place. A root is an object that brings objects which bring or make objects
+// themselves: it is how clusters follow the repository, and no workload.
+func (a *adoption) expandRoots() (expanded bool) {
+	for _, root := range a.roots() {
+		root.tried = true
+		made, err := a.broughtBy(root)
+		if err != nil {
+			root.why = err.Error()
+			continue
+		}
+		if !slices.ContainsFunc(made, (*object).brings) {
+			continue
+		}
+		root.isRoot, expanded = true, true
+		for _, o := range made {
+			if a.put(o, root.file); !o.host.isCluster {
+				o.host = root.host
+			}
+			o.outside, o.depth = false, root.depth+1
+		}
+		a.add(made)
+	}
+	if expanded {
+		a.replace(func(o *object) (by string, isReplaced, isUsed bool) {
+			owners := a.ownersOf(o)
+			if len(owners) == 0 || slices.ContainsFunc(owners, func(owner *object) bool { return !owner.isRoot }) {
+				return "", false, false
+			}
+			within := a.kustomizationsOf(o.file)
+			for _, owner := range owners {
+				folder := a.foldersOf(owner)[0]
+				// Flux takes all kustomizations in a folder that has none itself.
+				isUsed = isUsed || within[folder] || !a.hasOverlay(folder) && len(within) > 0 && owner.kind.IsOfFolders()
+			}
+			return owners[0].String(), true, isUsed
+		})
+	}
+	return expanded
+}
+
+// broughtBy are the objects of reconcilers that one brings.
+func (a *adoption) broughtBy(root *object) ([]*object, error) {
+	if root.depth >= maxDepth {
+		return nil, fmt.Errorf("more than %d objects bring each other", maxDepth)
+	}
+	if _, isGenerated := a.generated(root); isGenerated {
+		return nil, errors.New("its source is generated")
+	}
+	request := &objects.Request{Path: a.foldersOf(root)[0]}
+	if problems := root.kind.Final.Request(root.fields, request); len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, ", "))
+	}
+	for name, text := range a.texts {
+		if request.Helm != nil && isBelow(name, path.Join(request.Path, "templates")) && strings.Contains(text, ".Files") {
+			return nil, fmt.Errorf("%s reads files of its chart, which may be others than the documents", name)
+		}
+	}
+	return a.rendered(request)
+}
+
+// brings says whether an object brings or makes objects of reconcilers.
+func (o *object) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
+
+// roots are those that were not tried yet, and that nothing else brings.
+func (a *adoption) roots() (roots []*object) {
+	found := map[*object]bool{}
+	for _, o := range a.objects {
+		if o.made || o.own || !o.brings() {
+			continue
+		}
+		for _, owner := range a.ownersOf(o) {
+			found[owner] = true
+		}
+	}
+	for _, o := range a.objects {
+		if o.tried || o.own || o.outside || o.set != nil || o.kind.Final == nil || !o.brings() || len(a.ownersOf(o)) > 0 {
+			continue
+		}
+		if folders := a.foldersOf(o); found[o] || len(folders) > 0 && a.chartOf(folders[0]) {
+			roots = append(roots, o)
+		}
+	}
+	return roots
+}
+
+// chartOf says whether a folder is a chart that may have objects of reconcilers. Its templates need not be YAML.
+func (a *adoption) chartOf(folder string) bool {
+	if _, isChart := a.texts[path.Join(folder, "Chart.yaml")]; !isChart {
+		return false
+	}
+	for name, text := range a.texts {
+		if isBelow(name, folder+"/templates") && kindLine.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// kindLine is a line that says the kind of an object that brings or makes others.
+var kindLine = func() *regexp.Regexp {
+	var names []string
+	for _, kind := range reconciler.Kinds() {
+		if kind.Is(reconciler.Follows | reconciler.Maker) {
+			names = append(names, kind.Kind)
+		}
+	}
+	return regexp.MustCompile(`(?m)^kind: *["']?(` + strings.Join(names, "|") + `)["']?\s*$`)
+}()
+
+// expandKustomizations takes what kustomizations make of objects in their place, where those are changed or in several.
+func (a *adoption) expandKustomizations() (expanded bool) {
+	wanted := map[string]*object{} // by folder, one of what it has
+	for _, o := range a.objects {
+		if o.made || o.own || len(a.ownersOf(o)) > 0 {
+			continue
+		}
+		if _, _, isChanged := a.kustomized(o.file); isChanged || o.outside {
+			for _, folder := range a.outermost(o.file) {
+				wanted[folder] = o
+			}
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(wanted)) {
+		if _, isTried := a.built[folder]; isTried {
+			continue
+		}
+		file := path.Join(folder, kustomizations[0])
+		at := &object{kind: wanted[folder].kind}
+		if a.put(at, file); at.outside {
+			continue
+		}
+		made, err := a.rendered(&objects.Request{Path: folder, Kustomize: &objects.Kustomize{Generate: true}})
+		if err != nil {
+			a.built[folder] = err.Error()
+			continue
+		}
+		a.built[folder], expanded = "", true
+		for _, o := range made {
+			a.put(o, file)
+		}
+		a.add(made)
+	}
+	if expanded {
+		a.replace(func(o *object) (by string, isReplaced, isUsed bool) {
+			if len(a.ownersOf(o)) > 0 {
+				return "", false, false
+			}
+			for _, folder := range a.outermost(o.file) {
+				if problem, isBuilt := a.built[folder]; isBuilt && problem == "" {
+					by, isReplaced = path.Join(folder, kustomizations[0]), true
+				} else if isBuilt {
+					return "", false, false
+				}
+			}
+			return by, isReplaced, true
+		})
+	}
+	return expanded
+}
+
+// outermost are the kustomizations that have a file, and that no other has, by their folders.
+func (a *adoption) outermost(file string) (folders []string) {
+	for _, folder := range slices.Sorted(maps.Keys(a.kustomizationsOf(file))) {
+		if len(a.usedBy[folder]) == 0 && !a.overlays[folder].isComponent {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// kustomizationsOf are all kustomizations that have a file, by their folders.
+func (a *adoption) kustomizationsOf(file string) map[string]bool {
+	found := map[string]bool{}
+	var search func(at string)
+	search = func(at string) {
+		for _, by := range a.usedBy[at] {
+			if !found[by] {
+				found[by] = true
+				search(by)
+			}
+		}
+	}
+	search(file)
+	return found
+}
+
+// rendered are the objects of reconcilers among those that a request comes to.
+func (a *adoption) rendered(request *objects.Request) (made []*object, err error) {
+	result, err := a.renderOnce(request)
+	if err != nil {
+		return nil, err
+	}
+	for i := range result.Objects {
+		one := &result.Objects[i]
+		if kind := reconciler.KindOf(one.Group, one.Kind); !isRead(kind) {
+			continue // it is in the documents, too, and listed there
+		}
+		value, err := fleet.ParseYAML(string(one.YAML))
+		if err != nil {
+			return nil, err
+		}
+		fields, _ := value.(map[string]any)
+		if metadata, isObject := fields["metadata"].(map[string]any); isObject && one.Namespace != "" {
+			metadata["namespace"] = one.Namespace
+		}
+		file := path.Join(request.Path, kustomizations[0])
+		if files := a.filesOf[one.Kind+" "+one.Name]; len(files) == 1 {
+			file = files[0]
+		}
+		more, problem := a.objectsOf(file, fields)
+		if problem != "" {
+			a.listed = append(a.listed, Listed{File: file, Object: one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"), Reason: problem})
+		}
+		made = append(made, more...)
+	}
+	for _, o := range made {
+		o.made = true
+	}
+	return made, nil
+}
+
+// renderOnce renders equal requests once.
+func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error) {
+	key, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if known := a.results[string(key)]; known != nil {
+		return known, nil
+	}
+	if len(a.results) >= maxRendered {
+		return nil, fmt.Errorf("more than %d folders would be rendered", maxRendered)
+	}
+	result, err := a.render(a.texts, request)
+	if err != nil {
+		return nil, errors.New(shortened(strings.Join(strings.Fields(err.Error()), " "), 300))
+	}
+	a.results[string(key)] = result
+	return result, nil
+}
+
+// keepTexts keeps texts that have paths, for what renders folders of them.
+func (a *adoption) keepTexts(documents any) {
+	byPath, _ := documents.(map[string]any)
+	a.texts, a.filesOf = map[string]string{}, map[string][]string{}
+	for name, text := range byPath {
+		text, isText := text.(string)
+		if clean := path.Clean(name); isText && !path.IsAbs(clean) && clean != ".." && !strings.HasPrefix(clean, "../") {
+			a.texts[clean] = text
+		}
+	}
+	for _, o := range a.objects {
+		name := o.kind.Kind + " " + o.name
+		a.filesOf[name] = append(a.filesOf[name], o.file)
+	}
+}
+
+// add takes objects that were made.
+func (a *adoption) add(made []*object) {
+	a.objects = append(a.objects, made...)
+	a.all = append(slices.Clone(made), a.all...) // they are found before those of which they are made
+	a.sources = nil
+}
+
+// replace leaves out the objects of which others were made, and lists those that are not used for that. by names what has
+// made them.
+func (a *adoption) replace(by func(o *object) (by string, isReplaced, isUsed bool)) {
+	made := map[string]bool{}
+	for _, o := range a.objects {
+		if o.made {
+			made[o.kind.Kind+" "+o.name] = true
+		}
+	}
+	replaced := map[*object]bool{}
+	for _, o := range a.objects {
+		if o.made || o.own {
+			continue
+		}
+		name, isReplaced, isUsed := by(o)
+		if isReplaced && !isUsed && !made[o.kind.Kind+" "+o.name] {
+			a.list(o, false, fmt.Sprintf("is not among the objects that %s makes, which are taken", name))
+		}
+		replaced[o] = isReplaced
+	}
+	a.objects = slices.DeleteFunc(a.objects, func(o *object) bool { return replaced[o] })
+}

@@ -1,0 +1,148 @@
+package adopt
+
+import (
+	"cmp"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// cluster is a cluster that Argo CD on a hub deploys to.
+type cluster struct {
+	name, server, project string
+	labels, annotations   map[string]string
+}
+
+// The hub itself, as Argo CD calls it where no Secret says otherwise.
+const (
+	hubName   = "in-cluster"
+	hubServer = "https://kubernetes.default.svc"
+)
+
+// secretType is the label by which Argo CD finds the Secrets of clusters.
+const secretType = "argocd.argoproj.io/secret-type"
+
+// cluster reads a Secret of Argo CD about a cluster. It is false for any other object.
+func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
+	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
+	if kind != "Secret" || read.labels[secretType] != "cluster" {
+		return false
+	}
+	for key, into := range map[string]*string{"name": &read.name, "server": &read.server, "project": &read.project} {
+		if decoded, err := base64.StdEncoding.DecodeString(textAt(fields, "data."+key)); err == nil {
+			*into = string(decoded)
+		}
+		*into = cmp.Or(textAt(fields, "stringData."+key), *into)
+	}
+	o := &object{file: file, kind: &reconciler.Kind{Kind: kind}, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
+	switch {
+	case read.name == "" || read.server == "":
+		a.list(o, false, "is the Secret of a cluster of Argo CD, but has no name and server in data that can be read")
+	case slices.ContainsFunc(a.clusters, func(one *cluster) bool { return one.name == read.name }):
+		a.list(o, false, "is the Secret of a cluster of Argo CD that another Secret has, too")
+	default:
+		a.clusters = append(a.clusters, read)
+		a.list(o, false, "is the Secret of a cluster of Argo CD: its name and labels are those of a cluster type, and it stays where it is")
+	}
+	return true
+}
+
+// textsAt are the texts of an object that is a field of another.
+func textsAt(value any, field string) map[string]string {
+	object, _ := at(value, field).(map[string]any)
+	texts := make(map[string]string, len(object))
+	for key, value := range object {
+		if text, isText := value.(string); isText {
+			texts[key] = text
+		}
+	}
+	return texts
+}
+
+// destinationOf is the cluster that an object on a hub is for, by its name, its server, or both; nil for an object that names none.
+func (a *adoption) destinationOf(o *object) *cluster {
+	if o.kind.Destination == "" {
+		return nil
+	}
+	name, server := textAt(o.fields, o.kind.Destination), textAt(o.fields, strings.TrimSuffix(o.kind.Destination, "name")+"server")
+	for _, one := range a.clusters {
+		if name != "" && one.name == name || name == "" && server != "" && one.server == server {
+			return one
+		}
+	}
+	if name == hubName || isHub(server) {
+		return &cluster{name: hubName, server: hubServer}
+	}
+	if name == "" {
+		_, name, _ = strings.Cut(server, "://")
+	}
+	if name == "" {
+		return nil
+	}
+	return &cluster{name: name, server: server}
+}
+
+// isHub says whether the address of a cluster is that of the hub itself.
+func isHub(server string) bool {
+	_, host, _ := strings.Cut(server, "://")
+	host, _, _ = strings.Cut(host, ":")
+	return host == "kubernetes.default.svc" || host == "kubernetes.default"
+}
+
+// labelsOfHost are the labels of a cluster that a cluster type can have, and selectors can ask for: not those that say something
+// else of every host.
+func (c *cluster) labelsOfHost() map[string]string {
+	kept := map[string]string{}
+	for key, value := range c.labels {
+		if key != secretType && !schedule.IsReserved(key) && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// notLabels are parameters that say which cluster it is, and not what it is like.
+var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "cluster", "clusterName", "namespace"}
+
+// learn takes the clusters that an ApplicationSet has in its parameters, and no Secret says. What all parameters of a cluster
+// have in common are its labels.
+func (a *adoption) learn(made []*object, params []map[string]any) {
+	found := map[string]*cluster{}
+	for i, o := range made {
+		to := a.destinationOf(o)
+		if to == nil || isHub(to.server) || slices.Contains(a.clusters, to) {
+			continue
+		}
+		key := cmp.Or(to.server, to.name)
+		texts := map[string]string{}
+		for name, value := range params[i] {
+			if text, isText := value.(string); isText && !strings.HasPrefix(name, "path") && !strings.Contains(name, ".") && !slices.Contains(notLabels, name) {
+				texts[name] = text
+			}
+		}
+		if one := found[key]; one != nil {
+			maps.DeleteFunc(one.labels, func(name, value string) bool { return texts[name] != value })
+			continue
+		}
+		to.labels = texts
+		if textAt(o.fields, o.kind.Destination) == "" { // a server says less than the name that a person has given it
+			for _, name := range []string{"cluster", "clusterName", "name"} {
+				if text, _ := params[i][name].(string); text != "" {
+					to.name = text
+					break
+				}
+			}
+		}
+		found[key] = to
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		if !slices.ContainsFunc(a.clusters, func(one *cluster) bool { return one.name == found[key].name }) {
+			a.clusters = append(a.clusters, found[key])
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package adopt
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// host is a cluster type of the result.
+type host struct {
+	name      string
+	labels    map[string]string
+	isCluster bool     // it is one cluster, which objects name as the destination
+	cluster   *cluster // to which Argo CD deploys what is on it; nil where no object says that
+	isNamed   bool     // what is on it says its name or server by a placeholder
+}
+
+// place finds the host of each object.
+func (a *adoption) place() {
+	a.hosts = map[string]*host{}
+	a.hostFolders = a.foldersOfHosts()
+	for _, one := range a.clusters {
+		if !isHub(one.server) {
+			a.hostOf(one)
+		}
+	}
+	for _, o := range slices.Concat(a.objects, a.generators) {
+		a.put(o, o.file)
+	}
+}
+
+// put finds the host of an object that is applied from a file: the folder that its cluster follows, or the cluster that it
+// names.
+func (a *adoption) put(o *object, file string) {
+	var folder string
+	var labels map[string]string
+	var found bool
+	if a.options.hosts != nil {
+		folder, labels, found = a.matchPattern(file)
+		o.outside = !found
+	} else {
+		var root string
+		if root, found = rootOf(a.hostFolders, file); found {
+			folder = a.hostFolders[root]
+		}
+		o.outside = !found && len(a.hostFolders) > 0 && o.kind.IsOfFolders()
+	}
+	name := cmp.Or(folder, a.environment)
+	switch to := a.destinationOf(o); {
+	case to == nil:
+		o.host = a.host(name, labels)
+	case isHub(to.server):
+		if labels == nil {
+			labels = to.labelsOfHost()
+		}
+		o.host = a.host(name, labels)
+		o.host.cluster = to
+	default:
+		o.host = a.hostOf(to)
+	}
+}
+
+// hostOf returns the host that is one cluster.
+func (a *adoption) hostOf(to *cluster) *host {
+	one := a.host(to.name, to.labelsOfHost())
+	one.isCluster, one.cluster = true, to
+	return one
+}
+
+// host returns the host of a name, which becomes the name of a cluster type.
+func (a *adoption) host(name string, labels map[string]string) *host {
+	if name = labelName(name); name == "clusters" {
+		name = "clusters-1" // the folder of all clusters
+	}
+	if a.hosts[name] == nil {
+		a.hosts[name] = &host{name: name, labels: labels}
+	}
+	return a.hosts[name]
+}
+
+// matchPattern matches the folder of a file with the pattern of the options.
+func (a *adoption) matchPattern(file string) (name string, labels map[string]string, matches bool) {
+	segments := strings.Split(path.Dir(file), "/")
+	if len(segments) < len(a.options.hosts) {
+		return "", nil, false
+	}
+	labels = map[string]string{}
+	for i, segment := range a.options.hosts {
+		switch label, isLabel := patternLabel(segment); {
+		case isLabel && label == clusterType:
+			name = segments[i]
+		case isLabel && fleet.CheckLabelValue(segments[i]) == "":
+			labels[label] = segments[i]
+		case !isLabel && segment != segments[i]:
+			return "", nil, false
+		}
+	}
+	return name, labels, name != "" && name != "."
+}
+
+// foldersOfHosts are the folders that clusters follow, with their names: those that Flux' own Kustomization names, those in which
+// its installer has written, or else the folders below one that is called clusters.
+func (a *adoption) foldersOfHosts() map[string]string {
+	found := map[string]bool{}
+	for _, o := range a.objects {
+		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil && isBelow(o.file, root) {
+			found[root] = true
+		}
+	}
+	for _, file := range a.files {
+		if folder, is := reconciler.InstallersFolder(file); is {
+			found[folder] = true
+		}
+	}
+	delete(found, ".") // the whole repository is one host
+	if len(found) == 0 {
+		for _, o := range a.objects {
+			for _, folder := range append(a.outermost(o.file), path.Dir(o.file)) {
+				segments := strings.Split(folder, "/")
+				if i := slices.Index(segments, "clusters"); i >= 0 && i+1 < len(segments) {
+					found[path.Join(segments[:i+2]...)] = true
+				}
+			}
+		}
+	}
+	return namesOf(slices.Sorted(maps.Keys(found)))
+}
+
+// namesOf names folders by their last segments, by as few as tell them apart.
+func namesOf(folders []string) map[string]string {
+	names := map[string]string{}
+	for segments := 1; ; segments++ {
+		seen := map[string]int{}
+		longer := false
+		for _, folder := range folders {
+			steps := strings.Split(strings.TrimLeft(folder, "./"), "/")
+			longer = longer || len(steps) > segments
+			names[folder] = strings.Join(steps[max(0, len(steps)-segments):], "-")
+			seen[labelName(names[folder])]++
+		}
+		if len(seen) == len(folders) || !longer {
+			return names
+		}
+	}
+}
+
+// rootOf returns the innermost of some folders that a file is in.
+func rootOf(roots map[string]string, file string) (root string, found bool) {
+	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if _, found = roots[folder]; found {
+			return folder, true
+		}
+	}
+	return "", false
+}
+
+// isBelow says whether a file or folder is in a folder, or is it.
+func isBelow(file, folder string) bool {
+	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
+}

@@ -1,0 +1,274 @@
+package adopt
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+)
+
+// workload is a workload of the result, and variant one of its deployment targets.
+type workload struct {
+	name, workspace string
+	variants        []*variant
+}
+
+type variant struct {
+	name   string
+	unit   *unit
+	hosts  []string // sorted
+	policy string
+}
+
+// defaultWorkspace is the workspace of what names no project.
+const defaultWorkspace = "platform"
+
+// placementLabel is the label of deployment targets by which policies select them.
+const placementLabel = "placement"
+
+// group makes workloads of the units of all hosts: units of the same object are one workload, and those with the same
+// content are one deployment target.
+func (a *adoption) group(units []*unit) {
+	a.generalize(units)
+	byKey := map[string][]*unit{}
+	for _, u := range units {
+		byKey[u.key] = append(byKey[u.key], u)
+	}
+	a.shareNamespaces(units)
+	named := map[string]int{}
+	keys := slices.Sorted(maps.Keys(byKey))
+	for _, key := range keys {
+		named[labelName(byKey[key][0].name)]++
+	}
+	used, targets := map[string]bool{}, map[string]bool{}
+	for _, key := range keys {
+		all := byKey[key]
+		main := all[0].main
+		plain, kind := labelName(all[0].name), strings.ToLower(main.kind.Kind)
+		names := []string{plain, plain + "-" + kind, plain + "-" + kind + "-" + main.namespace}
+		if named[plain] > 1 {
+			names = names[1:]
+		}
+		w := &workload{name: unique(used, names...), workspace: workspaceOf(main)}
+		byContent := map[string]*variant{}
+		for _, u := range all {
+			content, err := fleet.CanonicalJSON([]any{u.manifests.attributes(), u.namespace, u.parameters()})
+			if err != nil {
+				a.list(u.main, false, err.Error())
+				continue
+			}
+			one := byContent[content]
+			if one == nil {
+				one = &variant{unit: u}
+				byContent[content] = one
+				w.variants = append(w.variants, one)
+			}
+			one.hosts = append(one.hosts, u.main.host.name)
+		}
+		for _, one := range w.variants {
+			slices.Sort(one.hosts)
+			name := "default"
+			if len(w.variants) > 1 {
+				name = one.hosts[0]
+			}
+			one.name = name
+			for i := 0; targets[fleet.FullName(w.name, one.name)]; i++ {
+				one.name = labelName(name + strings.Repeat("-x", i+1))
+			}
+			targets[fleet.FullName(w.name, one.name)] = true
+		}
+		if len(w.variants) > 0 {
+			a.workloads = append(a.workloads, w)
+		}
+	}
+	slices.SortFunc(a.workloads, func(a, b *workload) int { return strings.Compare(a.name, b.name) })
+}
+
+// shareNamespaces leaves out namespaces that several workspaces use, since a namespace belongs to one.
+func (a *adoption) shareNamespaces(units []*unit) {
+	owners := map[string]map[string]bool{}
+	for _, u := range units {
+		if u.namespace != "" {
+			if owners[u.namespace] == nil {
+				owners[u.namespace] = map[string]bool{}
+			}
+			owners[u.namespace][workspaceOf(u.main)] = true
+		}
+	}
+	for _, u := range units {
+		if len(owners[u.namespace]) > 1 {
+			a.list(u.main, true, "namespace "+u.namespace+" is used by several workspaces: the deployment target has none, and it is in parameters.objects")
+			u.namespace = ""
+		}
+	}
+}
+
+// workspaceOf is the project that an object names.
+func workspaceOf(o *object) string {
+	project := ""
+	if o.kind.Project != "" {
+		project = textAt(o.spec(), o.kind.Project)
+	}
+	if project == "" || project == "default" {
+		return defaultWorkspace
+	}
+	return labelName(project)
+}
+
+// fleet is the result, as provider::flotilla::fleet takes it.
+func (a *adoption) fleet() map[string]any {
+	on := map[string]bool{}
+	workspaces := map[string]bool{}
+	for _, w := range a.workloads {
+		workspaces[w.workspace] = true
+		for _, one := range w.variants {
+			for _, name := range one.hosts {
+				on[name] = true
+			}
+		}
+	}
+	for name, h := range a.hosts { // that nothing is on a cluster is placement, too
+		if h.isCluster {
+			on[name] = true
+		}
+	}
+	hosts := slices.Sorted(maps.Keys(on))
+	policies := a.policies(hosts)
+	result := map[string]any{
+		"environment": a.environment, "workspaces": []any{}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{}, "target_policies": policies,
+		"templates": []any{
+			map[string]any{"name": templateName, "type": "reconciler", "manifests": []any{template}},
+			map[string]any{"name": templateName, "type": "namespace", "manifests": []any{"{{- /* The namespaces are there. */ -}}\n"}},
+			map[string]any{"name": templateName, "type": "config", "manifests": []any{configTemplate}},
+		},
+	}
+	add := func(key string, object map[string]any) { result[key] = append(result[key].([]any), object) }
+	for _, name := range slices.Sorted(maps.Keys(workspaces)) {
+		add("workspaces", map[string]any{"name": name})
+	}
+	for _, name := range hosts {
+		h := a.hosts[name]
+		made := map[string]any{"name": name, "reconciler": templateName, "namespace_service": templateName, "config_type": templateName}
+		if len(h.labels) > 0 {
+			made["labels"] = labelsOf(h.labels)
+		}
+		add("cluster_types", made)
+		if h.isNamed {
+			made["parameters"] = map[string]any{"cluster": map[string]any{"name": h.cluster.name, "server": h.cluster.server}}
+		}
+		if h.isCluster {
+			add("clusters", map[string]any{"name": name, "cluster_type": name})
+		}
+	}
+	for _, w := range a.workloads {
+		targets := map[string]any{}
+		for _, one := range w.variants {
+			attributes := one.unit.manifests.attributes()
+			attributes["parameters"] = map[string]any{"objects": one.unit.parameters()}
+			target := map[string]any{
+				"environment": a.environment, "labels": map[string]any{placementLabel: one.policy}, "manifests": attributes,
+			}
+			if one.unit.namespace != "" {
+				target["namespace"] = one.unit.namespace
+			}
+			targets[one.name] = target
+		}
+		add("workloads", map[string]any{"name": w.name, "workspace": w.workspace, "deployment_targets": targets})
+	}
+	return result
+}
+
+func labelsOf(labels map[string]string) map[string]any {
+	all := make(map[string]any, len(labels))
+	for key, value := range labels {
+		all[key] = value
+	}
+	return all
+}
+
+// policies are the target policies: one for each set of hosts that deployment targets are on.
+func (a *adoption) policies(hosts []string) []any {
+	bySet := map[string][]*variant{}
+	for _, w := range a.workloads {
+		for _, one := range w.variants {
+			set := strings.Join(one.hosts, " ")
+			bySet[set] = append(bySet[set], one)
+		}
+	}
+	used := map[string]bool{}
+	policies := []any{}
+	for _, set := range slices.Sorted(maps.Keys(bySet)) {
+		selector, words := a.selectorOf(strings.Fields(set), hosts)
+		name := unique(used, words)
+		for _, one := range bySet[set] {
+			one.policy = name
+		}
+		policies = append(policies, map[string]any{
+			"name": name, "cluster_type_selector": selector,
+			"deployment_target_selector": map[string]any{"match_labels": map[string]any{placementLabel: name}},
+		})
+	}
+	slices.SortFunc(policies, func(a, b any) int { return strings.Compare(textAt(a, "name"), textAt(b, "name")) })
+	return policies
+}
+
+// selectorOf selects some of all hosts, by the fewest labels: none where it is all of them, else one label with one value,
+// one with several, two with one value each, or else the names. words name the selector.
+func (a *adoption) selectorOf(selected, all []string) (selector map[string]any, words string) {
+	if len(selected) == len(all) {
+		return map[string]any{}, "everywhere"
+	}
+	labels := func(name string) map[string]string {
+		merged := maps.Clone(a.hosts[name].labels)
+		if merged == nil {
+			merged = map[string]string{}
+		}
+		merged[clusterTypeLabel] = name
+		return merged
+	}
+	matches := func(match func(labels map[string]string) bool) bool {
+		for _, name := range all {
+			if match(labels(name)) != slices.Contains(selected, name) {
+				return false
+			}
+		}
+		return true
+	}
+	first := labels(selected[0])
+	keys := slices.Sorted(maps.Keys(first))
+	slices.SortStableFunc(keys, func(a, b string) int { // a label says more than the name
+		return map[bool]int{true: 1}[a == clusterTypeLabel] - map[bool]int{true: 1}[b == clusterTypeLabel]
+	})
+	for _, key := range keys {
+		if matches(func(labels map[string]string) bool { return labels[key] == first[key] }) {
+			return map[string]any{"match_labels": map[string]any{key: first[key]}}, cmp.Or(strings.TrimPrefix(first[key], "true"), key)
+		}
+	}
+	for _, key := range keys {
+		values := map[string]bool{}
+		for _, name := range selected {
+			values[labels(name)[key]] = true
+		}
+		if key != clusterTypeLabel && !values[""] && matches(func(labels map[string]string) bool { return values[labels[key]] }) {
+			return in(key, slices.Sorted(maps.Keys(values))), strings.Join(slices.Sorted(maps.Keys(values)), "-")
+		}
+	}
+	for i, key := range keys {
+		for _, other := range keys[i+1:] {
+			if matches(func(labels map[string]string) bool { return labels[key] == first[key] && labels[other] == first[other] }) {
+				return map[string]any{"match_labels": map[string]any{key: first[key], other: first[other]}}, first[key] + "-" + first[other]
+			}
+		}
+	}
+	return in(clusterTypeLabel, selected), strings.Join(selected, "-")
+}
+
+func in(key string, values []string) map[string]any {
+	list := make([]any, len(values))
+	for i, value := range values {
+		list[i] = value
+	}
+	return map[string]any{"match_expressions": []any{map[string]any{"key": key, "operator": "In", "values": list}}}
+}

@@ -1,0 +1,289 @@
+package adopt
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// sift keeps the objects that are applied as they are known, and lists the others: what is the content of another object
+// stays that, what a root brings is taken in its place, and the agent's own is not a workload.
+func (a *adoption) sift() {
+	var kept []*object
+	firsts := map[string]*object{} // by host and key
+	for _, o := range a.objects {
+		owners := a.ownersOf(o)
+		var namespace, problem string
+		switch {
+		case o.own:
+			problem = "is the agent's own: it goes on to follow its folder"
+		case o.isRoot:
+			problem = "brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder"
+		case len(owners) > 0:
+			problem = fmt.Sprintf("comes with %s, which brings its folder", owners[0]) + because(owners[0].why)
+		case o.outside:
+			problem = "is in no folder of a host: it comes with what brings its folder, or stays where it is"
+		default:
+			namespace, problem = a.asKustomized(o)
+		}
+		if problem != "" {
+			a.list(o, false, problem)
+			continue
+		}
+		if namespace != "" {
+			o.namespace = namespace
+			metadata := maps.Clone(o.fields["metadata"].(map[string]any))
+			metadata["namespace"] = namespace
+			o.fields = maps.Clone(o.fields)
+			o.fields["metadata"] = metadata
+		}
+		if placeholder := findPlaceholder(o.fields); placeholder != "" {
+			a.list(o, false, fmt.Sprintf("has the text %q, which the template of adopted objects replaces", placeholder))
+			continue
+		}
+		first := firsts[o.host.name+" "+o.key()]
+		switch {
+		case first == nil:
+			firsts[o.host.name+" "+o.key()] = o
+			kept = append(kept, o)
+		case reflect.DeepEqual(first.fields, o.fields):
+			a.list(o, false, "is also in "+first.file+", with the same content")
+		default:
+			a.list(o, false, fmt.Sprintf("is also in %s, with other content, which is taken: if both are for different clusters, give the option hosts", first.file))
+		}
+	}
+	a.objects = kept
+}
+
+// ownersOf returns the objects whose folder has a file, and so bring what is in it. There are several where clusters follow
+// one folder.
+func (a *adoption) ownersOf(o *object) []*object {
+	if o.made {
+		return nil // it is what an owner has brought
+	}
+	owners := a.followers(o.file, o)
+	seen := map[*object]bool{o: true}
+	for at := owners; len(at) > 0 && !at[0].made; at = a.followers(at[0].file, at[0]) {
+		if seen[at[0]] {
+			return nil // the folders bring each other
+		}
+		seen[at[0]] = true
+	}
+	return owners
+}
+
+// follow finds the objects that bring folders of the documents.
+func (a *adoption) follow() {
+	a.following = map[string][]*object{}
+	if a.folders == nil {
+		a.folders = map[string]bool{}
+		for _, file := range a.files {
+			for at := file; !a.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
+				a.folders[at] = true
+			}
+		}
+	}
+	for _, o := range a.objects {
+		if !o.kind.Is(reconciler.Follows) || o.own || o.outside {
+			continue
+		}
+		for _, folder := range a.foldersOf(o) {
+			a.following[folder] = append(a.following[folder], o)
+		}
+	}
+}
+
+// foldersOf are the folders of the documents that an object brings; none where they are of another repository.
+func (a *adoption) foldersOf(o *object) (folders []string) {
+	paths, isGenerated := a.generated(o)
+	if !isGenerated && a.isHere(o) {
+		paths = a.pathFields(o)
+	}
+	for _, field := range paths {
+		folder := path.Clean(strings.TrimLeft(field, "/"))
+		// What is in the folder that has the object itself is beside it.
+		if folder != "." && !isBelow(o.file, folder) && a.folders[folder] {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+func (a *adoption) pathFields(o *object) (paths []string) {
+	for _, pointer := range o.kind.Pointers {
+		if pointer.Is != reconciler.Path {
+			continue
+		}
+		if list, isList := at(o.spec(), strings.TrimSuffix(pointer.Field, ".0")).([]any); isList {
+			for _, one := range list {
+				if text, isText := one.(string); isText {
+					paths = append(paths, text)
+				}
+			}
+		} else if text := textAt(o.spec(), pointer.Field); text != "" {
+			paths = append(paths, text)
+		}
+	}
+	return paths
+}
+
+// isHere says whether the content of an object is in the repository that the documents are from.
+func (a *adoption) isHere(o *object) bool {
+	if named := sourcesOf(o); len(named) > 0 {
+		return a.comesFromHere(named[0], o.host)
+	}
+	return a.points(o)
+}
+
+// comesFromHere says whether a source has the repository that the documents are from. The agent's own source, which its
+// installer has made, need not be among the documents.
+func (a *adoption) comesFromHere(named reference, on *host) bool {
+	if named.kind == nil || named.kind.For != reconciler.Git {
+		return false
+	}
+	source := a.find(named, on)
+	return source == nil || a.points(source)
+}
+
+// points says whether an object names the repository that the documents are from.
+func (a *adoption) points(o *object) bool {
+	repo, here := pointed(o, reconciler.Repo), a.here()
+	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
+}
+
+// here is the URL of the documents' repository: that of the options, or else of the agent's own source; "" where neither
+// says it.
+func (a *adoption) here() string { return a.options.repository.Repo }
+
+// locate takes the repository of the agent's own source, where the options have none.
+func (a *adoption) locate() {
+	for _, o := range a.objects {
+		if a.here() == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
+			a.options.repository.Repo = textAt(o.spec(), "url")
+		}
+	}
+}
+
+// followers returns the objects that bring a file: by its folder, the innermost first, or by a kustomization in another
+// folder.
+func (a *adoption) followers(file string, except *object) []*object {
+	seen := map[string]bool{}
+	var of func(file string) []*object
+	of = func(file string) []*object {
+		if seen[file] {
+			return nil
+		}
+		seen[file] = true
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
+			if all := a.following[at]; len(all) > 0 && (len(all) > 1 || all[0] != except) {
+				return slices.DeleteFunc(slices.Clone(all), func(one *object) bool { return one == except })
+			}
+		}
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
+			for _, folder := range a.usedBy[at] {
+				if !isBelow(at, folder) {
+					if found := of(folder + "/kustomization.yaml"); found != nil {
+						return found
+					}
+				}
+			}
+		}
+		return nil
+	}
+	return of(file)
+}
+
+// kustomized returns the namespace that kustomizations give the objects of a file, and why it is not known how they are
+// applied. isChanged says that rendering the kustomizations would tell that.
+func (a *adoption) kustomized(file string) (namespace, problem string, isChanged bool) {
+	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
+		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizations[0])), false
+	}
+	seen := map[string]bool{}
+	for at := file; ; {
+		by := slices.Compact(slices.Sorted(slices.Values(a.usedBy[at])))
+		if len(by) > 1 {
+			return "", fmt.Sprintf("is in the kustomizations of %s, and it is not known how it is applied", strings.Join(by, ", ")) + a.unbuilt(file), true
+		}
+		if len(by) == 0 || seen[by[0]] {
+			return namespace, "", false
+		}
+		at = by[0]
+		seen[at] = true
+		named := a.overlays[at]
+		if changes := a.changesOf(named, 0); changes != "" {
+			return "", fmt.Sprintf("may be changed by %s of %s, and it is not known how it is applied", changes, path.Join(at, kustomizations[0])) + a.unbuilt(file), true
+		}
+		if named.namespace != "" {
+			namespace = named.namespace
+		}
+	}
+}
+
+// asKustomized returns the namespace that kustomizations give an object that was read, and why it is not known how they
+// apply it.
+func (a *adoption) asKustomized(o *object) (namespace, problem string) {
+	if !o.made {
+		namespace, problem, _ = a.kustomized(o.file)
+	}
+	return namespace, problem
+}
+
+// unbuilt is why kustomizations that have a file could not be rendered, as the end of a sentence.
+func (a *adoption) unbuilt(file string) string {
+	for _, folder := range a.outermost(file) {
+		if problem := a.built[folder]; problem != "" {
+			return ": " + problem
+		}
+	}
+	return ""
+}
+
+func (a *adoption) hasOverlay(folder string) bool {
+	_, has := a.overlays[folder]
+	return has
+}
+
+// maxComponents is how many components may have each other.
+const maxComponents = 20
+
+// changesOf is the field by which a kustomization, or a component of it, may change what it has; "" where none does.
+func (a *adoption) changesOf(named overlay, depth int) string {
+	if named.changes != "" {
+		return named.changes
+	}
+	for _, component := range named.components {
+		if inner, isHere := a.overlays[component]; !isHere || depth > maxComponents || a.changesOf(inner, depth+1) != "" {
+			return "components"
+		}
+	}
+	return ""
+}
+
+// because adds to a reason why an object is not taken for a root.
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ", and is not adopted itself: " + why
+}
+
+// findPlaceholder returns a text of an object that the template would replace, the first of several, or "".
+func findPlaceholder(value any) (found string) {
+	deep.Holds(value, func(part any) bool {
+		text, _ := part.(string)
+		name, isPlaceholder := strings.CutPrefix(text, "$(")
+		if strings.Contains(text, ofCluster) || isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
+			found = min(text, cmp.Or(found, text))
+		}
+		return false
+	})
+	return found
+}

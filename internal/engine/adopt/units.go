@@ -1,0 +1,349 @@
+package adopt
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// manifests are those of a deployment target.
+type manifests struct {
+	Storage, Type, Repo, Branch, Tag, Commit, Path, Chart, Version, Digest string
+}
+
+// unit is what one deployment target brings onto a host: an object, with the sources that it alone has.
+type unit struct {
+	main      *object
+	objects   []*object
+	manifests manifests
+	namespace string
+	key, name string // units with the same are one workload
+}
+
+// said are the names that placeholders have.
+var said = []string{
+	string(reconciler.Repo), string(reconciler.Path), string(reconciler.Chart), string(reconciler.Version), string(reconciler.Branch),
+	string(reconciler.Revision), string(reconciler.Ref), string(reconciler.Namespace),
+}
+
+// reference names a source.
+type reference struct {
+	kind            *reconciler.Kind
+	namespace, name string
+}
+
+// sourcesOf are the sources that an object names, in any field whose name ends in "Ref".
+func sourcesOf(o *object) (references []reference) {
+	var search func(value any)
+	search = func(value any) {
+		switch value := value.(type) {
+		case []any:
+			for _, element := range value {
+				search(element)
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				kind := reconciler.KindNamed(textAt(value[key], "kind"))
+				if name := textAt(value[key], "name"); strings.HasSuffix(key, "Ref") && name != "" && kind.Is(reconciler.Source) {
+					references = append(references, reference{kind, cmp.Or(textAt(value[key], "namespace"), o.namespace), name})
+					continue
+				}
+				search(value[key])
+			}
+		}
+	}
+	if o.kind.Is(reconciler.Follows | reconciler.Consumer) {
+		search(o.spec())
+	}
+	return references
+}
+
+// find returns the source that is meant on a host, or else one of the same name elsewhere; nil where there is none.
+func (a *adoption) find(named reference, on *host) *object {
+	if a.sources == nil {
+		a.sources = map[reference][]*object{}
+		for _, o := range a.all {
+			if o.kind.Is(reconciler.Source) {
+				key := reference{o.kind, o.namespace, o.name}
+				a.sources[key] = append(a.sources[key], o)
+			}
+		}
+	}
+	all := a.sources[named]
+	for _, o := range all {
+		if o.host == on {
+			return o
+		}
+	}
+	if len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// build makes units of the objects of each host, and workloads of the units.
+func (a *adoption) build() {
+	users := map[*object][]*object{} // the objects of its host that name a source
+	taken := map[*object]bool{}
+	for _, o := range a.objects {
+		taken[o] = true
+		for _, named := range sourcesOf(o) {
+			if source := a.find(named, o.host); source != nil && source.host == o.host {
+				users[source] = append(users[source], o)
+			}
+		}
+	}
+	var units []*unit
+	for _, o := range a.objects {
+		if o.kind.Is(reconciler.Source) && len(users[o]) == 1 {
+			continue // it is with its user
+		}
+		one := &unit{main: o, objects: []*object{o}, key: o.key(), name: o.name}
+		var source *object
+		var first *reference
+		for _, named := range sourcesOf(o) {
+			found := a.find(named, o.host)
+			if first == nil {
+				source, first = found, &named
+			}
+			if found != nil && taken[found] && len(users[found]) == 1 && found.host == o.host {
+				one.objects = append(one.objects, found)
+			}
+		}
+		if a.point(one, first, source, users[o]) {
+			units = append(units, one)
+			if o.kind.Template != "" && o.why != "" {
+				a.list(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
+			}
+			continue
+		}
+		for _, of := range one.objects {
+			a.list(of, false, "its repository is not among the documents: give the option repository, which is then its manifests.repo")
+		}
+	}
+	a.listMarkers(units)
+	a.group(units)
+}
+
+// point decides the manifests and the namespace of a unit. It is false where no repository is known. named is the source
+// that the main object names, or nil, and source that object, which is nil where it is not among the documents. charts are
+// what names the main object as source.
+func (a *adoption) point(u *unit, named *reference, source *object, charts []*object) bool {
+	m := &u.manifests
+	m.Storage = "git"
+	var kind *reconciler.Kind
+	if named != nil {
+		kind = named.kind
+	} else if u.main.kind.Is(reconciler.Source) {
+		kind = u.main.kind
+	}
+	switch {
+	case kind != nil && kind.For == reconciler.OCI:
+		m.Storage = "oci"
+	case kind != nil && kind.For == reconciler.Helm:
+		m.Storage = "helm"
+	case kind == nil && u.main.kind.For == reconciler.Helm|reconciler.OCI:
+		m.Storage = "helm"
+	case kind == nil && pointed(u.main, reconciler.Chart) != "":
+		m.Storage = "helm"
+	}
+	for _, of := range append([]*object{source}, u.main) {
+		if of != nil {
+			m.read(of)
+		}
+	}
+	if strings.HasPrefix(m.Repo, "oci://") && m.Storage == "git" {
+		m.Storage, m.Version, m.Tag, m.Branch = "oci", cmp.Or(m.Version, m.Tag), "", ""
+		if artifact.IsDigest(m.Version) {
+			m.Version, m.Digest = "", m.Version
+		}
+	}
+	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // which its installer has made
+		m.Repo, m.Branch = a.here(), a.options.repository.Branch
+	}
+	if m.Chart != "" && m.Storage == "git" || u.main.kind.For == reconciler.Charts && m.Storage != "helm" {
+		m.Type = "helm"
+	}
+	if m.Storage == "git" && m.Path == "" && m.Type == "helm" {
+		m.Path, m.Chart = m.Chart, ""
+	}
+	if m.Storage == "helm" && m.Chart == "" && len(charts) > 0 { // of a repository that several charts are from
+		m.Chart, m.Version = pointed(charts[0], reconciler.Chart), pointed(charts[0], reconciler.Version)
+	}
+	u.namespace = pointed(u.main, reconciler.Namespace)
+	if a.fit(u); m.Repo != "" {
+		return true
+	}
+	if a.here() == "" {
+		return false
+	}
+	*m = manifests{Storage: "git", Type: m.Type, Repo: a.here(), Branch: a.options.repository.Branch, Path: m.Path}
+	a.fit(u)
+	for _, of := range u.objects {
+		a.list(of, true, "manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects")
+	}
+	return m.Repo != ""
+}
+
+// pointed is the text of a field of an object that has what a deployment target says; "" where it has none.
+func pointed(o *object, is reconciler.Said) string {
+	for _, pointer := range o.kind.Pointers {
+		if text := textAt(o.spec(), pointer.Field); pointer.Is == is && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// tag is what a revision looks like that certainly is a tag.
+var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
+
+// read takes what the fields of an object say.
+func (m *manifests) read(o *object) {
+	m.Repo = cmp.Or(m.Repo, pointed(o, reconciler.Repo))
+	m.Path = cmp.Or(m.Path, pointed(o, reconciler.Path))
+	m.Chart = cmp.Or(m.Chart, pointed(o, reconciler.Chart))
+	m.Version = cmp.Or(m.Version, pointed(o, reconciler.Version))
+	m.Branch = cmp.Or(m.Branch, pointed(o, reconciler.Branch))
+	switch revision := pointed(o, reconciler.Revision); {
+	case revision == "" || revision == "HEAD":
+	case m.Storage == "helm":
+		m.Version = revision
+	case folder.IsCommit(revision):
+		m.Commit = revision
+	case tag.MatchString(revision):
+		m.Tag = revision
+	default:
+		m.Branch = revision
+	}
+	for _, pointer := range o.kind.Pointers {
+		if ref, isObject := at(o.spec(), pointer.Field).(map[string]any); isObject && pointer.Is == reconciler.Ref {
+			m.ref(ref)
+		}
+	}
+}
+
+// ref takes a reference of a source of Flux.
+func (m *manifests) ref(ref map[string]any) {
+	switch m.Storage {
+	case "git":
+		m.Branch, m.Tag, m.Commit = textAt(ref, "branch"), textAt(ref, "tag"), textAt(ref, "commit")
+	case "oci":
+		m.Tag, m.Version, m.Digest = textAt(ref, "tag"), textAt(ref, "semver"), textAt(ref, "digest")
+	}
+}
+
+// attributes are those that are set.
+func (m *manifests) attributes() map[string]any {
+	all := map[string]any{}
+	for name, value := range m.fields() {
+		if *value != "" {
+			all[name] = *value
+		}
+	}
+	return all
+}
+
+func (m *manifests) fields() map[string]*string {
+	return map[string]*string{
+		"storage": &m.Storage, "type": &m.Type, "repo": &m.Repo, "branch": &m.Branch, "tag": &m.Tag, "commit": &m.Commit, "path": &m.Path, "chart": &m.Chart,
+		"version": &m.Version, "digest": &m.Digest,
+	}
+}
+
+// fit leaves out what a deployment target cannot say, by the checks of the fleet itself. Without a repository that is all.
+func (a *adoption) fit(u *unit) {
+	for {
+		target := map[string]any{"environment": a.environment, "manifests": u.manifests.attributes()}
+		if u.namespace != "" {
+			target["namespace"] = u.namespace
+		}
+		findings := fleet.CheckObject("workloads", map[string]any{"name": "any", "workspace": "any", "deployment_targets": map[string]any{"any": target}})
+		if len(findings) == 0 {
+			return
+		}
+		left := false
+		for _, finding := range findings {
+			_, attribute, _ := strings.Cut(finding.Path, `["any"].`)
+			field := u.manifests.fields()[strings.TrimPrefix(attribute, "manifests.")]
+			switch {
+			case attribute == "namespace":
+				u.namespace, left = "", true
+			case field != nil && *field != "":
+				*field, left = "", true
+			}
+		}
+		if !left {
+			u.manifests.Repo = ""
+			return
+		}
+	}
+}
+
+// parameters are the objects of a unit, with placeholders where the deployment target says the same.
+func (u *unit) parameters() []any {
+	objects := make([]any, len(u.objects))
+	for i, o := range u.objects {
+		fields := maps.Clone(o.fields)
+		spec := runtime.DeepCopyJSON(o.spec())
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		for _, pointer := range o.kind.Pointers {
+			value := at(spec, pointer.Field)
+			if value == nil || !u.says(pointer.Is, value) {
+				continue
+			}
+			set(spec, pointer.Field, "$("+string(pointer.Is)+")")
+		}
+		fields["spec"] = spec
+		objects[i] = fields
+	}
+	return objects
+}
+
+// says says whether the template writes a value in place of a placeholder.
+func (u *unit) says(is reconciler.Said, value any) bool {
+	m := &u.manifests
+	text, _ := value.(string)
+	switch is {
+	case reconciler.Ref:
+		ref, isObject := value.(map[string]any)
+		written := map[string]any{}
+		for key, value := range map[string]string{"branch": m.Branch, "tag": m.Tag, "commit": m.Commit, "semver": m.Version, "digest": m.Digest} {
+			if value != "" {
+				written[key] = value
+			}
+		}
+		return isObject && len(ref) > 0 && maps.EqualFunc(ref, written, func(a, b any) bool { return a == b })
+	case reconciler.Revision:
+		return text != "" && text == cmp.Or(m.Commit, m.Tag, m.Branch, m.Version)
+	case reconciler.Namespace:
+		return text != "" && text == u.namespace
+	}
+	return text != "" && text == *m.fields()[string(is)]
+}
+
+// set replaces the value of a field that is there.
+func set(value any, field string, by any) {
+	step := field
+	if i := strings.LastIndex(field, "."); i >= 0 {
+		step = field[i+1:]
+		value = at(value, field[:i])
+	}
+	switch within := value.(type) {
+	case map[string]any:
+		within[step] = by
+	case []any:
+		within[0] = by
+	}
+}

@@ -1,0 +1,168 @@
+package origin
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// find returns the newest version of a chart in a range, or the one that is written like the range.
+func find(chart, version string, entries []chartVersion) (*chartVersion, error) {
+	named := func(version string) int {
+		return slices.IndexFunc(entries, func(entry chartVersion) bool { return entry.Version == version && version != "" })
+	}
+	at := named(version)
+	if at < 0 {
+		newest, err := greatest(texts(entries), version)
+		if err != nil {
+			return nil, fmt.Errorf("chart %q: %w", chart, err)
+		}
+		if at = named(newest); at < 0 {
+			return nil, fmt.Errorf("%w: %s", errNoVersion, describeMiss(fmt.Sprintf("versions of chart %q", chart), version, texts(entries)))
+		}
+	}
+	return &entries[at], nil
+}
+
+func texts(entries []chartVersion) []string {
+	versions := make([]string, len(entries))
+	for i := range entries {
+		versions[i] = entries[i].Version
+	}
+	return versions
+}
+
+// versions returns the versions of a chart by the index of its repository.
+func (c *Client) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
+	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
+		index, err := c.indexes.Get(ctx, keyOf(sources, repo), func() (*chartIndex, error) { return c.fetchIndex(ctx, repo, sources) })
+		if err != nil {
+			return nil, err
+		}
+		release, err := c.parsing.Take(ctx, "") // the tree of one version at a time is in memory
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		versions, has, err := index.versions(ctx, chart)
+		switch {
+		case index.isElsewhere && (err != nil || !has):
+			return nil, fmt.Errorf("%w: there is no chart %q that can be read in its index.yaml, for which it redirects to another server", git.ErrNotFound, chart)
+		case !has:
+			return nil, fmt.Errorf("%w: there is no chart %q%s", git.ErrNotFound, chart, wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))))
+		}
+		return versions, err
+	})
+}
+
+func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/index.yaml" }
+
+func (c *Client) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
+	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
+	// What compresses by itself hides how much was sent.
+	response, err := c.open(ctx, indexURL(repo), "gzip", &question{sources: sources})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	sent := &counted{Reader: &bounded.Reader{From: response.Body, Left: maxIndex, TooLong: tooLong}}
+	var plain io.Reader = sent
+	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
+		inflated, err := gzip.NewReader(sent)
+		if err != nil {
+			return nil, fmt.Errorf("its index.yaml cannot be read: %w", err)
+		}
+		plain = &unpacked{Reader: &bounded.Reader{From: inflated, Left: maxIndex, TooLong: tooLong}, packed: sent}
+	}
+	index, err := readIndex(plain)
+	isElsewhere := access.OriginOf(response.Request.URL) != access.OriginOf(firstOf(response.Request))
+	if err != nil && isElsewhere && !errors.Is(err, git.ErrTooLarge) {
+		return nil, errors.New("its index.yaml, for which it redirects to another server, cannot be read")
+	}
+	if index != nil {
+		index.isElsewhere = isElsewhere
+	}
+	return index, err
+}
+
+func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	versions, err := c.versions(ctx, manifests.Repo, manifests.Chart, sources)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	found, err := find(manifests.Chart, manifests.Version, versions)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	if err := folder.CheckText(found.Version); err != nil {
+		return folder.Pin{}, fmt.Errorf("its index.yaml: a version of chart %q: %w", manifests.Chart, err)
+	}
+	pin := folder.Pin{Version: found.Version, Digest: "sha256:" + strings.TrimPrefix(strings.ToLower(found.Digest), "sha256:")}
+	if !artifact.IsDigest(pin.Digest) { // the index need not have it
+		archive, err := c.fetchVersion(ctx, manifests.Repo, manifests.Chart, found, sources)
+		if err != nil {
+			return folder.Pin{}, err
+		}
+		pin.Digest = digestOfBytes(archive)
+	}
+	return pin, nil
+}
+
+// fetchChart gets the archive of a chart of a chart repository.
+func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+	versions, err := c.versions(ctx, of.Repo, of.Chart, of.Sources)
+	if err != nil {
+		return nil, err
+	}
+	found, err := find(of.Chart, of.Pin.Version, versions)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := c.fetchVersion(ctx, of.Repo, of.Chart, found, of.Sources)
+	if err != nil {
+		return nil, err
+	}
+	if digest := digestOfBytes(archive); digest != of.Pin.Digest {
+		return nil, fmt.Errorf("chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
+			"let the pin be updated, if that is as it should be", of.Chart, of.Pin.Version, digest, of.Pin.Digest)
+	}
+	return archive, nil
+}
+
+func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *chartVersion, sources []string) ([]byte, error) {
+	if len(version.URLs) == 0 {
+		return nil, fmt.Errorf("its index.yaml has no URL for chart %q %s", chart, version.Version)
+	}
+	base, err := url.Parse(strings.TrimSuffix(repo, "/") + "/")
+	if err != nil {
+		return nil, errors.New("its URL cannot be parsed")
+	}
+	at, err := base.Parse(version.URLs[0])
+	if err != nil || at.User != nil {
+		return nil, fmt.Errorf("its index.yaml has a URL for chart %q %s that cannot be read", chart, version.Version)
+	}
+	archive, err := c.download(ctx, at.String(), &question{sources: sources, from: []string{indexURL(repo)}})
+	if err != nil {
+		return nil, fmt.Errorf("chart %q %s: %w", chart, version.Version, err)
+	}
+	return archive, nil
+}
+
+func digestOfBytes(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,300 @@
+// Package origin resolves what manifests point to (a branch or tag of Git, a tag or range of versions of a chart or an OCI artifact) to
+// what never changes, and fetches that, within bounds and with the credentials of each URL. It knows no fleet and no reconciler.
+package origin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Options are what a client needs.
+type Options struct {
+	Git *git.Client
+	// Credentials are those of Git. Registries and chart repositories get those with a URL alone, never the plain ones.
+	Credentials git.Credentials
+	// Over is what http and https requests go through; nil: that of Go.
+	Over      http.RoundTripper
+	UserAgent string
+	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" is that of
+	// the user. Credential helpers are programs, and not run.
+	DockerConfig string
+	// Trusted are the sources of all content, with whose signatures it needs; empty: none needs any.
+	Trusted []TrustedSource
+}
+
+// Client asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
+// It is safe for concurrent use.
+type Client struct {
+	options Options
+	web     *http.Client
+	refs    wait.Answers[*git.Refs]
+	indexes wait.Answers[*chartIndex]
+	charts  wait.Answers[[]chartVersion]
+	parsing wait.Locks
+	tags    wait.Answers[[]string]
+	pins    wait.Answers[folder.Pin]
+
+	verified wait.Answers[struct{}]
+}
+
+// NewClient returns a client. It makes no request.
+func NewClient(options Options) *Client {
+	if options.Over == nil {
+		options.Over = bounded.NewGuarded(askTime)
+	}
+	c := &Client{options: options}
+	c.web = &http.Client{Transport: &transport{client: c}, CheckRedirect: checkRedirect}
+	return c
+}
+
+// How long one repository may take, to be asked and to be fetched from.
+const (
+	askTime   = time.Minute
+	fetchTime = 5 * time.Minute
+)
+
+// Resolve finds what manifests point to now. A commit or a digest that they name is their pin, without a request. sources are the
+// beginnings of the URLs that may be requested; nil: any. An error names the repository; it is git.ErrUnreachable where that
+// did not answer, and access.ErrDenied where it may not be asked.
+func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	if err := c.allows(manifests, sources); err != nil {
+		return folder.Pin{}, c.describe(manifests.Repo, err)
+	}
+	if manifests.Storage == "git" && folder.IsCommit(manifests.Commit) {
+		return folder.Pin{Commit: manifests.Commit}, nil
+	}
+	if manifests.Digest != "" {
+		return folder.Pin{Version: cmp.Or(manifests.Tag, manifests.Version), Digest: manifests.Digest}, nil
+	}
+	manifests.Path, manifests.Pin = "", folder.Pin{}
+	pin, err := c.pins.Get(ctx, keyOf(sources, manifests.Texts()...), func() (folder.Pin, error) {
+		defer budget.Begin(ctx, budgetItem(manifests.Repo))()
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		switch {
+		case manifests.Storage == "git":
+			return c.resolveGit(ctx, manifests, sources)
+		case isRegistry(manifests.Repo):
+			return c.resolveRegistry(ctx, manifests, sources)
+		default:
+			return c.resolveChart(ctx, manifests, sources)
+		}
+	})
+	return pin, c.describe(manifests.Repo, err)
+}
+
+// Newest is the greatest version that a repository has by semantic versioning, without those before a release: a tag of
+// Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none. sources are those
+// of [Client.Resolve].
+func (c *Client) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
+	if err := c.allows(manifests, sources); err != nil {
+		return "", c.describe(manifests.Repo, err)
+	}
+	defer budget.Begin(ctx, budgetItem(manifests.Repo))()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var versions []string
+	var err error
+	switch {
+	case manifests.Storage == "git":
+		var refs *git.Refs
+		if refs, err = c.askGit(ctx, manifests.Repo, sources); err == nil {
+			versions = refs.Tags()
+		}
+	case isRegistry(manifests.Repo):
+		versions, err = c.listTags(ctx, repositoryOf(manifests), sources)
+	default:
+		var entries []chartVersion
+		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart, sources); err == nil {
+			versions = texts(entries)
+		}
+	}
+	if err != nil {
+		return "", c.describe(manifests.Repo, err)
+	}
+	newest, _ := greatest(versions, "*")
+	return newest, nil
+}
+
+// budgetItem names a repository in the list of what took the most time.
+func budgetItem(repo string) string {
+	return fmt.Sprintf("repository %q", wording.Visible(wording.Cut(repo, 200)))
+}
+
+// keyOf names a question; an answer within some sources is none within others.
+func keyOf(sources []string, texts ...string) string {
+	return fmt.Sprintf("%t %q %q", sources == nil, sources, texts)
+}
+
+// allows asks package access about the repository of manifests, without a request.
+func (c *Client) allows(manifests folder.Manifests, sources []string) error {
+	address := manifests.Repo
+	if isRegistry(address) {
+		address = repositoryOf(manifests)
+	}
+	_, err := c.options.Credentials.Decide(access.Request{URL: address, Sources: sources})
+	return err
+}
+
+func (c *Client) remote(repo string, sources []string) git.Remote {
+	return git.Remote{URL: repo, Credentials: c.options.Credentials, Sources: sources}
+}
+
+func (c *Client) askGit(ctx context.Context, repo string, sources []string) (*git.Refs, error) {
+	return c.refs.Get(ctx, keyOf(sources, repo), func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo, sources)) })
+}
+
+func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+	refs, err := c.askGit(ctx, manifests.Repo, sources)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	ref := "refs/heads/" + cmp.Or(manifests.Branch, "main")
+	switch {
+	case manifests.Tag != "":
+		ref = "refs/tags/" + manifests.Tag
+	case manifests.Commit != "":
+		ref = manifests.Commit
+	}
+	commit, err := refs.Commit(ref)
+	if err != nil {
+		return folder.Pin{}, err
+	}
+	return folder.Pin{Commit: commit.String()}, nil
+}
+
+// describe makes an error one that may be shown: with the repository as its subject, what to do, and without credentials.
+func (c *Client) describe(repo string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var shown *Error
+	if errors.As(err, &shown) {
+		return err
+	}
+	kind, advice := git.Classify(err), ""
+	missing := (*git.RefError)(nil)
+	switch {
+	case errors.As(err, &missing):
+	case errors.Is(kind, git.ErrUnauthorized):
+		advice = "; give credentials for it in git.credentials of the provider, with its URL, or for a registry in docker's config.json"
+	case errors.Is(kind, git.ErrNotFound):
+		advice = "; check what the manifests name, and that the credentials may read it: many servers hide what they do not show"
+	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
+		kind, advice = git.ErrUnreachable, "; try again"
+	}
+	return &Error{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
+}
+
+// Error is what is wrong with a repository, in words that may be shown.
+type Error struct {
+	kind error // of package git, or nil
+	text string
+}
+
+func (e *Error) Error() string { return e.text }
+func (e *Error) Unwrap() error { return e.kind }
+
+// transport bounds answers, and asks package access about every request, so that a redirect takes no credentials along.
+type transport struct{ client *Client }
+
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", t.client.options.UserAgent)
+	request, err := t.client.approach(request)
+	if err != nil {
+		return nil, err
+	}
+	response, err := t.client.options.Over.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = bounded.Body(response.Body, maxDownload, fmt.Errorf("%w: the answer of %s has more than %d MiB", git.ErrTooLarge, request.URL.Host, maxDownload>>20))
+	return response, nil
+}
+
+const (
+	maxDownload  = 64 << 20 // bytes of one answer
+	maxRedirects = 5
+)
+
+func checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return fmt.Errorf("%s redirects more than %d times", via[0].URL.Host, maxRedirects)
+	}
+	return nil
+}
+
+// download gets the file at a URL, as it is: some servers call an archive in gzip a compressed one.
+func (c *Client) download(ctx context.Context, address string, about *question) ([]byte, error) {
+	response, err := c.open(ctx, address, "identity", about)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// open requests a URL in an encoding. The body is as the server sent it, and the caller closes it.
+func (c *Client) open(ctx context.Context, address, encoding string, about *question) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("its URL cannot be parsed")
+	}
+	request.Header.Set("Accept-Encoding", encoding)
+	response, err := c.web.Do(request)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, statusError(response.StatusCode, request.URL.Path)
+	}
+	return response, nil
+}
+
+// firstOf is the URL that was requested first, of a request that redirects may have led to.
+func firstOf(request *http.Request) *url.URL {
+	if hops := access.Hops(request); len(hops) > 0 {
+		return hops[0]
+	}
+	return request.URL
+}
+
+// withoutURL takes off an error the URL of the request, which a redirect may have given a signature.
+func withoutURL(err error) error {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	if at, wrong := url.Parse(request.URL); wrong == nil && !errors.Is(err, access.ErrDenied) {
+		return fmt.Errorf("%s: %w", at.Host, request.Err)
+	}
+	return request.Err
+}
+
+// statusError is an answer other than success, as package git has them.
+func statusError(code int, what string) error {
+	err := fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
+	if kind := git.KindOfStatus(code); kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+func isRegistry(repo string) bool { return artifact.IsRegistry(repo) }

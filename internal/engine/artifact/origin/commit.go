@@ -1,0 +1,95 @@
+package origin
+
+import (
+	"context"
+	"path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// fetchLevels is how many levels of folders come with the commit; what is deeper takes a request for each level.
+const fetchLevels = 32
+
+// treeEntry is a folder or file of a commit, by its path.
+type treeEntry struct {
+	name string
+	git.Entry
+}
+
+// fetchGit gets all files of a commit, since kustomizations refer to any of them. Submodules are left out, as Flux does
+// unless told otherwise. A symbolic link that leads out stays: people have them in repositories for other purposes.
+func (c *Client) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
+	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
+	if err != nil {
+		return nil, err
+	}
+	defer tip.Close()
+	entries, err := listFiles(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]git.Hash, len(entries))
+	for i, entry := range entries {
+		ids[i] = entry.ID
+	}
+	if err := tip.Need(ctx, ids); err != nil {
+		return nil, err
+	}
+	read := newFiles()
+	for _, entry := range entries {
+		content, err := tip.Blob(entry.ID)
+		if err != nil {
+			return nil, err
+		}
+		if entry.Kind() == git.KindSymlink {
+			err = read.link(entry.name, string(content))
+		} else {
+			err = read.add(entry.name, content)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// listFiles walks the trees of a commit, level by level.
+func listFiles(ctx context.Context, tip *git.Tip) ([]treeEntry, error) {
+	var found []treeEntry
+	level := []treeEntry{{Entry: git.Entry{ID: tip.Root}}}
+	for depth := 0; len(level) > 0; depth++ {
+		var ids []git.Hash
+		for _, folder := range level {
+			if !tip.Has(folder.ID) {
+				ids = append(ids, folder.ID)
+			}
+		}
+		if err := tip.Need(ctx, ids); err != nil {
+			return nil, err
+		}
+		var below []treeEntry
+		for _, folder := range level {
+			entries, err := tip.Entries(folder.ID)
+			if err != nil {
+				return nil, err
+			}
+			for _, entry := range entries {
+				at := treeEntry{path.Join(folder.name, entry.Name), entry}
+				switch entry.Kind() {
+				case git.KindFolder:
+					below = append(below, at)
+				case git.KindSubmodule:
+				default:
+					found = append(found, at)
+				}
+			}
+			// Trees that hold the same tree many times over have many paths in few bytes.
+			if len(found)+len(below) > maxFiles || depth > maxDepth {
+				return nil, errTooMany
+			}
+		}
+		level = below
+	}
+	return found, nil
+}

@@ -1,0 +1,301 @@
+package origin
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Bounds of an index.yaml. The largest public ones have 20 MiB and 15,000 versions.
+const (
+	maxIndex    = 32 << 20 // bytes, unpacked
+	maxPacked   = 8 << 20  // bytes of all charts as they are kept
+	maxCharts   = 20_000
+	maxVersions = 20_000 // of one chart
+	maxChart    = 128    // bytes of a chart's name
+	// maxParsed bounds the text that the YAML parser gets at once. Its tree takes up to 300 times as much memory.
+	maxParsed = 256 << 10
+	// maxRatio bounds how far an index unpacks. Versions differ by a digest of 32 random bytes at least, and gzip finds
+	// repetitions within 32 KiB, so a real index stays below 120.
+	maxRatio = 200
+	// unratedBytes may be unpacked at any ratio.
+	unratedBytes = 1 << 20
+)
+
+// chartIndex is the index.yaml of a chart repository. A small one is parsed as a whole. Of a large one, the text of each
+// chart is kept compressed, and parsed version by version when the chart is asked for: the tree of all of it would take
+// hundreds of times its size.
+type chartIndex struct {
+	parsed map[string][]chartVersion // of a small one
+	packed map[string][]byte         // of a large one: the text of each chart
+	isJSON bool                      // packed is JSON, and YAML otherwise
+	size   int64                     // bytes in packed
+	// isElsewhere says that another server answered. Errors repeat no word of it.
+	isElsewhere bool
+}
+
+// chartVersion is one version of a chart.
+type chartVersion struct {
+	Version string   `json:"version" yaml:"version"`
+	Digest  string   `json:"digest"  yaml:"digest"`
+	URLs    []string `json:"urls"    yaml:"urls"`
+}
+
+// names returns the names of all charts, in no order.
+func (i *chartIndex) names() []string {
+	names := make([]string, 0, len(i.parsed)+len(i.packed))
+	for name := range i.parsed {
+		names = append(names, name)
+	}
+	for name := range i.packed {
+		names = append(names, name)
+	}
+	return names
+}
+
+// versions returns the versions of a chart; has is false if the index has no such chart.
+func (i *chartIndex) versions(ctx context.Context, chart string) (versions []chartVersion, has bool, err error) {
+	if versions, has = i.parsed[chart]; has {
+		return versions, true, nil
+	}
+	packed, has := i.packed[chart]
+	if !has {
+		return nil, false, nil
+	}
+	read := yamlVersions
+	if i.isJSON {
+		read = jsonVersions
+	}
+	if versions, err = read(ctx, chart, flate.NewReader(bytes.NewReader(packed))); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("its index.yaml: chart %q: %w", chart, err)
+	}
+	return versions, true, err
+}
+
+// readIndex reads an index.yaml in bounded memory. The reader bounds the bytes.
+func readIndex(text io.Reader) (*chartIndex, error) {
+	start, err := io.ReadAll(io.LimitReader(text, maxParsed+1))
+	if err != nil {
+		return nil, err
+	}
+	start = bytes.TrimPrefix(start, []byte("\ufeff"))
+	if len(start) <= maxParsed {
+		return parseIndex(start)
+	}
+	index := &chartIndex{packed: map[string][]byte{}}
+	whole := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(start), text), 64<<10)
+	if trimmed := bytes.TrimLeft(start, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		index.isJSON = true
+		err = index.splitJSON(whole)
+	} else {
+		err = index.splitYAML(whole)
+	}
+	return index, err
+}
+
+func parseIndex(text []byte) (*chartIndex, error) {
+	var index struct {
+		Entries map[string][]chartVersion `yaml:"entries"`
+	}
+	if err := yaml.Unmarshal(text, &index); err != nil {
+		return nil, fmt.Errorf("its index.yaml cannot be read: %w", shortYAMLError(err))
+	}
+	return &chartIndex{parsed: index.Entries}, nil
+}
+
+// shortYAMLError keeps the first mistake only: the parser may list one for each node.
+func shortYAMLError(err error) error {
+	if all, ok := errors.AsType[*yaml.TypeError](err); ok && len(all.Errors) > 0 {
+		err = errors.New(all.Errors[0])
+	}
+	return errors.New(wording.Cut(wording.OneLine(err.Error()), 200))
+}
+
+// errForm reports that an index is too large to be parsed as a whole, and cannot be divided.
+func errForm(line int) error {
+	return fmt.Errorf("its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
+		"let `helm repo index` write it", maxParsed>>10, line)
+}
+
+// packer compresses the text of one chart after the other.
+type packer struct {
+	index  *chartIndex
+	name   string // of the chart being packed; "" for none
+	buffer bytes.Buffer
+	writer *flate.Writer
+}
+
+func newPacker(index *chartIndex) *packer {
+	p := &packer{index: index}
+	p.writer, _ = flate.NewWriter(&p.buffer, flate.BestSpeed) // the level is valid
+	return p
+}
+
+// begin ends the chart before, and begins another one.
+func (p *packer) begin(name string) error {
+	if err := p.end(); err != nil {
+		return err
+	}
+	switch _, has := p.index.packed[name]; {
+	case has:
+		return fmt.Errorf("its index.yaml has chart %.100q twice", name)
+	case len(name) > maxChart:
+		return fmt.Errorf("%w: its index.yaml has a chart whose name has more than %d bytes", git.ErrTooLarge, maxChart)
+	case len(p.index.packed) == maxCharts:
+		return fmt.Errorf("%w: its index.yaml has more than %d charts", git.ErrTooLarge, maxCharts)
+	}
+	p.name = name
+	return nil
+}
+
+// add adds text to the chart that was begun, if any.
+func (p *packer) add(text []byte) error {
+	if p.name == "" {
+		return nil
+	}
+	if _, err := p.writer.Write(text); err != nil {
+		return err
+	}
+	if p.index.size+int64(p.buffer.Len()) > maxPacked {
+		return fmt.Errorf("%w: its index.yaml has more than %d MiB, compressed", git.ErrTooLarge, maxPacked>>20)
+	}
+	return nil
+}
+
+func (p *packer) end() error {
+	if p.name == "" {
+		return nil
+	}
+	if err := p.writer.Close(); err != nil {
+		return err
+	}
+	p.index.packed[p.name] = bytes.Clone(p.buffer.Bytes())
+	p.index.size += int64(p.buffer.Len())
+	p.buffer.Reset()
+	p.writer.Reset(&p.buffer)
+	p.name = ""
+	return nil
+}
+
+// splitJSON divides an index in JSON by chart.
+func (i *chartIndex) splitJSON(text io.Reader) error {
+	decoder, packer := json.NewDecoder(text), newPacker(i)
+	seen := false
+	err := eachMember(decoder, func(key string) error {
+		if key != "entries" {
+			return decoder.Decode(&json.RawMessage{})
+		}
+		if seen {
+			return errors.New("it has entries twice")
+		}
+		seen = true
+		return eachMember(decoder, func(chart string) error {
+			var value json.RawMessage
+			if err := decoder.Decode(&value); err != nil {
+				return err
+			}
+			if err := packer.begin(chart); err != nil {
+				return err
+			}
+			if err := packer.add(value); err != nil {
+				return err
+			}
+			return packer.end()
+		})
+	})
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("its index.yaml has more than %d KiB and begins as JSON, and cannot be read as such: %w", maxParsed>>10, err)
+	}
+	return err
+}
+
+// eachMember calls a function with the key of each member of an object. The function reads the value.
+func eachMember(decoder *json.Decoder, read func(key string) error) error {
+	switch token, err := decoder.Token(); {
+	case err != nil:
+		return err
+	case token == nil: // null
+		return nil
+	case token != json.Delim('{'):
+		return errors.New("its index.yaml, or entries in it, is not an object")
+	}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		if err := read(token.(string)); err != nil { // the decoder refuses any other key
+			return err
+		}
+	}
+	_, err := decoder.Token()
+	return err
+}
+
+func jsonVersions(ctx context.Context, _ string, text io.Reader) ([]chartVersion, error) {
+	decoder := json.NewDecoder(text)
+	switch token, err := decoder.Token(); {
+	case err != nil:
+		return nil, err
+	case token == nil: // null
+		return nil, nil
+	case token != json.Delim('['):
+		return nil, errors.New("its versions are not a list")
+	}
+	var versions []chartVersion
+	for decoder.More() {
+		if err := mayGoOn(ctx, len(versions)); err != nil {
+			return nil, err
+		}
+		var version chartVersion
+		if err := decoder.Decode(&version); err != nil {
+			return nil, err
+		}
+		versions = append(versions, version)
+	}
+	return versions, nil
+}
+
+func mayGoOn(ctx context.Context, count int) error {
+	if count >= maxVersions {
+		return fmt.Errorf("%w: it has more than %d versions", git.ErrTooLarge, maxVersions)
+	}
+	return ctx.Err()
+}
+
+// unpacked reads compressed bytes, and fails if few of them become many.
+type unpacked struct {
+	io.Reader // plain
+	packed    *counted
+	plain     int64
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if u.plain += int64(n); u.plain > unratedBytes && u.plain > maxRatio*u.packed.count {
+		return n, fmt.Errorf("%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent", git.ErrTooLarge, maxRatio, u.packed.count)
+	}
+	return n, err
+}
+
+// counted counts the bytes that were read.
+type counted struct {
+	io.Reader
+	count int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.count += int64(n)
+	return n, err
+}

@@ -1,0 +1,329 @@
+package origin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// divided reads an index as a large one, and returns the versions of all charts.
+func divided(text string) (map[string][]chartVersion, error) {
+	index := &chartIndex{packed: map[string][]byte{}, isJSON: strings.HasPrefix(text, "{")}
+	var err error
+	if index.isJSON {
+		err = index.splitJSON(strings.NewReader(text))
+	} else {
+		err = index.splitYAML(bufio.NewReaderSize(strings.NewReader(text), 256)) // some lines are longer
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]chartVersion{}
+	for _, name := range index.names() {
+		if all[name], _, err = index.versions(context.Background(), name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// dividable are indexes in the forms that the usual servers write.
+var dividable = map[string]string{
+	"helm repo index": "apiVersion: v1\nentries:\n  a:\n  - annotations:\n      b: |\n        - c:\n          d: e\n\n        # f\n    description: a \"b\n      c\"\n" +
+		"    digest: abc\n    urls:\n    - a-1.tgz\n    - b\n    version: 1.2.3\n  - version: 1.2.4+a\n  b:\n  - version: \"2\"\ngenerated: \"2024\"\n",
+	"indented lists": "---\napiVersion: '1.0'\nentries:\n    a:\n        - version: 1\n          urls:\n              - a\n        - version: 2\n    b:\n        - version: 3\n",
+	"Windows":        "apiVersion: v1\r\nentries:\r\n  a:\r\n  - version: 1\r\n    urls:\r\n    - b\r\n  - version: 2\r\ngenerated: x\r\n",
+	"flow versions":  "entries:\n  a:\n    - {version: 1.0.0, urls: [a, b]}\n    - {version: 1.0.1, urls: [c]}\n",
+	"flow lists":     "entries:\n  a: [{version: 1, urls: [b]}, {version: 2}]\n  b: []\n  c: [{version: 3,\n    urls: [d]}]\n",
+	"comments":       "# a\nserver: {a: b} # c\nentries: # d\n# e\n  # f\n  a: # g\n  # h\n  - version: 1 # i\n# j\n  # k\n  - # l\n    version: 2\n  b:\n  - version: 3\n# m\n",
+	"quoted names":   "'entries':\n  \"a\":\n  - version: 1\n  'b c':\n  - version: 2\n  3.d:\n  - version: 3\n",
+	"empty":          "apiVersion: v1\nentries: {}\n",
+	"null":           "apiVersion: v1\nentries:\ngenerated: a\n",
+	"empty charts":   "entries:\n  a:\n  b: ~\n  c:\n  - version: 1\n",
+	"other lists":    "servers:\n- a\n- b: c\n  entries: d\nentries:\n  a:\n  - version: 1\nothers:\n- e\n",
+	"two documents":  "%YAML 1.1\n---\nentries:\n  a:\n  - version: 1\n---\nentries:\n  b:\n  - version: 2\n",
+	"an end":         "entries:\n  a:\n  - version: 1\n...\nb\n",
+	"anchors within": "entries:\n  a:\n  - version: &x 1\n    digest: *x\n",
+	"no end of line": "entries:\n  a:\n  - version: 1",
+	"JSON":           `{"apiVersion":"v1","entries":{"a":[{"version":"1","urls":["b"],"digest":"c","other":{"d":[1]}},{"version":"2"}],"b":[],"c":null},"generated":"x"}`,
+}
+
+func TestALargeIndexIsDividedAsTheParserReadsIt(t *testing.T) {
+	t.Parallel()
+	for name, text := range dividable {
+		want, err := parseIndex([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := divided(text)
+		if err != nil || !isSameIndex(got, want.parsed) {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want.parsed)
+		}
+	}
+}
+
+// isSameIndex takes no versions and an empty list of them for the same.
+func isSameIndex(a, b map[string][]chartVersion) bool {
+	return slices.Equal(slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b))) && func() bool {
+		for name := range a {
+			if len(a[name])+len(b[name]) > 0 && !reflect.DeepEqual(a[name], b[name]) {
+				return false
+			}
+		}
+		return true
+	}()
+}
+
+func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"entries: {a: [{version: 1}]}\n":                           "neither JSON nor divided into lines as `helm repo index` divides it (line 1)",
+		"entries: &x\n  a:\n  - version: 1\n":                      "(line 1)",
+		"--- {entries: {}}\n":                                      "(line 1)",
+		"entries:\n- a\n":                                          "(line 2)",
+		"entries:\n  - a\n":                                        "(line 2)",
+		"entries:\n  ? a\n  : - version: 1\n":                      "(line 2)",
+		"entries:\n  <<: {a: []}\n":                                "(line 2)",
+		"entries:\n  a: [\n  ]\n":                                  "(line 3)",
+		"entries:\n    a:\n    - version: 1\n  b:\n  - version\n":  "(line 4)",
+		"entries:\n  a:\n  - version: 1\n  a:\n  - version: 2\n":   `chart "a" twice`,
+		"entries:\n  a:\nentries:\n  b:\n":                         "entries twice, in lines 1 and 3",
+		"entries:\n  a:\n  - version: 1\n\tb: c\n":                 "(line 4)",
+		"a: \"b\nentries:\n  c:\"\n":                               `(line 3)`,
+		"entries:\n  a:\n  - version: \"1\n  b:\n  - version: 2\"": "cannot be read",
+		"entries:\n  a:\n  - version: 1\r  b:\r  - version: 2\n":   "cannot be read",
+		"entries:\n  a:\n    - version: 1\n   b: 1\n":              "does not begin a version",
+		"entries:\n  a:\n    b:\n    - version: 1\n":               "cannot be read",
+		"entries:\n  a:\n  - version: &x 1\n  - version: *x\n":     "unknown anchor 'x'",
+		"entries:\n  " + strings.Repeat("a", maxChart+1) + ":\n":   "name has more than 128 bytes",
+		"{\"entries\":{\"a\":[]},\"entries\":{}}":                  "entries twice",
+		"{\"entries\":{\"a\":[],\"a\":[]}}":                        `chart "a" twice`,
+		"{\"entries\":[]}":                                         "is not an object",
+		"{\"entries\":{\"a\":{}}}":                                 "are not a list",
+		"{\"entries\":{\"a\":[1]}}":                                "cannot unmarshal number",
+		"{\"entries\":{\"a\":[":                                    "unexpected EOF",
+		"{entries: {a: [{version: 1}]}}":                           "begins as JSON",
+	} {
+		if got, err := divided(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../../templates/guides/pins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	for _, want := range []string{
+		fmt.Sprintf("| `index.yaml` | %d MiB; %d times the bytes that the server sends |", maxIndex>>20, maxRatio),
+		fmt.Sprintf("| charts in it | %s, each with %s versions |", thousands(maxCharts), thousands(maxVersions)),
+		fmt.Sprintf("| one version in it | %d KiB |", maxParsed>>10), fmt.Sprintf("An `index.yaml` of more than %d KiB has to be JSON", maxParsed>>10),
+	} {
+		if !strings.Contains(string(guide), want) {
+			t.Errorf("the guide to pins has no %q", want)
+		}
+	}
+	var charts strings.Builder
+	charts.WriteString("entries:\n")
+	for i := range maxCharts + 1 {
+		fmt.Fprintf(&charts, "  a%d:\n", i)
+	}
+	if _, err := divided(charts.String()); err == nil || !strings.Contains(err.Error(), "more than 20000 charts") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// bombs are indexes of n bytes or a little more, which cost a parser the most memory for each byte.
+func bombs(n int) map[string]string {
+	of := func(before, repeated, after string) string {
+		return before + strings.Repeat(repeated, n/len(repeated)) + after
+	}
+	return map[string]string{
+		"one version":    of("entries:\n  a:\n  - version: 1\n    x: [", "a,", "a]\n"),
+		"flow list":      of("entries:\n  a: [", "{},", "{}]\n"),
+		"flow":           of("entries: {a: [", "{},", "{}]}\n"),
+		"flow lists":     of("entries:\n  a:\n  - ", "[", "\n"),
+		"versions":       of("entries:\n  a:\n", "  - \n", ""),
+		"dashes":         of("entries:\n  a:\n", "  - - - - - - - - - - - - - a\n", ""),
+		"charts":         of("entries:\n", "  a:\n", ""),
+		"deep":           of("entries:\n  a:\n  - version: 1\n    x: ", "[", "\n"),
+		"a long name":    of("entries:\n  ", "a", ":\n"),
+		"one line":       of("entries:\n  a:\n  - version: ", "a", "\n"),
+		"JSON":           of(`{"entries":{"a":[`, "{},", "{}]}}"),
+		"JSON elements":  of(`{"entries":{"a":[{"version":"1","x":[`, "1,", "1]}]}}"),
+		"JSON charts":    of(`{"entries":{`, `"a":[],`, `"b":[]}}`),
+		"JSON deep":      of(`{"entries":{"a":`, `[`, "}"),
+		"JSON elsewhere": of(`{"x":[`, "1,", `1],"entries":{"a":[]}}`),
+	}
+}
+
+// It runs alone, as it counts what the process allocates.
+func TestABombOfAnIndexCostsLittleMemory(t *testing.T) {
+	for name, text := range bombs(6 << 20) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		index, err := readIndex(strings.NewReader(text))
+		var versions []chartVersion
+		if err == nil {
+			versions, _, err = index.versions(t.Context(), "a")
+		}
+		runtime.ReadMemStats(&after)
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 150 {
+			t.Errorf("%s allocates %d MiB: %d versions, %v", name, allocated, len(versions), err)
+		}
+		if err == nil && name != "JSON elements" && name != "JSON elsewhere" {
+			t.Errorf("%s is read: %d versions", name, len(versions))
+		}
+	}
+}
+
+func TestThePackedTextOfAnIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	noise := func(n int) string {
+		var text strings.Builder
+		seed := uint64(1)
+		for text.Len() < n {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			fmt.Fprintf(&text, "  - version: %x\n", seed)
+		}
+		return text.String()
+	}
+	if _, err := readIndex(strings.NewReader("entries:\n  a:\n" + noise(30<<20))); !errors.Is(err, git.ErrTooLarge) || !strings.Contains(err.Error(), "8 MiB, compressed") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReadingVersionsEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, text := range map[string]string{"YAML": "entries:\n  a:\n  - version: 1\n", "JSON": `{"entries":{"a":[{}]}}`} {
+		index := &chartIndex{packed: map[string][]byte{}, isJSON: name == "JSON"}
+		err := index.splitYAML(bufio.NewReader(strings.NewReader(text)))
+		if index.isJSON {
+			err = index.splitJSON(strings.NewReader(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := index.versions(ended, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Where all charts of an index that was divided can be read, the parser reads the same in the whole of it.
+func FuzzDivideIndex(f *testing.F) {
+	for _, text := range dividable {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := divided(text)
+		if err != nil {
+			return
+		}
+		whole, err := parseIndex([]byte(text))
+		if err != nil {
+			return // elsewhere, or only together, as an anchor that is defined twice
+		}
+		if !isSameIndex(got, whole.parsed) {
+			t.Errorf("%q is divided as %+v, and parsed as %+v", text, got, whole.parsed)
+		}
+	})
+}
+
+// largeIndex is like the largest public ones: 20 MiB with 15,000 versions of 150 charts.
+func largeIndex() []byte {
+	var text bytes.Buffer
+	text.WriteString("apiVersion: v1\nentries:\n")
+	seed := uint64(1)
+	for chart := range 150 {
+		fmt.Fprintf(&text, "  chart-%d:\n", chart)
+		for version := range 100 {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			fmt.Fprintf(&text, `  - annotations:
+      category: Infrastructure
+      images: |
+        - name: app
+          image: docker.io/example/app:1.2.%[2]d-debian-12-r%[3]d
+        - name: metrics
+          image: docker.io/example/metrics:4.5.%[2]d-debian-12-r%[3]d
+      licenses: Apache-2.0
+    apiVersion: v2
+    appVersion: 1.2.%[2]d
+    created: "2024-01-01T00:00:%02[2]d.123456789Z"
+    dependencies:
+    - name: common
+      repository: oci://registry.example.com/charts
+      tags:
+      - common
+      version: 2.x.x
+    description: Chart number %[1]d is an application that people run on Kubernetes, and
+      whose description goes on in the next line as those of Helm do.
+    digest: %016[4]x%016[5]x%016[6]x%016[7]x
+    home: https://example.com
+    icon: https://example.com/assets/stacks/app/img/app-stack-220x234.png
+    keywords:
+    - application
+    - infrastructure
+    - workflow
+    maintainers:
+    - name: Example, Inc. All Rights Reserved.
+      url: https://git.example.com/charts
+    name: chart-%[1]d
+    sources:
+    - https://git.example.com/charts/tree/main/chart-%[1]d
+    urls:
+    - https://charts.example.com/stable/chart-%[1]d-1.2.%[2]d.tgz
+    version: 1.2.%[2]d
+`, chart, version, seed%40, seed, seed*3, seed*5, seed*7)
+		}
+	}
+	text.WriteString("generated: \"2024-01-01T00:00:00Z\"\n")
+	return text.Bytes()
+}
+
+// BenchmarkLargeIndex compares the parser for the whole of a large index with dividing it and reading a chart, or ten.
+func BenchmarkLargeIndex(b *testing.B) {
+	text := largeIndex()
+	for name, read := range map[string]func() error{
+		"whole":      func() error { _, err := parseIndex(text); return err },
+		"one chart":  func() error { return readCharts(text, 1) },
+		"ten charts": func() error { return readCharts(text, 10) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func readCharts(text []byte, count int) error {
+	index, err := readIndex(io.LimitReader(bytes.NewReader(text), maxIndex))
+	for chart := range count {
+		if err == nil {
+			_, _, err = index.versions(context.Background(), fmt.Sprintf("chart-%d", chart))
+		}
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package origin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// question is what requests are about: how their URLs became known, and where they may lead.
+type question struct {
+	sources []string
+	from    []string
+	// registry is the repository of a registry, oci://host/path, whose credentials oras sends; "" for any other request.
+	registry string
+}
+
+type questionKey struct{}
+
+// approach asks package access about a request, and gives it the credentials that are for it alone.
+func (c *Client) approach(request *http.Request) (*http.Request, error) {
+	about, ok := request.Context().Value(questionKey{}).(*question)
+	if !ok {
+		return nil, errors.New("a request was not sent: it is about no repository")
+	}
+	hops := access.Hops(request)
+	asked := access.Request{URL: request.URL.String(), Sources: about.sources, From: slices.Clone(about.from), Redirect: len(hops) > 0}
+	for _, hop := range hops {
+		asked.From = append(asked.From, hop.String())
+	}
+	permit, err := c.options.Credentials.Decide(asked)
+	if err != nil {
+		return nil, err
+	}
+	if permit.PublicOnly {
+		request = request.WithContext(bounded.PublicOnly(request.Context()))
+	}
+	switch {
+	case about.registry == "":
+		request.Header.Del("Authorization")
+		if username, password, bearer := forge.GitLogin(request.URL.Host, permit.Login.Web()); bearer {
+			request.Header.Set("Authorization", "Bearer "+password)
+		} else if username != "" || password != "" {
+			request.SetBasicAuth(username, password)
+		}
+	case permit.Keeps:
+	case len(hops) > 0:
+		request.Header.Del("Authorization")
+	case request.Header.Get("Authorization") != "" || request.Method != http.MethodGet && request.Method != http.MethodHead:
+		if !c.sharesLogin(request.Context(), about.registry, request.URL) {
+			return nil, fmt.Errorf("%w: the registry gives tokens at %s, which gets no credentials of the registry; if it is the registry's, add an entry with the same "+
+				"credentials and that URL to git.credentials of the provider", access.ErrDenied, access.OriginOf(request.URL))
+		}
+	}
+	return request, nil
+}
+
+// sharesLogin reports whether the configuration gives the realm of a registry the same credentials as the registry. Without
+// that, any registry could have those of another one sent there, and would get the token.
+func (c *Client) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
+	own, there := c.login(webURL(repository)), c.login(access.OriginOf(realm)+realm.EscapedPath())
+	if own != (forge.Credentials{}) {
+		return own == there
+	}
+	store, err := credentials.NewFileStore(c.dockerConfig())
+	if err != nil {
+		return false
+	}
+	first, firstErr := store.Get(ctx, credentials.ServerAddressFromHostname(registryHost(repository)))
+	second, secondErr := store.Get(ctx, credentials.ServerAddressFromHostname(realm.Host))
+	return firstErr == nil && secondErr == nil && first == second
+}
+
+// login is what a URL gets of the provider's credentials. The plain ones are for the GitOps repository alone.
+func (c *Client) login(address string) forge.Credentials {
+	return c.options.Credentials.Web(address, "")
+}
+
+// registryCredential are those of a repository of a registry: the provider's, or docker's. Another server gets none.
+func (c *Client) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
+	return func(ctx context.Context, host string) (auth.Credential, error) {
+		if host != at.Host() {
+			return auth.EmptyCredential, nil
+		}
+		username, password, bearer := forge.GitLogin(host, c.login(webURL(repository)))
+		switch {
+		case bearer:
+			return auth.Credential{AccessToken: password}, nil
+		case username != "" || password != "":
+			return auth.Credential{Username: username, Password: password}, nil
+		}
+		store, err := credentials.NewFileStore(c.dockerConfig())
+		if err != nil {
+			return auth.EmptyCredential, fmt.Errorf("docker's %s cannot be read: %w", c.dockerConfig(), err)
+		}
+		return store.Get(ctx, credentials.ServerAddressFromHostname(host))
+	}
+}
+
+func (c *Client) dockerConfig() string {
+	if c.options.DockerConfig != "" {
+		return c.options.DockerConfig
+	}
+	directory := os.Getenv("DOCKER_CONFIG")
+	if directory == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return filepath.Join(os.TempDir(), "flotilla", "none")
+		}
+		directory = filepath.Join(home, ".docker")
+	}
+	return filepath.Join(directory, "config.json")
+}
+
+// webURL is where a repository of a registry is asked: by https, and on this machine by http.
+func webURL(repository string) string {
+	rest := repository[len("oci://"):]
+	if isOnThisMachine(rest) {
+		return "http://" + rest
+	}
+	return "https://" + rest
+}
+
+func isOnThisMachine(repository string) bool {
+	authority, _, _ := strings.Cut(repository, "/")
+	at, err := url.Parse("oci://" + authority)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(at.Hostname())
+	return strings.EqualFold(at.Hostname(), "localhost") || err == nil && address.IsLoopback()
+}
+
+func registryHost(repository string) string {
+	reference, err := artifact.ParseRepository(folder.Manifests{Repo: repository})
+	if err != nil {
+		return ""
+	}
+	return reference.Host()
+}
+
+// forRegistry marks requests whose credentials oras sends, which may be a token that the registry gave.
+func forRegistry(ctx context.Context, repository string, sources []string) context.Context {
+	return context.WithValue(ctx, questionKey{}, &question{sources: sources, from: []string{repository}, registry: repository})
+}

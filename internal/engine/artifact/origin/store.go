@@ -1,0 +1,109 @@
+package origin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Store keeps the content of artifacts on this machine, by their keys. Whatever is missing there is fetched again.
+type Store struct {
+	client  *Client
+	cache   *diskcache.Folder
+	fetches singleflight.Group
+	slots   chan struct{}
+}
+
+// maxFetches bounds what is fetched at once, since each content is in memory once.
+const maxFetches = 4
+
+// NewStore returns a store that keeps archives in a cache.
+func NewStore(client *Client, cache *diskcache.Folder) *Store {
+	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
+}
+
+// Keys implements Fetcher.
+func (s *Store) Keys(of artifact.Artifact) (string, error) {
+	source, err := s.client.trusted(of)
+	if err != nil || source == nil {
+		return "", err
+	}
+	return source.name, nil
+}
+
+// Fetch implements Fetcher.
+func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error) {
+	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
+		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
+	}
+	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for what is kept
+		return "", s.client.describe(of.Repo, err)
+	}
+	if err := s.client.verify(ctx, of); err != nil {
+		return "", err
+	}
+	if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
+		return path, err
+	}
+	fetched := s.fetches.DoChan(of.Key()+of.Pin.Version, func() (any, error) {
+		// Who asked first may leave, and others still wait.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+		defer cancel()
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		defer budget.Begin(ctx, budgetItem(of.Repo))()
+		if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
+			return path, err
+		}
+		files, err := s.client.fetch(ctx, of)
+		if err != nil {
+			return "", s.client.describe(of.Repo, err)
+		}
+		return s.cache.Write(diskcache.Artifacts, of.Key(), func(to io.Writer) error {
+			return artifact.WriteArchive(to, files.regular, files.links)
+		})
+	})
+	select {
+	case result := <-fetched:
+		return result.Val.(string), result.Err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
+	var archive []byte
+	var err error
+	switch {
+	case of.Storage == "git":
+		return c.fetchGit(ctx, of)
+	case isRegistry(of.Repo):
+		archive, err = c.fetchRegistry(ctx, of)
+	default:
+		archive, err = c.fetchChart(ctx, of)
+	}
+	if err != nil {
+		return nil, err
+	}
+	read, err := readArchive(archive)
+	if err == nil {
+		return read, nil
+	}
+	subject := "its archive"
+	if of.Chart != "" {
+		subject = fmt.Sprintf("the archive of chart %q %s", of.Chart, of.Pin.Version)
+	}
+	if errors.Is(err, git.ErrTooLarge) {
+		return nil, fmt.Errorf("%s: %w", subject, err)
+	}
+	return nil, fmt.Errorf("%s %w", subject, err)
+}

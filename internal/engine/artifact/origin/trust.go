@@ -1,0 +1,132 @@
+package origin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/signature"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// TrustedSource says whose signatures artifacts need whose URLs begin with a prefix.
+type TrustedSource struct {
+	prefix string
+	name   string          // of the keys; "" for a source that needs no signature
+	git    *git.Verifier   // of repositories of Git
+	cosign *signature.Keys // of registries
+}
+
+// NewTrustedSource returns a source whose artifacts one of the keys has to have signed; without keys they need no
+// signature. Of registries (oci://) the keys are those of cosign, else those of Git. wrong are errors by the index of the
+// key; they repeat no key.
+func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong map[int]error) {
+	source = TrustedSource{prefix: prefix}
+	if len(keys) == 0 {
+		return source, nil
+	}
+	var add func(key string) error
+	if isRegistry(prefix) {
+		source.cosign = &signature.Keys{}
+		add = source.cosign.Add
+	} else {
+		source.git = &git.Verifier{}
+		add = source.git.Add
+	}
+	wrong = map[int]error{}
+	for i, key := range keys {
+		if err := add(key); err != nil {
+			wrong[i] = err
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", slices.Sorted(slices.Values(keys))))
+	source.name = hex.EncodeToString(sum[:])
+	return source, wrong
+}
+
+// CheckTrustedURL reports what is wrong with the beginning of URLs of a trusted source. It never repeats the URL, which
+// may hold a secret.
+func CheckTrustedURL(prefix string) error {
+	if !isRegistry(prefix) {
+		return git.CheckCredentialsURL(prefix)
+	}
+	err := git.CheckCredentialsURL("https://" + prefix[len("oci://"):])
+	if err != nil {
+		return errors.New("it is not the beginning of the URL of a registry, such as oci://registry.example.com/team")
+	}
+	return nil
+}
+
+// addressOf is the URL of an artifact, or of its repository in a registry.
+func addressOf(of artifact.Artifact) string {
+	if isRegistry(of.Repo) {
+		return repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
+	}
+	return of.Repo
+}
+
+const (
+	inVerification = "verification.sources of the provider"
+	orUnsigned     = "or with unsigned = true where its content needs no signature"
+)
+
+// trusted returns the source that an artifact comes from; nil where no signatures are asked for.
+func (c *Client) trusted(of artifact.Artifact) (*TrustedSource, error) {
+	refused := func(format string, arguments ...any) (*TrustedSource, error) {
+		return nil, &Error{text: c.options.Credentials.Scrub(fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...))}
+	}
+	sources := c.options.Trusted
+	switch {
+	case len(sources) == 0 && !of.Signed:
+		return nil, nil
+	case len(sources) == 0:
+		return refused("the parameters of the cluster type require a signature, "+
+			"and the provider has no keys to check it by: list them in %s", inVerification)
+	}
+	source := longestSource(sources, addressOf(of))
+	switch {
+	case source == nil:
+		return refused("%s have none for it: add its URL with the keys that sign it, %s", inVerification, orUnsigned)
+	case source.name == "" && of.Signed:
+		return refused("the parameters of the cluster type require a signature, "+
+			"but %s have it as unsigned: list the keys that sign it there", inVerification)
+	case source.name == "":
+	case of.Storage == "helm" && !isRegistry(of.Repo):
+		return refused("charts of chart repositories have no signature that can be checked: "+
+			"publish the chart in a registry (oci://) and sign it with cosign, "+
+			"or list the repository in %s with unsigned = true", inVerification)
+	}
+	return source, nil
+}
+
+// longestSource returns the source with the longest prefix of a URL, or nil. Registries and other servers are apart.
+func longestSource(sources []TrustedSource, address string) *TrustedSource {
+	prefixes := make([]string, len(sources))
+	for i := range sources {
+		prefixes[i] = sources[i].prefix
+	}
+	grant, err := access.Decide(access.Request{URL: address}, prefixes)
+	if err != nil || grant.Login < 0 {
+		return nil
+	}
+	return &sources[grant.Login]
+}
+
+// CheckTrusted reports two sources with the same prefix. The error names it.
+func CheckTrusted(sources []TrustedSource) error {
+	seen := map[string]bool{}
+	for _, source := range sources {
+		prefix := strings.TrimRight(source.prefix, "/")
+		if seen[prefix] {
+			return fmt.Errorf("there are two for %q", prefix)
+		}
+		seen[prefix] = true
+	}
+	return nil
+}

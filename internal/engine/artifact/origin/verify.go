@@ -1,0 +1,191 @@
+package origin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/signature"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Bounds of the signatures of one artifact.
+const (
+	maxSignatures = 50
+	maxPayload    = 1 << 20 // bytes
+)
+
+// verify checks that an artifact has the signature that its source needs. It asks once for each artifact.
+func (c *Client) verify(ctx context.Context, of artifact.Artifact) error {
+	source, err := c.trusted(of)
+	if err != nil || source == nil || source.name == "" {
+		return err
+	}
+	_, err = c.verified.Get(ctx, of.Key()+source.name, func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		if source.git != nil {
+			return struct{}{}, c.verifyGit(ctx, of, source.git)
+		}
+		return struct{}{}, c.verifyRegistry(ctx, of, source.cosign)
+	})
+	return c.describe(of.Repo, err)
+}
+
+// notSigned is an error about a signature.
+func notSigned(format string, arguments ...any) error {
+	return fmt.Errorf(format+"; one of the keys in "+inVerification+" for it has to sign it", arguments...)
+}
+
+func (c *Client) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
+	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
+	if err != nil {
+		return err
+	}
+	defer tip.Close()
+	text, has := tip.CommitText(tip.Commit)
+	switch {
+	case tip.Commit.String() != of.Pin.Commit || !has:
+		return fmt.Errorf("the server answers with another commit than %s", of.Pin.Commit)
+	case !keys.Verify(text):
+		return notSigned("commit %s has no signature of a trusted key", of.Pin.Commit)
+	}
+	return nil
+}
+
+// verifyRegistry looks for a signature where cosign puts it: at a tag that is made of the digest, and among the artifacts
+// that refer to it.
+func (c *Client) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
+	at, err := c.registry(addressOf(of))
+	if err != nil {
+		return err
+	}
+	search := &signatures{at: at, keys: keys, digest: of.Pin.Digest}
+	ctx = forRegistry(ctx, addressOf(of), of.Sources)
+	if err := search.byTag(ctx); err != nil {
+		return fmt.Errorf("the signature of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
+	}
+	if !search.isSigned {
+		if err := search.byReference(ctx); err != nil {
+			return fmt.Errorf("the signatures of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
+		}
+	}
+	switch {
+	case search.isSigned:
+		return nil
+	case search.seen == 0:
+		return notSigned("%s has no signature that cosign made with a key", of.Pin.Digest)
+	}
+	return notSigned("none of the signatures of %s is valid (%d): %w", of.Pin.Digest, search.seen, search.why)
+}
+
+// signatures looks for one that is valid.
+type signatures struct {
+	at       *remote.Repository
+	keys     *signature.Keys
+	digest   string
+	isSigned bool
+	seen     int
+	why      error // why the last one is not valid
+}
+
+// add counts a signature, which is valid where problem is nil.
+func (s *signatures) add(problem error) {
+	s.seen++
+	s.why = problem
+	s.isSigned = s.isSigned || problem == nil
+}
+
+// isDone says that no more are looked at.
+func (s *signatures) isDone() bool { return s.isSigned || s.seen >= maxSignatures }
+
+func (s *signatures) byTag(ctx context.Context) error {
+	found, err := s.at.Resolve(ctx, strings.Replace(s.digest, ":", "-", 1)+".sig")
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return s.payloads(ctx, found)
+}
+
+func (s *signatures) byReference(ctx context.Context) error {
+	signed := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(s.digest)}
+	err := s.at.Referrers(ctx, signed, "", func(all []ocispec.Descriptor) error {
+		for _, one := range all {
+			var err error
+			switch {
+			case s.isDone():
+				return nil
+			case one.ArtifactType == signature.PayloadsType:
+				err = s.payloads(ctx, one)
+			case strings.HasPrefix(one.ArtifactType, signature.BundleType):
+				err = s.bundles(ctx, one)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// payloads looks at the layers of an artifact that are payloads.
+func (s *signatures) payloads(ctx context.Context, of ocispec.Descriptor) error {
+	return s.layers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
+		return s.keys.VerifyPayload(content, layer.Annotations[signature.SignatureAnnotation], s.digest)
+	}, func(mediaType string) bool { return mediaType == signature.PayloadType })
+}
+
+// bundles looks at the layers of an artifact that are bundles.
+func (s *signatures) bundles(ctx context.Context, of ocispec.Descriptor) error {
+	return s.layers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
+		return s.keys.VerifyBundle(content, s.digest)
+	}, func(mediaType string) bool { return strings.HasPrefix(mediaType, signature.BundleType) })
+}
+
+func (s *signatures) layers(
+	ctx context.Context, of ocispec.Descriptor, verify func(layer ocispec.Descriptor, content []byte) error, isOne func(mediaType string) bool,
+) error {
+	if of.Size > maxManifest {
+		return fmt.Errorf("%w: %s has more than %d MiB", git.ErrTooLarge, of.Digest, maxManifest>>20)
+	}
+	text, err := content.FetchAll(ctx, s.at, of)
+	if err != nil {
+		return err
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return fmt.Errorf("%s is not a manifest", of.Digest)
+	}
+	for _, layer := range manifest.Layers {
+		switch {
+		case s.isDone():
+			return nil
+		case !isOne(layer.MediaType):
+			continue
+		case layer.Size < 0 || layer.Size > maxPayload:
+			s.add(fmt.Errorf("it has more than %d MiB", maxPayload>>20))
+			continue
+		}
+		signed, err := content.FetchAll(ctx, s.at.Blobs(), layer)
+		if err != nil {
+			return err
+		}
+		s.add(verify(layer, signed))
+	}
+	return nil
+}

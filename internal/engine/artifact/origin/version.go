@@ -1,0 +1,62 @@
+package origin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+)
+
+func orAny(version string) string { return cmp.Or(version, "*") }
+
+// errNoVersion means that a repository answers, and has no version that the manifests ask for.
+var errNoVersion = errors.New("no such version")
+
+// describeMiss explains why none of the versions that a repository has is in a range. Ranges leave out pre-releases, unless they
+// name one.
+func describeMiss(what, within string, versions []string) string {
+	text := fmt.Sprintf("none of the %d %s is %q, or in that range", len(versions), what, orAny(within))
+	constraint, err := semver.NewConstraint(orAny(within))
+	if err != nil {
+		return text
+	}
+	constraint.IncludePrerelease = true
+	if newest := greatestOf(versions, constraint); newest != "" {
+		text += fmt.Sprintf("; a range matches pre-releases only if it names one, and the newest of these is %[1]q: set version to it, or to a range such as \">=%[1]s\"", newest)
+	}
+	return text
+}
+
+// greatest is the text of the greatest version in a range ("" is any), "" for none; that which equals the range comes
+// first. Of equal versions the text that is sorted last is taken.
+func greatest(texts []string, within string) (string, error) {
+	constraint, err := semver.NewConstraint(orAny(within))
+	if err != nil {
+		return "", fmt.Errorf("version %q is neither a version nor a range of them, such as \"3.2.1\" or \">=3.2 <4\"", within)
+	}
+	return greatestOf(texts, constraint), nil
+}
+
+// greatestOf returns the text of the greatest version that satisfies a constraint; "" if there is none.
+func greatestOf(texts []string, constraint *semver.Constraints) string {
+	var best *semver.Version
+	found := ""
+	for _, text := range texts {
+		version, ok := artifact.ParseVersion(text)
+		if !ok || !constraint.Check(version) {
+			continue
+		}
+		order := 1
+		if best != nil {
+			order = cmp.Or(version.Compare(best), strings.Compare(text, found))
+		}
+		if order > 0 {
+			best, found = version, text
+		}
+	}
+	return found
+}

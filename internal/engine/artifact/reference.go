@@ -1,0 +1,75 @@
+package artifact
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"oras.land/oras-go/v2/registry"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Errors of [ParseRepository]. None repeats the URL, which may have a secret.
+var (
+	ErrTagInURL    = errors.New("the URL has a tag")
+	ErrDigestInURL = errors.New("the URL has a digest")
+	errRepository  = errors.New("it is not the repository of a registry, such as oci://registry.example.com/team/app")
+)
+
+const registryScheme = "oci://"
+
+// IsRegistry reports whether a URL is that of a registry.
+func IsRegistry(repo string) bool {
+	return len(repo) >= len(registryScheme) && strings.EqualFold(repo[:len(registryScheme)], registryScheme)
+}
+
+// RepositoryURL returns the URL of the repository that has the content of manifests: in a registry, a chart has its own one
+// below repo. Elsewhere it returns repo.
+func RepositoryURL(m folder.Manifests) string {
+	if !IsRegistry(m.Repo) {
+		return m.Repo
+	}
+	repository := registryScheme + strings.TrimRight(m.Repo[len(registryScheme):], "/")
+	if m.Chart != "" {
+		repository += "/" + m.Chart
+	}
+	return repository
+}
+
+// ParseRepository parses the URL of a repository of a registry.
+func ParseRepository(m folder.Manifests) (registry.Reference, error) {
+	if !IsRegistry(m.Repo) {
+		return registry.Reference{}, errRepository
+	}
+	// A chart would hide what follows the repository.
+	own, err := registry.ParseReference(strings.TrimRight(m.Repo[len(registryScheme):], "/"))
+	if err == nil && own.Reference != "" {
+		if own.ValidateReferenceAsDigest() == nil {
+			return registry.Reference{}, ErrDigestInURL
+		}
+		return registry.Reference{}, ErrTagInURL
+	}
+	if reference, err := registry.ParseReference(RepositoryURL(m)[len(registryScheme):]); err == nil && reference.Reference == "" {
+		return reference, nil
+	}
+	return registry.Reference{}, errRepository
+}
+
+// TagOf returns the tag of a version in a registry. "_" stands for "+", which a tag cannot have, see
+// https://helm.sh/docs/topics/registries.
+func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// Image returns the reference of an image: with its digest, or else with its tag or exact version. It returns "" if the
+// manifests name no single image, but a range of versions.
+func Image(m folder.Manifests) string {
+	pinned, digest := m.Pinned()
+	at, err := ParseRepository(pinned)
+	if err != nil || digest == "" && pinned.Tag == "" && pinned.Version != "" && !IsVersion(pinned.Version) {
+		return ""
+	}
+	if at.Reference = cmp.Or(digest, pinned.Tag, TagOf(pinned.Version), "latest"); at.ValidateReference() != nil {
+		return ""
+	}
+	return at.String()
+}

@@ -1,0 +1,442 @@
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// explainer finds the causes of changes: the objects of the fleet that differ and reach a folder. It keeps its answers,
+// since the same objects reach most folders of a plan.
+type explainer struct {
+	before, after   *Version
+	notes           *Notes
+	changed         differences
+	requires        bool                // whether what one of the workloads requires has changed
+	former, current map[string]placed   // of the folders that change, by the assignment's key
+	excluded        map[string][]string // the policies that exclude an assignment in one of the versions
+	derived         map[derivation]*object
+	numbers         map[*object]int
+	reached         map[string]*reached
+	sets            map[string]*causeSet
+}
+
+// placed is an assignment in one of the versions, with the config containers that match it.
+type placed struct {
+	assignment *schedule.Assignment
+	containers []string
+}
+
+// reached are the changed objects that reach a folder. Equal ones are the same *reached.
+type reached struct {
+	objects []*object
+	causes  map[question]*causeSet
+}
+
+// question is what the causes of a change depend on, besides the objects that reach the folder.
+type question struct {
+	role roles
+	key  string
+}
+
+// derivation says in which other way an object reaches a folder.
+type derivation struct {
+	object    *object
+	container string // that matches because of it; "": its workload is required by the folder's
+}
+
+func newExplainer(before, after *Version, folders []Folder, notes *Notes) *explainer {
+	e := &explainer{
+		before: before, after: after, notes: notes, changed: compareVersions(before, after), derived: map[derivation]*object{},
+		numbers: map[*object]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
+	}
+	for of, object := range e.changed {
+		e.requires = e.requires || of.kind == byWorkload && object.has("requires")
+	}
+	wanted := make(map[string]bool, len(folders))
+	for i := range folders {
+		wanted[folders[i].String()] = true
+	}
+	e.former, e.current = e.placedIn(before, wanted), e.placedIn(after, wanted)
+	return e
+}
+
+// placedIn returns the wanted assignments of a version, and notes the policies that exclude others of them. Where the
+// containers of a fleet cannot be matched, none do: such a fleet was never deployed.
+func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]placed {
+	if v == nil || v.Schedule == nil {
+		return nil
+	}
+	var assignments []*schedule.Assignment
+	for _, assignment := range v.Schedule.Assignments {
+		if wanted[assignment.Key()] {
+			assignments = append(assignments, assignment)
+		}
+	}
+	containers := make([][]string, len(assignments))
+	if len(e.changed) > 0 {
+		if matched, err := hydrate.Match(v.Fleet, assignments); err == nil {
+			containers = matched
+		}
+		for _, one := range v.Schedule.Excluded {
+			key := one.Host + "/" + one.DeploymentTarget
+			e.excluded[key] = append(e.excluded[key], one.Policies...)
+		}
+	}
+	found := make(map[string]placed, len(assignments))
+	for i, assignment := range assignments {
+		found[assignment.Key()] = placed{assignment, containers[i]}
+	}
+	return found
+}
+
+// reach returns the changed objects that reach a folder in one of the versions.
+func (e *explainer) reach(folder *Folder) *reached {
+	var objects []*object
+	add := func(object *object) {
+		if object != nil && !slices.Contains(objects, object) {
+			objects = append(objects, object)
+		}
+	}
+	if len(e.changed) > 0 {
+		for _, of := range []objectName{{byEnvironment, e.after.Fleet.Environment}, {byHydration, ""}, {byRepo, ""}, {byProvider, ""}} {
+			add(e.changed[of])
+		}
+		former, current := e.former[folder.String()], e.current[folder.String()]
+		if former.assignment != nil {
+			e.addObjectsOf(former, e.before.Fleet, add)
+		}
+		if current.assignment != nil {
+			e.addObjectsOf(current, e.after.Fleet, add)
+		}
+		if former.assignment != nil && current.assignment != nil && !slices.Equal(former.containers, current.containers) {
+			e.addMovers(former, current, add)
+		}
+	}
+	var id []byte
+	for _, object := range objects {
+		number, seen := e.numbers[object]
+		if !seen {
+			number = len(e.numbers)
+			e.numbers[object] = number
+		}
+		id = append(strconv.AppendInt(id, int64(number), 36), ' ')
+	}
+	if e.reached[string(id)] == nil {
+		e.reached[string(id)] = &reached{objects, map[question]*causeSet{}}
+	}
+	return e.reached[string(id)]
+}
+
+// addObjectsOf adds the changed objects that reach an assignment of a fleet.
+func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*object)) {
+	a := of.assignment
+	clusterType, workload := a.Host.ClusterType, a.Target.Workload
+	for _, one := range []objectName{
+		{byClusterType, clusterType.Name}, {byCluster, clusterName(a)}, {ofTarget, a.Target.Name}, {byWorkload, workload.Name},
+		{byWorkspace, workload.Workspace},
+	} {
+		add(e.changed[one])
+	}
+	for _, one := range []string{
+		"reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
+		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default", "secret/" + clusterType.SecretService,
+	} {
+		add(e.changed[objectName{byTemplate, one}])
+	}
+	for _, policy := range a.Policies {
+		add(e.changed[objectName{byPolicy, policy}])
+	}
+	for _, container := range of.containers {
+		add(e.changed[objectName{byContainer, container}])
+	}
+	// What the workload requires is named in its reconciler, in order.
+	if e.requires {
+		for _, required := range requiredBy(in, workload) {
+			if object := e.changed[objectName{byWorkload, required}]; object.has("requires") {
+				add(e.derive(derivation{object: object}))
+			}
+		}
+	}
+	for _, required := range a.Requires {
+		if object := e.changed[objectName{ofTarget, required}]; object.has("namespace", "manifests") {
+			add(e.derive(derivation{object: object}))
+		}
+	}
+}
+
+// requiredBy returns the workloads that a workload requires, directly or not.
+func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
+	found := slices.Clone(workload.Requires)
+	for i := 0; i < len(found); i++ {
+		for j := range f.Workloads {
+			if f.Workloads[j].Name != found[i] {
+				continue
+			}
+			for _, further := range f.Workloads[j].Requires {
+				if !slices.Contains(found, further) {
+					found = append(found, further)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// addMovers adds the objects whose labels changed where other containers match because of that: the keys of these
+// containers are added or removed.
+func (e *explainer) addMovers(former, current placed, add func(*object)) {
+	a := current.assignment
+	for _, of := range []objectName{
+		{byEnvironment, e.after.Fleet.Environment}, {byClusterType, a.Host.ClusterType.Name}, {byCluster, clusterName(a)},
+		{byWorkload, a.Target.Workload.Name}, {ofTarget, a.Target.Name},
+	} {
+		object := e.changed[of]
+		if of.kind != byEnvironment && !object.has("labels", "cluster_type", "workspace") || object == nil {
+			continue
+		}
+		for _, container := range slices.Concat(former.containers, current.containers) {
+			if slices.Contains(former.containers, container) != slices.Contains(current.containers, container) && e.changed[objectName{byContainer, container}] == nil {
+				add(e.derive(derivation{object, container}))
+			}
+		}
+	}
+}
+
+// derive returns the object with what differs because of it. Equal ones are the same *object.
+func (e *explainer) derive(by derivation) *object {
+	if e.derived[by] == nil {
+		made := &object{cause: by.object.cause, shown: reconcilerRole}
+		if by.container != "" {
+			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all of its keys differ
+			made.addContents(nil, e.after.Config)
+			made.cause = by.object.cause
+		}
+		e.derived[by] = made
+	}
+	return e.derived[by]
+}
+
+func clusterName(a *schedule.Assignment) string {
+	if a.Host.Cluster == nil {
+		return ""
+	}
+	return a.Host.Cluster.Name
+}
+
+// explain returns the causes of a change of a key in a file of a folder: the config containers that have the value; else
+// all objects from which the file is rendered; else all objects that reach the folder.
+func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet {
+	asked := question{roleOf(file), key.text}
+	if by.causes[asked] != nil {
+		return by.causes[asked]
+	}
+	var exact, shown, all []cause
+	at, config := key.segments, asked.role == configRole
+	if config || asked.role == secretRole || slices.ContainsFunc(at, ofConfig.MatchString) {
+		for _, object := range by.objects {
+			if slices.ContainsFunc(at, func(segment string) bool { return object.keys[segment] }) {
+				exact = append(exact, object.cause)
+			}
+		}
+	}
+	if len(exact) == 0 {
+		holds := slices.ContainsFunc(at, ofConfig.MatchString)
+		for _, object := range by.objects {
+			isShown := object.shown&asked.role != 0
+			if (object.keys != nil || object.cause.kind == byContainer) && asked.role != secretRole && asked.role != encryptedRole {
+				isShown = holds || config && (len(at) == 0 || object.keys == nil)
+			}
+			switch {
+			case isShown:
+				shown = append(shown, object.cause)
+			case object.cause.kind != byTemplate: // which renders only the file of its type
+				all = append(all, object.cause)
+			}
+		}
+	}
+	if len(all) == 0 && e.notes.HandedOver != "" {
+		all = []cause{{kind: byName}}
+	}
+	for _, causes := range [][]cause{exact, shown, all} {
+		if by.causes[asked] = e.set(causes); len(causes) > 0 {
+			break
+		}
+	}
+	return by.causes[asked]
+}
+
+// ofConfig is in the keys at which values, or a version of them, are put.
+var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
+
+// besidesFleet returns the cause of a change of a folder that does not come from the fleet; nil where it does.
+func (e *explainer) besidesFleet(folder *Folder) *causeSet {
+	back := cmp.Or(e.notes.RolledBack, folder.Back)
+	switch {
+	case back != "":
+		return e.set([]cause{{kind: byRollback, name: back}})
+	case folder.Location != "":
+		return e.set(nil)
+	case folder.Drift != "":
+		return e.set([]cause{{kind: byHand, name: folder.Drift}})
+	}
+	return nil
+}
+
+// moved returns why a folder is added or removed: the objects that decide about it and have changed; else the policies whose
+// placement chose other hosts. Where the version before is
+// not known, the policies that assign it.
+func (e *explainer) moved(folder *Folder) *causeSet {
+	if besides := e.besidesFleet(folder); besides != nil {
+		return besides
+	}
+	former, current := e.former[folder.String()].assignment, e.current[folder.String()].assignment
+	a, in := current, e.after
+	if folder.Removed {
+		a, in = former, e.before
+	}
+	if a == nil || former != nil && current != nil {
+		return e.set(nil)
+	}
+	var causes []cause
+	if e.before == nil {
+		for _, policy := range a.Policies {
+			causes = append(causes, cause{kind: byPolicy, name: policy})
+		}
+	}
+	if e.changed == nil {
+		return e.set(causes)
+	}
+	decides := func(of kind, called string, fields ...string) {
+		if object := e.changed[objectName{of, called}]; object.has(fields...) {
+			causes = append(causes, object.cause)
+		}
+	}
+	decides(byClusterType, a.Host.ClusterType.Name, "labels", "taints")
+	decides(byCluster, clusterName(a), "labels", "taints", "cluster_type")
+	decides(ofTarget, a.Target.Name, "labels")
+	decides(byWorkload, a.Target.Workload.Name, "labels", "workspace")
+	others := []objectName{{byEnvironment, e.after.Fleet.Environment}, {byAssignments, ""}}
+	for _, policy := range slices.Concat(a.Policies, e.excluded[folder.String()]) {
+		others = append(others, objectName{byPolicy, policy})
+	}
+	for _, of := range others {
+		if object := e.changed[of]; object != nil {
+			causes = append(causes, object.cause)
+		}
+	}
+	if len(causes) > 0 {
+		return e.set(causes)
+	}
+	for i := range in.Fleet.TargetPolicies {
+		if policy := &in.Fleet.TargetPolicies[i]; policy.Placement != nil && slices.Contains(a.Policies, policy.Name) {
+			causes = append(causes, cause{kind: byPlacement, name: policy.Name})
+		}
+	}
+	return e.set(causes)
+}
+
+// unnamedHosts returns causes without the names of hosts that are new or removed; ok says whether there are any.
+func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
+	isHost := func(one cause) bool { return one.how != "" && (one.kind == byClusterType || one.kind == byCluster) }
+	if !slices.ContainsFunc(of.causes, isHost) {
+		return of, false
+	}
+	causes := slices.Clone(of.causes)
+	for i := range causes {
+		if isHost(causes[i]) {
+			causes[i].name = ""
+		}
+	}
+	return e.set(causes), true
+}
+
+// policiesOf is equal for folders whose assignments the same policies make, or made.
+func (e *explainer) policiesOf(folder *Folder) string {
+	of := e.current[folder.String()].assignment
+	if folder.Removed {
+		of = e.former[folder.String()].assignment
+	}
+	if of == nil {
+		return ""
+	}
+	return strings.Join(slices.Sorted(slices.Values(of.Policies)), "\x00")
+}
+
+// causeSet is a sorted list of causes. Equal lists are the same *causeSet.
+type causeSet struct{ causes []cause }
+
+func (e *explainer) set(causes []cause) *causeSet {
+	slices.SortFunc(causes, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)), cmp.Compare(a.name, b.name), cmp.Compare(a.how, b.how), cmp.Compare(a.moved, b.moved))
+	})
+	causes = slices.Compact(causes)
+	var id []byte
+	for _, one := range causes {
+		id = append(append(strconv.AppendQuote(append(id, one.kind...), one.name), one.how...), one.moved...)
+	}
+	if e.sets[string(id)] == nil {
+		e.sets[string(id)] = &causeSet{causes}
+	}
+	return e.sets[string(id)]
+}
+
+// maxCauses is how many causes a line names.
+const maxCauses = 3
+
+// text is the end of a line: `, by config containers "east", "west"`; "" without causes.
+func (c *causeSet) text() string {
+	var b strings.Builder
+	if one, ok := c.alike(); ok {
+		return fmt.Sprintf(", by %d %s %s", len(c.causes), one.how, plural(one.kind))
+	}
+	for i, one := range c.causes {
+		if i == maxCauses {
+			b.WriteString(" and " + strconv.Itoa(len(c.causes)-i) + " more")
+			break
+		}
+		b.WriteString(", ")
+		if i == 0 && one.kind != byHand {
+			b.WriteString("by ")
+		}
+		kinds := string(one.kind) + " "
+		switch {
+		case i > 0 && c.causes[i-1].kind == one.kind:
+			kinds = ""
+		case i+1 < len(c.causes) && c.causes[i+1].kind == one.kind:
+			kinds = plural(one.kind) + " "
+		}
+		switch one.kind {
+		case byRollback, byProvider:
+			b.WriteString(kinds + word(one.name))
+		case byHand:
+			b.WriteString(word(one.name))
+		case byAssignments, byHydration, byRepo, byName:
+			b.WriteString(string(one.kind))
+		default:
+			b.WriteString(kinds + quoted(one.name))
+			if said := cmp.Or(one.how, one.moved); said != "" {
+				b.WriteString(" (" + said + ")")
+			}
+		}
+	}
+	return b.String()
+}
+
+// alike returns one of the causes where they are more than a line names, and all are new, or removed, objects of one kind.
+func (c *causeSet) alike() (one cause, ok bool) {
+	if len(c.causes) <= maxCauses || c.causes[0].how == "" {
+		return one, false
+	}
+	one = c.causes[0]
+	return one, !slices.ContainsFunc(c.causes, func(other cause) bool { return other.kind != one.kind || other.how != one.how })
+}
+
+func plural(of kind) string { return strings.Replace(string(of)+"s", "policys", "policies", 1) }

@@ -1,0 +1,446 @@
+package changes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// sample is a fleet of two teams: hello runs on the cluster types large and small, and on the cluster
+// drone-a of type small; reports on large.
+func sample() (*fleet.Fleet, fleet.Config) {
+	git := func(name string) fleet.Manifests {
+		return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + name, Tag: "v1.0.0", Path: "./deploy"}}
+	}
+	clusterType := func(name string, labels fleet.Labels) fleet.ClusterType {
+		return fleet.ClusterType{
+			Name: name, Labels: labels, Reconciler: fleet.DefaultReconciler,
+			NamespaceService: fleet.DefaultNamespaceService, ConfigType: fleet.DefaultConfigType,
+		}
+	}
+	everywhere := &fleet.Selector{}
+	f := &fleet.Fleet{
+		Environment: "dev",
+		Workspaces:  []fleet.Workspace{{Name: "kaizen"}, {Name: "office"}},
+		ClusterTypes: []fleet.ClusterType{
+			clusterType("large", fleet.Labels{"region": "east"}), clusterType("small", fleet.Labels{"region": "east"}),
+		},
+		Clusters: []fleet.Cluster{{Name: "drone-a", ClusterType: "small", Labels: fleet.Labels{"edge": "true"}}},
+		Workloads: []fleet.Workload{
+			{Name: "hello", Workspace: "kaizen", DeploymentTargets: []fleet.DeploymentTarget{
+				{Name: "live", Labels: fleet.Labels{"app": "hello", "on": "types"}, Manifests: git("hello")},
+				{Name: "edge", Labels: fleet.Labels{"app": "hello", "on": "clusters"}, Manifests: git("hello")},
+			}},
+			{Name: "reports", Workspace: "office", DeploymentTargets: []fleet.DeploymentTarget{
+				{Name: "nightly", Labels: fleet.Labels{"app": "reports"}, Manifests: git("reports")},
+			}},
+		},
+		TargetPolicies: []fleet.TargetPolicy{
+			{Name: "edges", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "clusters"}}, ClusterSelector: everywhere},
+			{Name: "hellos", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "types"}}, ClusterTypeSelector: everywhere},
+			{Name: "nightly", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"app": "reports"}},
+				ClusterTypeSelector: &fleet.Selector{MatchLabels: map[string]string{"cluster-type": "large"}}},
+		},
+		ConfigContainers: []fleet.ConfigContainer{
+			{Name: "east", Labels: fleet.Labels{"region": "east"}},
+			{Name: "office", Labels: fleet.Labels{"workspace": "office"}, Priority: "1"},
+			{Name: "platform"},
+			{Name: "west", Labels: fleet.Labels{"region": "west"}},
+		},
+	}
+	return f, fleet.Config{
+		"east": `{"DATABASE_URL":"postgres://east"}`, "office": `{"PRINTER":"p1"}`,
+		"platform": `{"EMERGENCY":"0911","LIMITS":{"cpu":2}}`, "west": `{"DATABASE_URL":"postgres://west","WEST":"yes"}`,
+	}
+}
+
+func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet.Fleet, fleet.Config)
+		want   []string
+	}{
+		"nothing": {func(*fleet.Fleet, fleet.Config) {}, nil},
+		"a value of a container": {
+			func(_ *fleet.Fleet, config fleet.Config) { config["east"] = `{"DATABASE_URL":"postgres://far-east"}` },
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.DATABASE_URL, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+			},
+		},
+		"values of two containers, one of which reaches one assignment": {
+			func(_ *fleet.Fleet, config fleet.Config) {
+				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2},"NEW":1}`
+				config["office"] = `{}`
+			},
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.EMERGENCY, data.NEW (new), on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office"`,
+			},
+		},
+		"a container that is new, and one that is gone": {
+			func(f *fleet.Fleet, config fleet.Config) {
+				f.ConfigContainers[1] = fleet.ConfigContainer{Name: "night", Labels: fleet.Labels{"app": "reports"}}
+				delete(config, "office")
+				config["night"] = `{"HOURS":"8"}`
+			},
+			[]string{
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.HOURS (new), on large: reports-nightly, by config container "night" (new)`,
+				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office" (removed)`,
+			},
+		},
+		"a tag": {
+			func(f *fleet.Fleet, _ fleet.Config) { f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0" },
+			[]string{
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+			},
+		},
+		"a tag and a label of the host, which the same file may show": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				f.ClusterTypes[0].Labels = fleet.Labels{"region": "east", "tier": "gold"}
+			},
+			[]string{
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports", cluster type "large"`,
+			},
+		},
+		"a tag and a quota": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				f.Workspaces[1].ResourceQuota = map[string]string{"limits.cpu": "16"}
+			},
+			[]string{
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
+				`policy.yaml: new file, on large: reports-nightly, by workspace "office"`,
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+			},
+		},
+		"a tag and a value": {
+			func(f *fleet.Fleet, config fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				config["office"] = `{"PRINTER":"p2"}`
+			},
+			[]string{
+				"1 host; assignments: 1 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.PRINTER, on large: reports-nightly, by config container "office"`,
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+			},
+		},
+		"a value, and a label that lets another container match": {
+			func(f *fleet.Fleet, config fleet.Config) {
+				f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"}
+				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2}}`
+			},
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.EMERGENCY, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
+			},
+		},
+		"a host's label, which lets another container match": {
+			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
+			[]string{
+				"1 host; assignments: 2 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
+			},
+		},
+		"a quota": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Workspaces[0].ResourceQuota = map[string]string{"limits.cpu": "16"}
+			},
+			[]string{
+				"3 hosts; assignments: 3 changed, 0 added, 0 removed",
+				`policy.yaml: new file, on clusters/drone-a/hello-edge, large/hello-live, small/hello-live, by workspace "kaizen"`,
+			},
+		},
+		"a template": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Templates = []fleet.Template{{Name: "configmap", Type: "config", Manifests: []string{
+					"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: platform-config\n  namespace: {{ .Namespace }}\ndata:\n{{ stringify .ConfigData | indent 2 }}",
+				}}}
+			},
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: metadata.labels (removed), on clusters/drone-a, large, small: 4 assignments, by template "configmap" (new)`,
+			},
+		},
+		"a policy that selects more, and a workload that is gone": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.TargetPolicies[2].ClusterTypeSelector = &fleet.Selector{}
+				f.Workloads[0].DeploymentTargets = f.Workloads[0].DeploymentTargets[:1]
+			},
+			[]string{
+				"2 hosts; assignments: 0 changed, 1 added, 1 removed",
+				`- clusters/drone-a/hello-edge, by workload "hello"`,
+				`+ small/reports-nightly, by target policy "nightly"`,
+			},
+		},
+		"a host that is new": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				medium := f.ClusterTypes[0]
+				medium.Name = "medium"
+				f.ClusterTypes = append(f.ClusterTypes, medium)
+			},
+			[]string{
+				"1 host; assignments: 0 changed, 1 added, 0 removed",
+				`+ medium/hello-live, by cluster type "medium" (new)`,
+			},
+		},
+		"ten hosts that are new": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				for i := range 10 {
+					medium := f.ClusterTypes[0]
+					medium.Name = fmt.Sprintf("medium-%d", i)
+					f.ClusterTypes = append(f.ClusterTypes, medium)
+				}
+			},
+			[]string{
+				"10 hosts; assignments: 0 changed, 10 added, 0 removed",
+				"+ hello-live on medium-0, medium-1 and 8 more hosts: 10 assignments, by 10 new cluster types",
+			},
+		},
+		"two hosts that are new": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				for _, name := range []string{"medium", "tiny"} {
+					other := f.ClusterTypes[0]
+					other.Name = name
+					f.ClusterTypes = append(f.ClusterTypes, other)
+				}
+			},
+			[]string{
+				"2 hosts; assignments: 0 changed, 2 added, 0 removed",
+				`+ medium/hello-live, tiny/hello-live, by cluster types "medium" (new), "tiny" (new)`,
+			},
+		},
+		"an object as a value, of which one key changes": {
+			func(_ *fleet.Fleet, config fleet.Config) {
+				config["platform"] = `{"EMERGENCY":"0911","LIMITS":{"cpu":3}}`
+			},
+			[]string{
+				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
+				`platform-config.yaml: data.LIMITS.cpu, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+			},
+		},
+		"a policy that excludes": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.TargetPolicies = append(f.TargetPolicies, fleet.TargetPolicy{
+					Name: "quiet", Effect: "exclude", Workspace: "kaizen", ClusterTypeSelector: &fleet.Selector{},
+				})
+			},
+			[]string{
+				"2 hosts; assignments: 0 changed, 0 added, 2 removed",
+				`- large/hello-live, small/hello-live, by target policy "quiet" (new)`,
+			},
+		},
+		"a description, and a schema, which nothing is made of": {
+			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Description = "big ones" },
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, config := sample()
+			before := mustRender(t, f, config)
+			f, config = sample()
+			test.change(f, config)
+			equalLines(t, summarize(before, mustRender(t, f, config)), test.want)
+		})
+	}
+}
+
+func TestAWorkloadIsTheCauseForThoseThatRequireIt(t *testing.T) {
+	t.Parallel()
+	ordered := func() (*fleet.Fleet, fleet.Config) {
+		f, config := sample()
+		for i := range f.ClusterTypes {
+			f.ClusterTypes[i].Reconciler = "argocd" // which shows how long the chain of requirements is
+		}
+		base := f.Workloads[0].DeploymentTargets[0]
+		f.Workloads = append(f.Workloads, fleet.Workload{Name: "base", Workspace: "kaizen", DeploymentTargets: []fleet.DeploymentTarget{base}})
+		f.Workloads[1].Requires = []string{"hello"}
+		return f, config
+	}
+	f, config := ordered()
+	before := mustRender(t, f, config)
+	f, config = ordered()
+	f.Workloads[0].Requires = []string{"base"}
+	after := mustRender(t, f, config)
+	lines := summarize(before, after)
+	if len(lines) < 2 || !strings.Contains(lines[0], "3 hosts; assignments: 4 changed, ") {
+		t.Errorf("%q", lines)
+	}
+	for _, line := range lines[1:] {
+		if !strings.HasSuffix(line, `, by workload "hello"`) {
+			t.Error(line)
+		}
+	}
+}
+
+func equalLines(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// file is the content of one file before or after.
+func file(name, content string) []changes.File {
+	return []changes.File{{Name: name, Content: []byte(content)}}
+}
+
+func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
+	t.Parallel()
+	f, config := sample()
+	version := mustRender(t, f, config).version
+	newer := *version
+	newer.Provider = "1.3.0"
+	older := *version
+	older.Provider = "1.2.0"
+	interval := changes.Folder{
+		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
+		Before: file("reconciler.yaml", "spec:\n  interval: 1m\n"), After: file("reconciler.yaml", "spec:\n  interval: 2m\n"),
+	}
+	byHand := interval
+	byHand.Drift = "by hand, since commit 1a2b3c4d"
+	for name, test := range map[string]struct {
+		before, after *changes.Version
+		folder        changes.Folder
+		notes         changes.Notes
+		want          string
+	}{
+		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
+		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
+		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by provider 1.2.0 -> 1.3.0"},
+		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
+		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
+		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
+		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: hello-live, by rollback to commit 1a2b3c4d"},
+		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: hello-live, by the new name of the owner"},
+		"a folder that somebody removed": {
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
+			changes.Notes{}, "+ large/hello-live, removed by hand, since commit 1a2b3c4d",
+		},
+		"a first plan": {
+			nil, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true}, changes.Notes{},
+			`+ large/hello-live, by target policy "hellos"`,
+		},
+		"an old location is cleared": {
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
+			changes.Notes{}, "- large/hello-live, at https://git.example.com/old (main)",
+		},
+		"what is not known yet": {
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
+			changes.Notes{}, `not known yet, on large: hello-live waits for config container "east"`,
+		},
+		"something that is not the content of a file": {
+			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
+			changes.Notes{}, "file modes or links, on large: hello-live, by hand, since commit 1a2b3c4d",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lines := changes.Summarize(test.before, test.after, []changes.Folder{test.folder}, test.notes)
+			if len(lines) < 2 || lines[len(lines)-1] != test.want {
+				t.Errorf("got %q, want %q", lines, test.want)
+			}
+		})
+	}
+}
+
+func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
+	t.Parallel()
+	f, config := sample()
+	before := mustRender(t, f, config)
+	f, config = sample()
+	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+	after := mustRender(t, f, config)
+	folders := append(foldersOf(before, after), changes.Folder{
+		Key: folder.Key{Host: "small", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d",
+		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
+	})
+	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
+		"2 hosts; assignments: 2 changed, 0 added, 0 removed",
+		`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+		"namespace.yaml: extra (removed), on small: hello-live, by hand, since commit 1a2b3c4d",
+	})
+}
+
+func TestNotesAreLines(t *testing.T) {
+	t.Parallel()
+	equalLines(t, changes.Summarize(nil, nil, nil, changes.Notes{
+		Total: 24, HandedOver: "dev", Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
+	}), []string{
+		"assignments: 0 changed, 0 added, 0 removed, 24 in all",
+		`owner "dev" hands over its folders unchanged: nothing is removed`,
+		"marker or record repaired, on small",
+		`stage edge waits\nfor 3 clusters`,
+	})
+	if lines := changes.Summarize(nil, nil, nil, changes.Notes{Total: 24}); lines != nil {
+		t.Errorf("nothing changes, and %q", lines)
+	}
+}
+
+func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 10_000)
+	folders := []changes.Folder{
+		{Key: folder.Key{Host: "large\n- all", DeploymentTarget: long}, Removed: true},
+		{Key: folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"}, Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
+		{Key: folder.Key{Host: "a", DeploymentTarget: "hello"}, WaitsFor: "\x1b[31m", Drift: "\n"},
+	}
+	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}}) {
+		if len(line) > 1000 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
+	t.Parallel()
+	var folders []changes.Folder
+	for i := range 5000 {
+		folder := changes.Folder{Key: folder.Key{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}}
+		switch i % 5 {
+		case 0:
+			folder.Removed, folder.Location = true, fmt.Sprintf("location %d", i)
+		case 1:
+			folder.Added = true
+		case 2:
+			folder.WaitsFor = fmt.Sprintf("thing %d", i)
+		case 3:
+			folder.Drift = fmt.Sprintf("by hand, since commit %d", i)
+			fallthrough
+		default:
+			name := fmt.Sprintf("file-%d.json", i%700)
+			folder.Before, folder.After = file(name, "{}"), file(name, fmt.Sprintf(`{"key-%d":1}`, i))
+		}
+		folders = append(folders, folder)
+	}
+	notes := changes.Notes{Lines: slices.Repeat([]string{"a line"}, 300)}
+	lines := changes.Summarize(nil, nil, folders, notes)
+	if len(lines) > changes.MaxLines {
+		t.Errorf("%d lines", len(lines))
+	}
+	counted := map[string]int{}
+	for _, line := range lines[1:] {
+		if match := ofLine.FindStringSubmatch(line); match != nil {
+			counted[line[:1]] += number(match[1])
+		} else {
+			counted[line[:1]]++
+		}
+	}
+	if counted["-"] != 1000 || counted["+"] != 1000 || counted["n"] != 1000 {
+		t.Errorf("%d removed, %d added, %d not known: want 1000 of each\n%s", counted["-"], counted["+"], counted["n"], strings.Join(lines, "\n"))
+	}
+	slices.Reverse(folders)
+	equalLines(t, changes.Summarize(nil, nil, folders, notes), lines)
+}

@@ -1,0 +1,104 @@
+package changes
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+)
+
+// IsConfig says whether a file of an assignment's folder is one of its configuration, by its name.
+func IsConfig(file string) bool { return roleOf(file) == configRole }
+
+// ConfigValues are the values in the files of configuration of a folder, by key, as lines of changes show keys: "DATABASE.URL". A
+// text is as it is, and anything else JSON. They are nil where no file is one of configuration, or one of them cannot be read or
+// is too large.
+func ConfigValues(files []File) map[string]string {
+	var found configReader
+	for _, file := range files {
+		if !IsConfig(file.Name) {
+			continue
+		}
+		if found.values == nil {
+			found.values = map[string]string{}
+		}
+		if len(file.Content) > maxParsed || !found.file(file.Name, string(file.Content)) {
+			return nil
+		}
+	}
+	return found.values
+}
+
+type configReader struct {
+	values map[string]string
+	at     []string
+}
+
+// file reads one file; false where it cannot be read.
+func (r *configReader) file(name, text string) bool {
+	documents, ok := readFile(name, text)
+	for i := range documents {
+		ok = ok && r.document(&documents[i])
+	}
+	return ok
+}
+
+// document reads a document of YAML. What an object of Kubernetes is called is no configuration, and what a ConfigMap has is
+// in its data, or in the file that is its one key.
+func (r *configReader) document(of *document) bool {
+	object, ok := of.value.(map[string]any)
+	if !ok || of.Kind == "" {
+		r.value(of.value)
+		return true
+	}
+	if of.Kind != "ConfigMap" {
+		object = maps.Clone(object)
+		for _, name := range []string{"apiVersion", "kind", "metadata"} {
+			delete(object, name)
+		}
+		r.value(object)
+		return true
+	}
+	data, _ := object["data"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, isText := data[key].(string)
+		if extension := path.Ext(key); isText && IsConfig(key) && extension != ".yaml" && extension != ".yml" && extension != "" {
+			if r.at = nil; !r.file(key, text) {
+				return false
+			}
+			continue
+		}
+		r.at = []string{key}
+		r.value(data[key])
+	}
+	r.at = nil
+	return true
+}
+
+// value adds a value, or those in an object.
+func (r *configReader) value(value any) {
+	if object, ok := value.(map[string]any); ok && (len(object) > 0 || len(r.at) == 0) && len(r.at) < maxPath {
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			r.at = append(r.at, key)
+			r.value(object[key])
+			r.at = r.at[:len(r.at)-1]
+		}
+		return
+	}
+	text, ok := value.(string)
+	if !ok {
+		text, _ = fleet.CanonicalJSON(value) // cannot fail: it was read
+	}
+	r.add(pathText(r.at), text)
+}
+
+// add adds a value. Two keys are shown as one where only what is not shown differs: then both values are.
+func (r *configReader) add(key, text string) {
+	key = cmp.Or(key, "all of it")
+	if other, twice := r.values[key]; twice {
+		text = other + "\n" + text
+	}
+	r.values[key] = text
+}

@@ -1,0 +1,315 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// Finals are the final objects of a folder, which are in it or follow from it, as they change.
+type Finals struct {
+	// Unknown says why the former objects are not known; "" where they are.
+	Unknown string
+	// Changes are what differs between the former objects and the wanted ones.
+	Changes []ObjectChange
+	// Moved says how what the manifests point to changes: "chart 3.2.0 -> 3.2.1"; "" where it stays.
+	Moved string
+}
+
+// ObjectChange is a field of a final object that differs, or an object that is added or removed. It holds no value, and equal
+// ones are the same.
+type ObjectChange struct{ of unique.Handle[objectField] }
+
+type objectField struct {
+	object string // "Deployment till", as it is shown
+	field  string // "spec.replicas", as it is shown; "" where the whole object is added or removed
+	sign   string // "+ " or "- " of such an object
+}
+
+// maxObjectChanges is how many changes of one folder are told apart.
+const maxObjectChanges = 2000
+
+// MovedFrom says how what manifests point to changes, as [Finals].Moved; "" where it stays, or where it does not move from one
+// version to another.
+func MovedFrom(before, after *folder.Manifests) string {
+	if before == nil || after == nil || before.Storage != after.Storage {
+		return ""
+	}
+	const digits = 7
+	short := func(text string, most int) string { return text[:min(most, len(text))] }
+	moves := func(what, one, other string) string {
+		if one == other || one == "" || other == "" {
+			return ""
+		}
+		return what + " " + word(one) + " -> " + word(other)
+	}
+	one, _ := before.Pinned()
+	other, _ := after.Pinned()
+	if after.Storage == "git" {
+		return moves("commit", short(one.Commit, digits), short(other.Commit, digits))
+	}
+	what := "version"
+	if after.Chart != "" {
+		what = "chart"
+	}
+	text := moves(what, cmp.Or(before.Pin.Version, before.Version, before.Tag), cmp.Or(after.Pin.Version, after.Version, after.Tag))
+	const digest = len("sha256:") + digits
+	return cmp.Or(text, moves("digest", short(before.Pin.Digest, digest), short(after.Pin.Digest, digest)))
+}
+
+// CompareObjects returns what differs between two lists of final objects: which are added, which are removed, and in the others
+// the fields. Objects are the same that have the same kind, namespace and name, and the same group if that leaves a choice.
+// Elements of a list that have names are compared with those of the same name: containers[till]. Of an object that cannot be
+// read it says no more than that it differs.
+func CompareObjects(before, after []objects.Object) []ObjectChange {
+	var found []ObjectChange
+	add := func(object, field, sign string) {
+		switch {
+		case len(found) < maxObjectChanges:
+			found = append(found, ObjectChange{unique.Make(objectField{object, field, sign})})
+		case len(found) == maxObjectChanges:
+			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
+		}
+	}
+	partner, added := matched(before, after, func(o *objects.Object) occasional { return occasional{o.Identity(), o.On} }, func(o *objects.Object) occasional {
+		return occasional{objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, o.On}
+	})
+	names := namesOfObjects(before, after)
+	for i, other := range partner {
+		if other < 0 {
+			add(names(&before[i]), "", "- ")
+		}
+	}
+	for _, i := range added {
+		add(names(&after[i]), "", "+ ")
+	}
+	for i, other := range partner {
+		if other < 0 || bytes.Equal(before[i].YAML, after[other].YAML) {
+			continue
+		}
+		differ := &collector{keyOf: elementName}
+		old, wanted, name := readObject(&before[i]), readObject(&after[other]), names(&after[other])
+		if old != nil && wanted != nil {
+			differ.values(old, wanted)
+		}
+		for _, key := range differ.keys {
+			add(name, key.text, "")
+		}
+		if differ.more > 0 || len(differ.keys) == 0 {
+			add(name, "further fields", "")
+		}
+	}
+	return found
+}
+
+// occasional is an object as it is always, on install or on upgrade.
+type occasional struct {
+	objects.Identity
+	on objects.Occasion
+}
+
+// readObject returns what an object is, as JSON has it; nil where it cannot be read.
+func readObject(o *objects.Object) map[string]any {
+	documents, err := fleet.ReadObjects(string(o.YAML))
+	if err != nil || len(documents) != 1 {
+		return nil
+	}
+	if object := documents[0]; secret.IsSecret(object) {
+		return secret.Masked(object, standIn) // so that no part of a value is taken for the name of a field
+	}
+	return documents[0]
+}
+
+// standIn returns a digest in place of a value of a Secret.
+func standIn(value any, _ ...string) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
+// namesOfObjects returns what objects of two lists are called in lines: by kind and name, and by namespace and group where others
+// are called the same without.
+func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
+	called := func(o *objects.Object) string { return word(o.Kind) + " " + word(o.Name) }
+	namespaces, groups := map[string]map[string]bool{}, map[string]map[string]bool{}
+	note := func(in map[string]map[string]bool, name, what string) {
+		if in[name] == nil {
+			in[name] = map[string]bool{}
+		}
+		in[name][what] = true
+	}
+	for _, list := range lists {
+		for i := range list {
+			note(namespaces, called(&list[i]), list[i].Namespace)
+			note(groups, called(&list[i])+" "+list[i].Namespace, list[i].Group)
+		}
+	}
+	return func(o *objects.Object) string {
+		kind, name := word(o.Kind), word(o.Name)
+		if len(groups[called(o)+" "+o.Namespace]) > 1 && o.Group != "" {
+			kind += "." + word(o.Group)
+		}
+		if len(namespaces[called(o)]) > 1 && o.Namespace != "" {
+			name = word(o.Namespace) + "/" + name
+		}
+		if o.On != "" {
+			name += " on " + string(o.On)
+		}
+		return kind + " " + name
+	}
+}
+
+// nameInList is what the name of an element of a list looks like, such as that of a container or of a variable.
+var nameInList = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
+
+// elementName is the name of an element as the segment of a path; "" where it has none.
+func elementName(element map[string]any) string {
+	if name, _ := element["name"].(string); nameInList.MatchString(name) {
+		return indexMark + name
+	}
+	return ""
+}
+
+// How many lines there may be about final objects: for equal causes of those that change, and of those that are added or removed;
+// and in all.
+const (
+	maxObjectsOfCause = 10
+	maxSignedOfCause  = 3
+	maxObjectLines    = 30
+)
+
+// manyObjects is from how many objects on equal changes are one line, each with all of its fields.
+const manyObjects = 3
+
+// objectLines says what changes in final objects: a line for each object, and one for equal changes of many. Where these are many,
+// equal changes of all causes are one.
+func (s *summary) objectLines(all []*entry) []string {
+	entries := s.objectGroups(all)
+	if len(entries) > manyChanges {
+		entries = s.objectGroups(merged(s, all, func(e *entry) cell { return cell{file: e.files[0], key: e.keys[0], sign: e.sign} }))
+	}
+	var few []*entry
+	for _, group := range grouped(entries, func(e *entry) cell { return cell{sign: e.sign, causes: e.causes} }) {
+		limit := maxObjectsOfCause
+		if group[0].sign != "" {
+			limit = maxSignedOfCause
+		}
+		few = append(few, s.limited(group, limit, s.objectText)...)
+	}
+	return s.lines(few, maxObjectLines, s.objectText)
+}
+
+// objectGroups joins what is said of the same folders for the same causes: of many objects, else the same objects with several
+// fields, then the same fields of several objects.
+func (s *summary) objectGroups(all []*entry) []*entry {
+	type group struct {
+		texts, folders, sign string
+		causes               *causeSet
+	}
+	by := func(texts func(*entry) []string) func(*entry) group {
+		return func(e *entry) group {
+			return group{strings.Join(texts(e), "\x00"), foldersKey(e.folders), e.sign, e.causes}
+		}
+	}
+	byObjects, byFields := by(func(e *entry) []string { return e.files }), by(func(e *entry) []string { return e.keys })
+	var entries, alone []*entry
+	for _, alike := range grouped(all, byFields) {
+		if len(alike) >= manyObjects || alike[0].keys[0] == "" {
+			entries = append(entries, s.join(alike))
+		} else {
+			alone = append(alone, alike...)
+		}
+	}
+	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
+}
+
+// objectText is "Deployment till: spec.replicas, on large: till-live, by …".
+func (s *summary) objectText(e *entry) string {
+	text := e.sign + names(e.files, "object")
+	if fields := slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { return key == "" }); len(fields) > 0 {
+		text += ": " + listWords(fields, 0, "field")
+	}
+	return text + ", on " + s.which(e.folders) + e.causes.text()
+}
+
+// finals adds what changes in the final objects of a folder, whose files have these differences. besides are the causes where
+// these are not in the fleet.
+func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
+	folder := &s.folders[i]
+	if folder.Finals == nil {
+		return
+	}
+	causes := besides
+	if causes == nil {
+		causes = s.finalCauses(folder, by, diffs)
+	}
+	switch {
+	case folder.Finals.Unknown != "":
+		found.add(i, cell{file: "final objects", key: "the former ones are not known: " + oneLine(folder.Finals.Unknown), causes: causes}).objects = 1
+	case len(folder.Finals.Changes) == 0:
+		found.add(i, cell{file: "final objects", key: "no change", causes: causes}).objects = 1
+	}
+	for _, change := range folder.Finals.Changes {
+		of := change.of.Value()
+		found.add(i, cell{of.object, of.field, of.sign, causes}).objects = 1
+	}
+}
+
+// SummarizeFinals returns lines about final objects of folders that stay as they are: at most 12.
+func SummarizeFinals(before, after *Version, folders []Folder) []string {
+	s := newSummary(before, after, folders, Notes{})
+	var found cells
+	for i := range s.folders {
+		s.finals(i, s.reach(&s.folders[i]), nil, nil, &found)
+	}
+	return LimitLines(s.objectLines(found.all))
+}
+
+// tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to, and the
+// objects in the folder itself.
+func (f *Finals) tell(file string, key *keyChange) bool {
+	return f != nil && f.Unknown == "" && (folder.IsOfObjects(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
+}
+
+// finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose
+// artifact moves.
+func (s *summary) finalCauses(folder *Folder, by *reached, diffs []*fileDiff) *causeSet {
+	found := map[cause]bool{}
+	for _, diff := range diffs {
+		if roleOf(diff.file) != reconcilerRole {
+			continue
+		}
+		for j := range diff.keys {
+			for _, one := range s.explain(by, diff.file, &diff.keys[j]).causes {
+				found[one] = true
+			}
+		}
+	}
+	for _, object := range by.objects {
+		if object.cause.kind == byClusterType && object.fields != nil && object.has("kubernetes_version", "api_versions") {
+			found[object.cause] = true
+		}
+	}
+	if a := s.current[folder.String()].assignment; folder.Finals.Moved != "" && a != nil {
+		workload := cause{kind: byWorkload, name: a.Target.Workload.Name}
+		delete(found, workload)
+		workload.moved = folder.Finals.Moved
+		found[workload] = true
+	}
+	return s.set(slices.Collect(maps.Keys(found)))
+}

@@ -1,0 +1,114 @@
+package changes_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+)
+
+func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
+	t.Parallel()
+	f, config := fleettest.Reference(5_000, 1)
+	before := mustRender(t, f, config)
+	reporting := func(change func(*fleet.Fleet, fleet.Config)) []string {
+		f, config := fleettest.Reference(5_000, 1)
+		config = maps.Clone(config)
+		change(f, config)
+		return summarize(before, mustRender(t, f, config))
+	}
+	everyFolder := func(change func(*changes.Folder)) []string {
+		folders := foldersOf(rendered{}, before)
+		for i := range folders {
+			folders[i].Added = false
+			folders[i].Before = folders[i].After
+			change(&folders[i])
+		}
+		older, newer := *before.version, *before.version
+		older.Provider, newer.Provider = "1.2.0", "1.3.0"
+		return changes.Summarize(&older, &newer, folders, changes.Notes{})
+	}
+	edit := func(folder *changes.Folder, old, replacement string) {
+		folder.Before = make([]changes.File, len(folder.After))
+		for i, file := range folder.After {
+			folder.Before[i] = changes.File{Name: file.Name, Content: []byte(strings.ReplaceAll(string(file.Content), old, replacement))}
+		}
+	}
+	count := len(before.files)
+	for name, test := range map[string]struct {
+		lines []string
+		want  []string // in one of the lines each
+	}{
+		"one value": {
+			reporting(func(_ *fleet.Fleet, config fleet.Config) {
+				config["platform"] = strings.Replace(config["platform"], "0911", "0912", 1)
+			}),
+			[]string{fmt.Sprintf(`platform-config.yaml: data.EMERGENCY, on clusters/c00020, clusters/c00021 and 363 more hosts: %d assignments, by config container "platform"`, count)},
+		},
+		"another template": {
+			reporting(func(f *fleet.Fleet, _ fleet.Config) {
+				f.Templates = []fleet.Template{{Name: "default", Type: "namespace", Manifests: []string{
+					"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}\n  labels: {team: {{ .Workspace }}}\n",
+				}}}
+			}),
+			[]string{`, by template "default" (new)`},
+		},
+		"another name of the environment": {
+			reporting(func(f *fleet.Fleet, _ fleet.Config) { f.Environment = "stage" }),
+			[]string{"namespace.yaml: metadata.labels.environment, metadata.name, on ", `, by environment "stage"`},
+		},
+		"a label of every cluster type": {
+			reporting(func(f *fleet.Fleet, _ fleet.Config) {
+				for i := range f.ClusterTypes {
+					f.ClusterTypes[i].Reconciler = "argocd"
+				}
+			}),
+			[]string{`, by cluster types "edge-0000", "edge-0001", "edge-0002" and `},
+		},
+		"another quota for every workspace": {
+			reporting(func(f *fleet.Fleet, _ fleet.Config) {
+				for i := range f.Workspaces {
+					f.Workspaces[i].ResourceQuota = map[string]string{"limits.cpu": fmt.Sprint(i + 100)}
+				}
+			}),
+			[]string{`, by workspaces "team-0000", "team-0002", "team-0004" and 3 more`},
+		},
+		"another version of the provider": {
+			everyFolder(func(folder *changes.Folder) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
+			[]string{", by provider 1.2.0 -> 1.3.0"},
+		},
+		"somebody's script": {
+			everyFolder(func(folder *changes.Folder) {
+				edit(folder, "managed-by: flotilla", "managed-by: me")
+				folder.Drift = "by hand, since commit 1a2b3c4d"
+			}),
+			[]string{", by hand, since commit 1a2b3c4d"},
+		},
+		"an unknown value": {
+			everyFolder(func(folder *changes.Folder) { folder.WaitsFor = `config container "platform"` }),
+			[]string{fmt.Sprintf(`: %d assignments wait for config container "platform"`, count)},
+		},
+		"everything removed": {
+			everyFolder(func(folder *changes.Folder) { folder.Removed, folder.Before = true, nil }),
+			[]string{fmt.Sprintf(", %d removed", count)},
+		},
+		"everything made": {
+			changes.Summarize(nil, before.version, foldersOf(rendered{}, before), changes.Notes{}),
+			[]string{fmt.Sprintf(", %d added", count), ", by target policies "},
+		},
+	} {
+		if len(test.lines) >= 20 {
+			t.Errorf("%s: %d lines", name, len(test.lines))
+		}
+		text := strings.Join(test.lines, "\n")
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no line says %s:\n%s", name, want, text)
+			}
+		}
+	}
+}

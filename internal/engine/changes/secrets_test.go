@@ -1,0 +1,113 @@
+package changes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+)
+
+// sampleWithSecrets is the sample with references in the containers "east" and "platform", and files that do not matter
+// beside them.
+func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSecrets, *fleet.Fleet)) rendered {
+	tb.Helper()
+	f, config := sample()
+	for i := range f.ClusterTypes {
+		f.ClusterTypes[i].SecretService, f.ClusterTypes[i].SecretStores = "external-secrets", map[string]fleet.SecretStore{"vault": {}}
+	}
+	secrets := map[string]*fleet.ContainerSecrets{
+		"east":     {References: map[string]*fleet.SecretReference{"DB_PASSWORD": {Store: "vault", Key: "east/db", Version: "3"}}},
+		"platform": {References: map[string]*fleet.SecretReference{"TOKEN": {Store: "vault", Key: "token"}}, Encrypted: []string{fleettest.Sealed("tls", "shop")}},
+		"office":   {},
+	}
+	change(secrets, f)
+	for i := range f.ConfigContainers {
+		if one := secrets[f.ConfigContainers[i].Name]; one != nil {
+			if err := config.SetSecrets(&f.ConfigContainers[i], *one); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return mustRender(tb, f, config)
+}
+
+func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(map[string]*fleet.ContainerSecrets, *fleet.Fleet)
+		want   string // the line of the file
+	}{
+		"a version": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["east"].References["DB_PASSWORD"].Version = "4"
+			},
+			`platform-secrets.yaml: spec.data.DB_PASSWORD.remoteRef.version, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+		},
+		"another secret": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["platform"].References["TOKEN"].Key = "other"
+			},
+			`platform-secrets.yaml: spec.data.TOKEN.remoteRef.key, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+		},
+		"one more, before the others": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["office"].References = map[string]*fleet.SecretReference{"API": {Store: "vault", Key: "api"}}
+			},
+			`platform-secrets.yaml: spec.data.API (new), on large: reports-nightly, by config container "office"`,
+		},
+		"one that another container removes": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["office"].References = map[string]*fleet.SecretReference{"TOKEN": nil}
+			},
+			`platform-secrets.yaml: spec.data.TOKEN (removed), on large: reports-nightly, by config container "office"`,
+		},
+		"an encrypted file": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["platform"].Encrypted[0] = strings.Replace(secrets["platform"].Encrypted[0], "AQAA", "AQAB", 1)
+			},
+			`encrypted-tls.yaml: spec.encryptedData.PASSWORD, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+		},
+		"an encrypted file that is new": {
+			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
+				secrets["east"].Encrypted = []string{fleettest.Sealed("db", "shop")}
+			},
+			`encrypted-db.yaml: new file, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+		},
+		"a store": {
+			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
+				f.ClusterTypes[0].SecretStores = map[string]fleet.SecretStore{"vault": {Name: "vault-east"}}
+			},
+			`platform-secrets.yaml: spec.secretStoreRef.name, on large: hello-live, reports-nightly, by cluster type "large"`,
+		},
+		"what an agent decrypts with, which is in no folder": {
+			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
+				f.ClusterTypes[0].Decryption = &fleet.Decryption{Secret: "sops-age"}
+				manifests := &f.Workloads[0].DeploymentTargets[0].Manifests
+				manifests.Branch, manifests.Tag = "", "v9"
+			},
+			`reconciler.yaml: GitRepository spec.ref.tag, on large, small: hello-live, by workload "hello"`,
+		},
+		"a template": {
+			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
+				f.Templates = []fleet.Template{{Name: "external-secrets", Type: "secret", Manifests: []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: '{{ .Namespace }}'}\n"}}}
+			},
+			`platform-secrets.yaml: all of it (new), all of it (removed), on clusters/drone-a, large, small: 4 assignments, by template "external-secrets" (new)`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := sampleWithSecrets(t, func(map[string]*fleet.ContainerSecrets, *fleet.Fleet) {})
+			after := sampleWithSecrets(t, test.change)
+			lines := summarize(before, after)
+			// the same, with what is kept between plans
+			kept := *before.version
+			kept.Config = changes.Digest(before.version.Config)
+			before.version = &kept
+			equalLines(t, summarize(before, after), lines)
+			if len(lines) != 2 || lines[1] != test.want {
+				t.Errorf("%s\nwant %s", strings.Join(lines, "\n"), test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,405 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// summary is what the lines are written from.
+type summary struct {
+	*explainer
+	folders                          []Folder // sorted
+	added, removed, changed, unknown []int    // of folders
+}
+
+// entry is what one line says of some folders.
+type entry struct {
+	files, keys []string
+	more        int    // keys beyond maxKeys
+	lines       int    // how many lines differ at most, where the keys are not known
+	objects     int    // of files, how many are final objects
+	sign        string // "+ " or "- " of final objects that are added or removed
+	location    string // the former location of folders that are removed from there
+	causes      *causeSet
+	folders     []int // sorted
+	text        string
+}
+
+// cell is what is said once of all folders where it is so: of a file or an object, a key or a field.
+type cell struct {
+	file, key, sign string
+	causes          *causeSet
+}
+
+// cells are the entries of cells, in the order in which they were found.
+type cells struct {
+	all []*entry
+	of  map[cell]*entry
+}
+
+// add says something of a folder; folders come in order.
+func (c *cells) add(folder int, of cell) *entry {
+	e := c.of[of]
+	if e == nil {
+		if c.of == nil {
+			c.of = map[cell]*entry{}
+		}
+		e = &entry{files: []string{of.file}, keys: []string{of.key}, sign: of.sign, causes: of.causes}
+		c.of[of], c.all = e, append(c.all, e)
+	}
+	if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
+		e.folders = append(e.folders, folder)
+	}
+	return e
+}
+
+func newSummary(before, after *Version, folders []Folder, notes Notes) *summary {
+	folders = sortedFolders(folders)
+	s := &summary{explainer: newExplainer(before, after, folders, &notes), folders: folders}
+	for i := range folders {
+		switch folder := &folders[i]; {
+		case folder.Removed:
+			s.removed = append(s.removed, i)
+		case folder.Added:
+			s.added = append(s.added, i)
+		case folder.WaitsFor != "":
+			s.unknown = append(s.unknown, i)
+		default:
+			s.changed = append(s.changed, i)
+		}
+	}
+	return s
+}
+
+func sortedFolders(folders []Folder) []Folder {
+	folders = slices.Clone(folders)
+	slices.SortStableFunc(folders, func(a, b Folder) int {
+		return cmp.Or(a.Compare(b.Key), cmp.Compare(a.Location, b.Location))
+	})
+	return folders
+}
+
+// first counts the hosts and assignments that change.
+func (s *summary) first() string {
+	hosts := ""
+	if len(s.folders) > 0 {
+		compact := slices.CompactFunc(slices.Clone(s.folders), func(a, b Folder) bool { return a.Host == b.Host })
+		hosts = counted(len(compact), "host") + "; "
+	}
+	text := hosts + "assignments: " + wording.AllCounts([]int{len(s.changed), len(s.added), len(s.removed)}, "changed", "added", "removed")
+	for _, count := range wording.Counts([]int{len(s.unknown), s.notes.Total}, "not known yet", "in all") {
+		text += ", " + count
+	}
+	return text
+}
+
+// moves says which folders are added or removed: a line for each cause and former location, where hosts that are new or removed are
+// one cause for the folders of the same policies; and where the lines are too many, for each location.
+func (s *summary) moves(sign string, folders []int, limit int) []string {
+	entries := make([]*entry, len(folders))
+	for i, folder := range folders {
+		entries[i] = &entry{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
+	}
+	type move struct {
+		location, policies string
+		causes             *causeSet
+	}
+	entries = merged(s, entries, func(e *entry) move {
+		unnamed, isHost := s.unnamedHosts(e.causes)
+		policies := ""
+		if isHost {
+			policies = s.policiesOf(&s.folders[e.folders[0]])
+		}
+		return move{e.location, policies, unnamed}
+	})
+	if len(entries) > limit {
+		entries = merged(s, entries, func(e *entry) string { return e.location })
+	}
+	return s.lines(entries, limit, func(e *entry) string {
+		text := sign
+		if len(e.folders) <= maxAssignments {
+			text += s.named(e.folders)
+		} else {
+			text += s.targetsText(e.folders, "deployment target") + " on " + s.hostsText(e.folders) + ": " + counted(len(e.folders), "assignment")
+		}
+		if e.location != "" {
+			text += ", at " + word(e.location)
+		}
+		return text + e.causes.text()
+	})
+}
+
+// manyChanges is how many lines about content name causes of their own for the same key.
+const manyChanges = 8
+
+// contents says what changes in final objects, and in files: a line for each file, keys, and causes; where these are many, for each
+// file and keys. What drift alone has changed is apart.
+func (s *summary) contents() (contents, drift []string) {
+	found := make([][]*fileDiff, len(s.changed))
+	parallel.Each(len(found), func(at int) {
+		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *File) {
+			found[at] = append(found[at], diffOf(name, before, after))
+		})
+	})
+	var objects, changed, drifted cells
+	for at, i := range s.changed {
+		besides := s.besidesFleet(&s.folders[i])
+		var by *reached
+		if besides == nil {
+			by = s.reach(&s.folders[i])
+		}
+		s.finals(i, by, besides, found[at], &objects)
+		for _, one := range found[at] {
+			for j := range one.keys {
+				key, causes := &one.keys[j], besides
+				if s.folders[i].Finals.tell(one.file, key) {
+					continue
+				}
+				if causes == nil {
+					causes = s.explain(by, one.file, key)
+				}
+				among := &changed
+				if len(causes.causes) == 1 && causes.causes[0].kind == byHand {
+					among = &drifted
+				}
+				among.add(i, cell{file: one.file, key: key.text, causes: causes}).count(one.more, one.lines)
+			}
+		}
+	}
+	return append(s.objectLines(objects.all), s.contentLines(changed.all, maxChanged)...), s.contentLines(drifted.all, maxDrift)
+}
+
+// count notes how much differs in one of the folders.
+func (e *entry) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
+
+func (s *summary) contentLines(entries []*entry, limit int) []string {
+	sameFolders := func(e *entry) cell {
+		return cell{file: strings.Join(e.files, "\x00"), key: foldersKey(e.folders), causes: e.causes}
+	}
+	entries = merged(s, entries, sameFolders)
+	if len(entries) > manyChanges {
+		entries = merged(s, entries, func(e *entry) cell {
+			return cell{file: strings.Join(e.files, "\x00"), key: strings.Join(e.keys, "\x00")}
+		})
+		entries = merged(s, entries, sameFolders)
+	}
+	return s.lines(entries, limit, s.contentText)
+}
+
+// foldersKey is equal for equal lists of folders.
+func foldersKey(folders []int) string {
+	key := make([]byte, 0, 3*len(folders))
+	for _, folder := range folders {
+		key = append(strconv.AppendInt(key, int64(folder), 36), ' ')
+	}
+	return string(key)
+}
+
+func (s *summary) contentText(e *entry) string {
+	isEmpty := func(text string) bool { return text == "" } // of what has no file, or no keys that are known
+	files, keys := slices.DeleteFunc(slices.Clone(e.files), isEmpty), slices.DeleteFunc(slices.Clone(e.keys), isEmpty)
+	switch {
+	case e.lines > 1 && len(e.folders) > 1:
+		keys = append(keys, fmt.Sprintf("up to %d lines", e.lines))
+	case e.lines > 0:
+		keys = append(keys, counted(e.lines, "line"))
+	}
+	text := listWords(keys, e.more, "key")
+	if len(files) > 0 {
+		text = names(files, "file") + ": " + text
+	}
+	return text + ", on " + s.which(e.folders) + e.causes.text()
+}
+
+// merged joins the entries with the same cell, in the order of the first ones.
+func merged[C comparable](s *summary, entries []*entry, cellOf func(*entry) C) []*entry {
+	groups := grouped(entries, cellOf)
+	joined := make([]*entry, len(groups))
+	for i, group := range groups {
+		joined[i] = s.join(group)
+	}
+	return joined
+}
+
+// grouped brings together the entries with the same cell, in the order of the first ones.
+func grouped[C comparable](entries []*entry, cellOf func(*entry) C) [][]*entry {
+	var groups [][]*entry
+	number := map[C]int{}
+	for _, one := range entries {
+		of := cellOf(one)
+		at, seen := number[of]
+		if !seen {
+			at = len(groups)
+			number[of], groups = at, append(groups, nil)
+		}
+		groups[at] = append(groups[at], one)
+	}
+	return groups
+}
+
+// join returns one entry for some.
+func (s *summary) join(group []*entry) *entry {
+	if len(group) == 1 {
+		return group[0]
+	}
+	all := &entry{location: group[0].location, sign: group[0].sign}
+	var causes []cause
+	var folders []int
+	seen := map[*causeSet]bool{}
+	for _, one := range group {
+		all.files, all.keys = append(all.files, one.files...), append(all.keys, one.keys...)
+		folders = append(folders, one.folders...)
+		all.count(one.more, one.lines)
+		if !seen[one.causes] {
+			seen[one.causes] = true
+			causes = append(causes, one.causes.causes...)
+		}
+		if one.location != all.location {
+			all.location = "several locations"
+		}
+		if one.sign != all.sign {
+			all.sign = ""
+		}
+	}
+	slices.Sort(folders)
+	slices.Sort(all.files)
+	slices.Sort(all.keys)
+	all.folders, all.files, all.keys = slices.Compact(folders), slices.Compact(all.files), slices.Compact(all.keys)
+	all.causes = s.set(causes)
+	if group[0].objects > 0 {
+		all.objects = len(all.files)
+	}
+	return all
+}
+
+// limited sorts the entries, those with most folders first, writes them, and joins all beyond the limit.
+func (s *summary) limited(entries []*entry, limit int, write func(*entry) string) []*entry {
+	for _, one := range entries {
+		one.text = write(one)
+	}
+	slices.SortStableFunc(entries, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
+	})
+	if len(entries) > limit {
+		rest := s.join(entries[limit-1:])
+		rest.text, rest.objects = write(rest), min(rest.objects, 1) // after those that are named
+		entries = append(entries[:limit-1:limit-1], rest)
+	}
+	return entries
+}
+
+// lines writes the entries, those with most folders first, and one line for all beyond the limit.
+func (s *summary) lines(entries []*entry, limit int, write func(*entry) string) []string {
+	entries = s.limited(entries, limit, write)
+	lines := make([]string, len(entries))
+	for i, one := range entries {
+		lines[i] = one.text
+	}
+	return lines
+}
+
+// waiting says what is not known yet, and what it waits for.
+func (s *summary) waiting() []string {
+	var entries []*entry
+	for i := range s.folders {
+		if folder := &s.folders[i]; folder.WaitsFor != "" && !folder.Removed {
+			entries = append(entries, &entry{keys: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
+		}
+	}
+	entries = merged(s, entries, func(e *entry) string { return e.keys[0] })
+	return s.lines(entries, maxWaiting, func(e *entry) string {
+		verb := " wait for "
+		if len(e.folders) == 1 {
+			verb = " waits for "
+		}
+		return "not known yet, on " + s.which(e.folders) + verb + names(e.keys, "thing")
+	})
+}
+
+// maxAssignments is how many assignments a line names.
+const maxAssignments = 3
+
+// which is "large, small: 14 assignments". A few are named: "large: payments-live", "large/a-live, small/b-live".
+func (s *summary) which(folders []int) string {
+	if len(folders) > maxAssignments {
+		return s.hostsText(folders) + ": " + counted(len(folders), "assignment")
+	}
+	isOne := func(of func(*Folder) string) bool {
+		return !slices.ContainsFunc(folders, func(i int) bool { return of(&s.folders[i]) != of(&s.folders[folders[0]]) })
+	}
+	if isOne(func(f *Folder) string { return f.Host }) || isOne(func(f *Folder) string { return f.DeploymentTarget }) {
+		return s.hostsText(folders) + ": " + s.targetsText(folders, "assignment")
+	}
+	return s.named(folders)
+}
+
+// named names assignments by their keys.
+func (s *summary) named(folders []int) string {
+	keys := make([]string, len(folders))
+	for i, folder := range folders {
+		keys[i] = word(s.folders[folder].Host) + "/" + word(s.folders[folder].DeploymentTarget)
+	}
+	return listWords(keys, 0, "assignment")
+}
+
+// hostsText names the hosts of folders, which are sorted by host.
+func (s *summary) hostsText(folders []int) string {
+	var hosts []string
+	for _, i := range folders {
+		if host := s.folders[i].Host; len(hosts) == 0 || hosts[len(hosts)-1] != host {
+			hosts = append(hosts, host)
+		}
+	}
+	return names(hosts, "host")
+}
+
+func (s *summary) targetsText(folders []int, what string) string {
+	targets := make([]string, len(folders))
+	for i, folder := range folders {
+		targets[i] = s.folders[folder].DeploymentTarget
+	}
+	slices.Sort(targets)
+	return names(slices.Compact(targets), what)
+}
+
+// eachDifference calls yield with each file that differs, or once without a name where none does.
+func eachDifference(folder *Folder, yield func(name string, before, after *File)) {
+	before, after, found := sortedFiles(folder.Before), sortedFiles(folder.After), false
+	for len(before) > 0 || len(after) > 0 {
+		var one, other *File
+		name := ""
+		order := cmp.Compare(len(after), 0) - cmp.Compare(len(before), 0) // which of them has none left
+		if order == 0 {
+			order = cmp.Compare(before[0].Name, after[0].Name)
+		}
+		if order <= 0 {
+			one, name, before = &before[0], before[0].Name, before[1:]
+		}
+		if order >= 0 {
+			other, name, after = &after[0], after[0].Name, after[1:]
+		}
+		if one != nil && other != nil && bytes.Equal(one.Content, other.Content) {
+			continue
+		}
+		found = true
+		yield(name, one, other)
+	}
+	if !found {
+		yield("", nil, nil)
+	}
+}
+
+func sortedFiles(files []File) []File {
+	byName := func(a, b File) int { return cmp.Compare(a.Name, b.Name) }
+	if slices.IsSortedFunc(files, byName) {
+		return files
+	}
+	return slices.SortedFunc(slices.Values(files), byName)
+}

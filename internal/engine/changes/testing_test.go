@@ -1,0 +1,98 @@
+package changes_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// rendered is a fleet on its whole way.
+type rendered struct {
+	version *changes.Version
+	files   map[string][]changes.File // by the assignment's key
+	hosts   map[string]*schedule.Assignment
+}
+
+// render computes a fleet; ok is false where it has findings, as random ones do.
+func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result rendered, ok bool) {
+	tb.Helper()
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		return rendered{}, false
+	}
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(hydrated.Findings) > 0 {
+		return rendered{}, false
+	}
+	templates, findings := render.Compile(f)
+	if len(findings) > 0 {
+		tb.Fatal(findings)
+	}
+	result = rendered{
+		version: &changes.Version{Fleet: f, Config: config, Schedule: scheduled},
+		files:   map[string][]changes.File{}, hosts: map[string]*schedule.Assignment{},
+	}
+	for i, assignment := range scheduled.Assignments {
+		files, err := templates.Render(render.Subject{
+			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: hydrated.Snapshots[i].Version,
+			Config: hydrated.Snapshots[i].Values(), Secrets: hydrated.Snapshots[i].Secrets(), Encrypted: hydrated.Snapshots[i].Encrypted(), Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev"},
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		named := make([]changes.File, len(files))
+		for j, file := range files {
+			named[j] = changes.File{Name: file.Name, Content: file.Content}
+		}
+		result.files[assignment.Key()] = named
+		result.hosts[assignment.Key()] = assignment
+	}
+	return result, true
+}
+
+// foldersOf are the folders in which two fleets differ.
+func foldersOf(before, after rendered) []changes.Folder {
+	var folders []changes.Folder
+	for key, files := range before.files {
+		folder := changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name}, Before: files}
+		wanted, stays := after.files[key]
+		folder.After, folder.Removed = wanted, !stays
+		if !stays || !slices.EqualFunc(files, wanted, sameFile) {
+			folders = append(folders, folder)
+		}
+	}
+	for key, files := range after.files {
+		if _, was := before.files[key]; !was {
+			folders = append(folders, changes.Folder{
+				Key: folder.Key{Host: after.hosts[key].Host.Name, DeploymentTarget: after.hosts[key].Target.Name}, After: files, Added: true,
+			})
+		}
+	}
+	return folders
+}
+
+func sameFile(a, b changes.File) bool {
+	return a.Name == b.Name && string(a.Content) == string(b.Content)
+}
+
+func mustRender(tb testing.TB, f *fleet.Fleet, config fleet.Config) rendered {
+	tb.Helper()
+	result, ok := renderFleet(tb, f, config)
+	if !ok {
+		tb.Fatal("the fleet has findings")
+	}
+	return result
+}
+
+func summarize(before, after rendered) []string {
+	return changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{})
+}

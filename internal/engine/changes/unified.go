@@ -1,0 +1,92 @@
+package changes
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// contextLines is how many lines around a change are shown.
+const contextLines = 3
+
+// Unified returns the changes of the files as a unified diff, sorted by path: "a/" or "b/", the prefix, host,
+// deployment target and file. It has at most limit bytes and a last line that counts the files that do not
+// fit. It shows values, so it is only for readers who may see them.
+func Unified(folders []Folder, prefix string, limit int) string {
+	folders = sortedFolders(folders)
+	var b strings.Builder
+	left, waiting := 0, 0
+	for i := range folders {
+		folder := &folders[i]
+		if folder.WaitsFor != "" && !folder.Removed {
+			waiting++
+			continue
+		}
+		base := path.Join(prefix, folder.Host, folder.DeploymentTarget)
+		eachDifference(folder, func(name string, before, after *File) {
+			if name == "" && before == nil && after == nil {
+				return
+			}
+			if left > 0 { // after the first file that does not fit, all are left out
+				left++
+				return
+			}
+			if text := unifiedFile(path.Join(base, name), before, after); b.Len()+len(text) <= limit {
+				b.WriteString(text)
+			} else {
+				left++
+			}
+		})
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "# %s left out: the difference is longer than %d bytes.\n", counted(left, "more file"), limit)
+	}
+	if waiting > 0 {
+		fmt.Fprintf(&b, "# %s not known yet.\n", counted(waiting, "folder"))
+	}
+	return b.String()
+}
+
+// unifiedFile is the difference of one file.
+func unifiedFile(name string, before, after *File) string {
+	from, to := label("a/"+name), label("b/"+name)
+	var old, wanted []byte
+	head := "diff --git " + from + " " + to + "\n"
+	if before == nil {
+		from, head = "/dev/null", head+"new file mode 100644\n"
+	} else {
+		old = before.Content
+	}
+	if after == nil {
+		to, head = "/dev/null", head+"deleted file mode 100644\n"
+	} else {
+		wanted = after.Content
+	}
+	if !isText(old) || !isText(wanted) {
+		return head + "Binary files " + from + " and " + to + " differ\n"
+	}
+	text, err := udiff.ToUnified(from, to, string(old), udiff.Lines(string(old), string(wanted)), contextLines)
+	if err != nil {
+		return head + "# " + from + " and " + to + " differ\n" // never happens: the edits are of the same text
+	}
+	return head + text
+}
+
+// isText says whether a terminal can show what is in a file: who may push can have written it.
+func isText(content []byte) bool {
+	text := strings.ReplaceAll(string(content), "\r\n", "\n")
+	return wording.Visible(text) == text
+}
+
+// label is a path as Git writes it: in quotes where it has quotes, backslashes, or characters that a terminal does not show.
+func label(path string) string {
+	if strings.ContainsAny(path, "\"\\\t\n") || wording.Visible(path) != path {
+		return strconv.Quote(path)
+	}
+	return path
+}

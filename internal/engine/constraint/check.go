@@ -1,0 +1,258 @@
+package constraint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Check evaluates every rule on all processors. The same subjects give the same results. The error is that of the context.
+func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error) {
+	if len(p.rules) == 0 {
+		return &Results{}, ctx.Err()
+	}
+	c := &check{values: newValues(p.language, subjects), ctx: ctx, runs: make([]*run, len(p.rules))}
+	for i, rule := range p.rules {
+		c.runs[i] = &run{rule: rule, number: i, maxFleetCost: p.maxFleetCost}
+		c.runs[i].choose(c.values)
+	}
+	c.smallSets(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
+	c.smallSets(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
+		v.workspace = c.workspaces[i]
+		return Subject{Workspace: subjects.Fleet.Workspaces[i].Name}
+	})
+	c.smallSets(OverHosts, len(c.hosts), func(r *run) []bool { return r.hosts }, func(v *variables, i int) Subject {
+		v.host = c.hosts[i]
+		return Subject{Host: subjects.Schedule.Hosts[i].Name}
+	})
+	c.smallSets(OverDeploymentTargets, len(c.targets), func(r *run) []bool { return r.targets }, func(v *variables, i int) Subject {
+		v.target, v.workspace = c.targets[i], c.workspaceOf[i]
+		target := subjects.Schedule.Targets[i]
+		return Subject{DeploymentTarget: target.Name, Workspace: target.Workload.Workspace}
+	})
+	c.assignments()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	results := &Results{Rules: make([]Result, len(c.runs))}
+	for i, run := range c.runs {
+		results.Rules[i] = run.result()
+	}
+	return results, nil
+}
+
+// check is one evaluation of all rules.
+type check struct {
+	*values
+	ctx  context.Context
+	runs []*run
+}
+
+// choose finds the hosts, deployment targets and workspaces that a rule matches.
+func (r *run) choose(v *values) {
+	match := &r.Match
+	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
+		r.hosts = make([]bool, len(v.hosts))
+		for i, host := range v.subjects.Schedule.Hosts {
+			r.hosts[i] = (match.ClusterSelector == nil || host.Cluster != nil) && host.Meets(r.clusterType) && host.Meets(r.cluster)
+		}
+	}
+	if match.Workspace != "" || match.WorkloadSelector != nil || match.DeploymentTargetSelector != nil {
+		r.targets = make([]bool, len(v.targets))
+		for i, target := range v.subjects.Schedule.Targets {
+			r.targets[i] = (match.Workspace == "" || match.Workspace == target.Workload.Workspace) && target.Meets(r.workload, r.target)
+		}
+	}
+	if match.Workspace != "" {
+		r.workspaces = make([]bool, len(v.workspaces))
+		for i := range v.subjects.Fleet.Workspaces {
+			r.workspaces[i] = match.Workspace == v.subjects.Fleet.Workspaces[i].Name
+		}
+	}
+}
+
+// smallSets evaluates the rules over hosts, deployment targets, workspaces or the fleet. set sets the variables to one of them.
+func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
+	var runs []*run
+	for _, run := range c.runs {
+		if run.over == over {
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) == 0 {
+		return
+	}
+	c.withWorkers(count, func(w *worker, i int) {
+		subject := set(&w.variables, i)
+		for _, run := range runs {
+			if chosen == nil || chosen(run) == nil || chosen(run)[i] {
+				w.evaluate(run, position{i, 0}, func() Subject { return subject })
+			}
+		}
+	})
+}
+
+// worker evaluates rules on one processor.
+type worker struct {
+	variables variables
+	counts    [][outcomes]int // by rule
+}
+
+func (c *check) withWorkers(count int, work func(*worker, int)) {
+	var mu sync.Mutex
+	var workers []*worker
+	parallel.EachWith(count, func() func(int) {
+		w := &worker{variables: variables{values: c.values}, counts: make([][outcomes]int, len(c.runs))}
+		mu.Lock()
+		workers = append(workers, w)
+		mu.Unlock()
+		return func(i int) {
+			if c.ctx.Err() == nil {
+				work(w, i)
+			}
+		}
+	})
+	for _, w := range workers {
+		for i, counts := range w.counts {
+			for outcome, count := range counts {
+				c.runs[i].counts[outcome] += count
+			}
+		}
+	}
+}
+
+// assignments evaluates the rules over assignments, and those over their objects.
+func (c *check) assignments() {
+	var overAssignments, overObjects []*run
+	var snapshots map[*hydrate.Snapshot]int32
+	for _, run := range c.runs {
+		switch run.over {
+		case OverAssignments:
+			overAssignments = append(overAssignments, run)
+			if run.dependsOnConfigOnly() && c.subjects.Snapshots != nil {
+				if snapshots == nil {
+					snapshots = number(c.subjects.Snapshots)
+				}
+				run.shared = make([]shared, len(snapshots))
+			}
+		case OverObjects:
+			overObjects = append(overObjects, run)
+		}
+	}
+	if len(overAssignments)+len(overObjects) == 0 {
+		return
+	}
+	c.withWorkers(len(c.hostOf), func(w *worker, i int) {
+		w.variables.assign(i)
+		subject := func() Subject { return c.subjectOf(i) }
+		for _, run := range overAssignments {
+			switch {
+			case !run.matches(c.hostOf[i], c.targetOf[i]):
+			case run.shared != nil:
+				w.evaluateShared(run, &run.shared[snapshots[w.variables.snapshot]], position{i, 0}, subject)
+			default:
+				w.evaluate(run, position{i, 0}, subject)
+			}
+		}
+		var matching []*run
+		for _, run := range overObjects {
+			if run.matches(c.hostOf[i], c.targetOf[i]) && !run.isTooCostly() {
+				matching = append(matching, run)
+			}
+		}
+		if len(matching) > 0 {
+			c.objects(w, i, matching)
+		}
+	})
+}
+
+func number(snapshots []*hydrate.Snapshot) map[*hydrate.Snapshot]int32 {
+	numbers := map[*hydrate.Snapshot]int32{}
+	for _, snapshot := range snapshots {
+		if _, ok := numbers[snapshot]; !ok {
+			numbers[snapshot] = int32(len(numbers))
+		}
+	}
+	return numbers
+}
+
+func (r *run) matches(host, target int32) bool {
+	return (r.hosts == nil || r.hosts[host]) && (r.targets == nil || r.targets[target])
+}
+
+// dependsOnConfigOnly says whether the rule has the same outcome for all assignments with the same values.
+func (r *run) dependsOnConfigOnly() bool {
+	for name := range r.names {
+		if name != "config" && name != "secrets" && name != "environment" {
+			return false
+		}
+	}
+	return r.over == OverAssignments
+}
+
+func (c *check) subjectOf(i int) Subject {
+	assignment := c.subjects.Schedule.Assignments[i]
+	return Subject{
+		Workspace: assignment.Target.Workload.Workspace, Host: assignment.Host.Name,
+		DeploymentTarget: assignment.Target.Name, Assignment: assignment.Key(),
+	}
+}
+
+// objects evaluates rules over the objects of an assignment.
+func (c *check) objects(w *worker, i int, runs []*run) {
+	subject := func() Subject { return c.subjectOf(i) }
+	var files []render.File
+	var final []document
+	waits, err := "what is rendered", error(nil)
+	if c.subjects.Files != nil {
+		files, waits, err = c.subjects.Files(i)
+	}
+	mayPass := func(kind, text string) bool {
+		return !slices.ContainsFunc(runs, func(run *run) bool { return run.mayBeAbout(kind, text) })
+	}
+	if c.subjects.Final != nil && waits == "" && err == nil {
+		var rendered []objects.Object
+		if rendered, waits, err = c.subjects.Final(i); err == nil {
+			final, err = finalDocuments(rendered, mayPass)
+		}
+	}
+	for _, run := range runs {
+		switch {
+		case err != nil:
+			w.record(run, failed, position{i, 0}, subject, func() string { return "cannot be rendered: " + wording.OneLine(err.Error()) })
+		case waits != "":
+			w.record(run, undecided, position{i, 0}, subject, func() string { return waits })
+		}
+	}
+	if err != nil || waits != "" {
+		return
+	}
+	found, unreadable := documents(files, mayPass)
+	found = append(found, final...)
+	for _, run := range runs {
+		ordinal := 0
+		for k := range found {
+			document := &found[k]
+			if !run.isAbout(document) {
+				continue
+			}
+			w.variables.document, w.variables.pods = document, nil
+			w.evaluate(run, position{i, ordinal}, func() Subject {
+				of := subject()
+				of.File, of.Object, of.MadeBy = document.file, document.String(), string(document.madeBy)
+				return of
+			})
+			ordinal++
+		}
+		if unreadable != "" {
+			w.record(run, failed, position{i, ordinal}, subject, func() string { return fmt.Sprintf("%s cannot be read", unreadable) })
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package constraint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// class is a type of object in rules. Its fields are known to the compiler, so that a rule with another name does not compile.
+type class struct {
+	name   string // in messages of the compiler
+	kind   *cel.Type
+	fields []field[any]
+	index  map[string]int
+}
+
+// field is one field of a class. Every object has all fields; has() says whether one is not empty.
+type field[T any] struct {
+	name string
+	kind *cel.Type
+	doc  string
+	of   func(subject T) any // the field's value: a [ref.Val], or what the adapter makes one of
+}
+
+func newClass[T any](name string, fields []field[T]) *class {
+	c := &class{name: name, kind: cel.ObjectType(name), fields: make([]field[any], len(fields)), index: make(map[string]int, len(fields))}
+	for i, one := range fields {
+		c.index[one.name] = i
+		c.fields[i] = field[any]{one.name, one.kind, one.doc, func(subject any) any { return one.of(subject.(T)) }}
+	}
+	return c
+}
+
+func (c *class) names() []string {
+	names := make([]string, len(c.fields))
+	for i, field := range c.fields {
+		names[i] = field.name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The subjects of the classes that are more than one object of the fleet.
+type (
+	hostSubject struct {
+		*schedule.Host
+		taints            []ref.Val
+		clusters, targets []string
+	}
+	targetSubject struct {
+		*schedule.Target
+		manifests ref.Val
+		hosts     []ref.Val
+	}
+	workspaceSubject struct {
+		*fleet.Workspace
+		limits  []ref.Val
+		targets []string
+	}
+	// podSubject is a pod, and the version of Kubernetes that it is for; "" if that is not known.
+	podSubject struct {
+		*pods.Pod
+		kubernetesVersion string
+	}
+	// assignmentSubject is read for each rule, so its fields give what needs no adapter.
+	assignmentSubject struct {
+		*schedule.Assignment
+		snapshot *hydrate.Snapshot
+		values   *values
+	}
+)
+
+var (
+	texts   = cel.ListType(cel.StringType)
+	textMap = cel.MapType(cel.StringType, cel.StringType)
+	free    = cel.MapType(cel.StringType, cel.DynType)
+)
+
+// vocabulary is all variables of rules, with their names and classes.
+type vocabulary struct {
+	assignment, host, target, workspace, manifests, taint, limit, secret, pod *class
+	all                                                                       map[string]*class
+	variables                                                                 []expression.Variable
+}
+
+func (h hostSubject) clusterName() string {
+	if h.Cluster == nil {
+		return ""
+	}
+	return h.Cluster.Name
+}
+
+// pending is what is not known of a target whose manifests are not.
+func (t targetSubject) pending() ref.Val {
+	return unknown(fmt.Sprintf("the manifests of deployment target %q", t.Name))
+}
+
+func (t targetSubject) configAs() any {
+	switch target := t.Target.Target; {
+	case target.ManifestsPending:
+		return t.pending()
+	case len(target.Manifests.ConfigAs) == 0:
+		return []string{"configmap"}
+	default:
+		return []string(target.Manifests.ConfigAs)
+	}
+}
+
+func (w workspaceSubject) project() string {
+	if w.ArgocdProject == nil {
+		return ""
+	}
+	return w.ArgocdProject.Name
+}
+
+func (a assignmentSubject) containers() any {
+	if a.snapshot == nil {
+		return unknown("configuration values")
+	}
+	return a.snapshot.Containers()
+}
+
+func (a assignmentSubject) version() any {
+	if a.snapshot == nil || !a.snapshot.Known {
+		return a.values.unknownConfig(a.snapshot)
+	}
+	return a.snapshot.Version
+}
+
+func newVocabulary() *vocabulary {
+	v := &vocabulary{}
+	v.taint = newClass("Taint", []field[*fleet.Taint]{
+		{"key", cel.StringType, "its key", func(t *fleet.Taint) any { return t.Key }},
+		{"value", cel.StringType, "its value, or empty", func(t *fleet.Taint) any { return t.Value }},
+		{"effect", cel.StringType, "`NoSchedule`", func(t *fleet.Taint) any { return t.Effect }},
+	})
+	v.limit = newClass("Limit", []field[*fleet.Limit]{
+		{"type", cel.StringType, "`Container`, `Pod` or `PersistentVolumeClaim`", func(l *fleet.Limit) any { return l.Type }},
+		{"default", textMap, "limits of who says none, by resource", func(l *fleet.Limit) any { return l.Default }},
+		{"default_request", textMap, "requests of who says none, by resource", func(l *fleet.Limit) any { return l.DefaultRequest }},
+		{"max", textMap, "at most, by resource", func(l *fleet.Limit) any { return l.Max }},
+		{"min", textMap, "at least, by resource", func(l *fleet.Limit) any { return l.Min }},
+		{"max_limit_request_ratio", textMap, "limit by request at most, by resource", func(l *fleet.Limit) any { return l.MaxLimitRequestRatio }},
+	})
+	v.manifests = newClass("Manifests", []field[*fleet.Manifests]{
+		{"storage", cel.StringType, "`git`, `helm` or `oci`", func(m *fleet.Manifests) any { return m.Storage }},
+		{"repo", cel.StringType, "URL of the repository", func(m *fleet.Manifests) any { return m.Repo }},
+		{"branch", cel.StringType, "branch, or empty", func(m *fleet.Manifests) any { return m.Branch }},
+		{"tag", cel.StringType, "tag, or empty", func(m *fleet.Manifests) any { return m.Tag }},
+		{"commit", cel.StringType, "commit, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Commit, m.Commit) }},
+		{"path", cel.StringType, "folder in the repository, or empty", func(m *fleet.Manifests) any { return m.Path }},
+		{"chart", cel.StringType, "name of the chart, or empty", func(m *fleet.Manifests) any { return m.Chart }},
+		{"version", cel.StringType, "version of the chart, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Version, m.Version) }},
+		{"digest", cel.StringType, "digest, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Digest, m.Digest) }},
+		{"type", cel.StringType, "the manifests' `type`, or empty", func(m *fleet.Manifests) any { return m.Type }},
+		{"parameters", free, "the manifests' `parameters`", func(m *fleet.Manifests) any { return m.Parameters }},
+	})
+	v.host = newClass("Host", []field[hostSubject]{
+		{"name", cel.StringType, "the cluster type's name, or `clusters/<cluster>`: its folder", func(h hostSubject) any { return h.Name }},
+		{"cluster_type", cel.StringType, "name of the cluster type; of a cluster, of its type", func(h hostSubject) any { return h.ClusterType.Name }},
+		{"cluster", cel.StringType, "name of the cluster; empty where the host is a cluster type", func(h hostSubject) any { return h.clusterName() }},
+		{"labels", textMap, "its labels; of a cluster also those of its type, its own winning", func(h hostSubject) any { return map[string]string(h.Labels) }},
+		{"taints", cel.ListType(v.taint.kind), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
+		{"reconciler", cel.StringType, "the cluster type's `reconciler`", func(h hostSubject) any { return h.ClusterType.Reconciler }},
+		{"namespace_service", cel.StringType, "the cluster type's `namespace_service`", func(h hostSubject) any { return h.ClusterType.NamespaceService }},
+		{"config_type", cel.StringType, "the cluster type's `config_type`", func(h hostSubject) any { return h.ClusterType.ConfigType }},
+		{"kubernetes_version", cel.StringType, "the cluster type's `kubernetes_version`, or empty", func(h hostSubject) any { return h.ClusterType.KubernetesVersion }},
+		{"parameters", free, "the cluster type's `parameters`", func(h hostSubject) any { return h.ClusterType.Parameters }},
+		{"clusters", texts, "names of the clusters that it stands for: all of the type, or the one", func(h hostSubject) any { return h.clusters }},
+		{"targets", texts, "full names of the deployment targets that are assigned to it", func(h hostSubject) any { return h.targets }},
+	})
+	v.target = newClass("DeploymentTarget", []field[targetSubject]{
+		{"name", cel.StringType, "full name, `<workload>-<target>`", func(t targetSubject) any { return t.Name }},
+		{"short_name", cel.StringType, "name within its workload", func(t targetSubject) any { return t.Target.Target.Name }},
+		{"workload", cel.StringType, "name of its workload", func(t targetSubject) any { return t.Workload.Name }},
+		{"workspace", cel.StringType, "name of its workspace", func(t targetSubject) any { return t.Workload.Workspace }},
+		{"labels", textMap, "its own and its workload's labels, its own winning", func(t targetSubject) any { return map[string]string(t.Labels) }},
+		{"namespace", cel.StringType, "the namespace that it sets, or empty", func(t targetSubject) any { return t.Target.Target.Namespace }},
+		{"config_as", texts, "in which forms it gets its configuration; `[\"configmap\"]` by default", func(t targetSubject) any { return t.configAs() }},
+		{"requires", texts, "names of the workloads that its workload requires", func(t targetSubject) any { return t.Workload.Requires }},
+		{"manifests", v.manifests.kind, "where its manifests are", func(t targetSubject) any { return t.manifests }},
+		{"hosts", cel.ListType(v.host.kind), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
+	})
+	v.workspace = newClass("Workspace", []field[workspaceSubject]{
+		{"name", cel.StringType, "its name", func(w workspaceSubject) any { return w.Name }},
+		{"labels", textMap, "its labels", func(w workspaceSubject) any { return map[string]string(w.Labels) }},
+		{"contributor_groups", texts, "the groups that may change its namespaces", func(w workspaceSubject) any { return w.ContributorGroups }},
+		{"reader_groups", texts, "the groups that may read them", func(w workspaceSubject) any { return w.ReaderGroups }},
+		{"resource_quota", textMap, "quantities by resource", func(w workspaceSubject) any { return w.ResourceQuota }},
+		{"limit_range", cel.ListType(v.limit.kind), "its limits", func(w workspaceSubject) any { return w.limits }},
+		{"network_policy", cel.StringType, "`none` or `isolated`", func(w workspaceSubject) any { return cmp.Or(w.NetworkPolicy, "none") }},
+		{"service_account", cel.StringType, "whom reconcilers impersonate, or empty", func(w workspaceSubject) any { return w.ServiceAccount }},
+		{"argocd_project", cel.StringType, "name of its Argo CD project, or empty", func(w workspaceSubject) any { return w.project() }},
+		{"targets", texts, "full names of its deployment targets", func(w workspaceSubject) any { return w.targets }},
+	})
+	v.assignment = newClass("Assignment", []field[assignmentSubject]{
+		{"key", cel.StringType, "`<host>/<deployment target>`: its folder", func(a assignmentSubject) any { return types.String(a.Key()) }},
+		{"host", cel.StringType, "name of its host", func(a assignmentSubject) any { return types.String(a.Host.Name) }},
+		{"deployment_target", cel.StringType, "full name of its deployment target", func(a assignmentSubject) any { return types.String(a.Target.Name) }},
+		{"namespace", cel.StringType, "its namespace on the clusters", func(a assignmentSubject) any { return types.String(a.Namespace) }},
+		{"policies", texts, "names of the target policies that made it", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Policies) }},
+		{"requires", texts, "full names of the deployment targets on the host that it requires", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Requires) }},
+		{"config_containers", texts, "names of the config containers that reach it, in the order of merging", func(a assignmentSubject) any { return a.containers() }},
+		{"config_version", cel.StringType, "version of its snapshot", func(a assignmentSubject) any { return a.version() }},
+	})
+	v.secret = newClass("SecretReference", []field[fleet.SecretReference]{
+		{"store", cel.StringType, "the store, as the fleet calls it", func(r fleet.SecretReference) any { return r.Store }},
+		{"key", cel.StringType, "name of the secret in the store", func(r fleet.SecretReference) any { return r.Key }},
+		{"property", cel.StringType, "part of the secret, or empty", func(r fleet.SecretReference) any { return r.Property }},
+		{"version", cel.StringType, "version of the secret, or empty", func(r fleet.SecretReference) any { return r.Version }},
+	})
+	v.pod = newClass("Pod", []field[podSubject]{
+		{"path", cel.StringType, "where the object has the pod's spec: `spec.template.spec`", func(p podSubject) any { return p.Path }},
+		{"metadata", free, "its metadata, or that of the template", func(p podSubject) any { return p.Metadata }},
+		{"spec", free, "its spec", func(p podSubject) any { return p.Spec }},
+		{"containers", cel.ListType(free), "its containers, of every list", func(p podSubject) any { return p.Containers }},
+		{"baseline", texts, "what the Pod Security Standard *baseline* forbids of it, in Kubernetes' words", func(p podSubject) any {
+			return p.Violations(pods.Baseline, p.kubernetesVersion)
+		}},
+		{"restricted", texts, "the same of the standard *restricted*", func(p podSubject) any {
+			return p.Violations(pods.Restricted, p.kubernetesVersion)
+		}},
+	})
+	v.all = map[string]*class{}
+	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret, v.pod} {
+		v.all[c.name] = c
+	}
+	v.variables = []expression.Variable{
+		{Name: "environment", Type: cel.StringType, Meaning: "name of the fleet's environment"},
+		{Name: "workspace", Type: v.workspace.kind, Meaning: "a workspace; of a deployment target, the one that it belongs to"},
+		{Name: "host", Type: v.host.kind, Meaning: "a cluster type, or one cluster"},
+		{Name: "target", Type: v.target.kind, Meaning: "a deployment target"},
+		{Name: "assignment", Type: v.assignment.kind, Meaning: "a deployment target on a host"},
+		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
+		{Name: "secrets", Type: cel.MapType(cel.StringType, v.secret.kind), Meaning: "the references to secrets of the assignment's snapshot, by key"},
+		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
+		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
+		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
+		{Name: "made_by", Type: cel.StringType, Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
+	}
+	return v
+}

@@ -1,0 +1,161 @@
+package constraint
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// rule is a compiled constraint.
+type rule struct {
+	*fleet.Constraint
+	over          Over
+	names         map[string]bool // the variables in its expressions
+	needsContents bool            // see [Program.NeedsContents]
+	ofPods        bool            // looks at objects that have pods, and at no others
+
+	expression *compiled
+	message    *compiled // nil where there is no message_expression
+
+	workload, target, clusterType, cluster fleet.Requirements
+	kinds                                  map[string]bool // nil: all
+	kindNames                              map[string]bool // the same without their groups
+}
+
+// compiled is a compiled expression.
+type compiled struct {
+	source  string
+	ast     *cel.Ast
+	program cel.Program
+}
+
+// rule compiles a constraint. Without findings the rule is complete.
+func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
+	r := &rule{Constraint: constraint, names: map[string]bool{}}
+	var findings fleet.Findings
+	r.expression = l.expression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
+	expressions := []*compiled{r.expression}
+	if constraint.MessageExpression != "" {
+		r.message = l.expression(constraint.MessageExpression, cel.StringType, maxMessageCost, at.Attribute("message_expression"), &findings)
+		expressions = append(expressions, r.message)
+	}
+	for _, expression := range expressions {
+		if expression != nil {
+			l.refer(r, expression)
+		}
+	}
+	r.over, r.ofPods = overOf(r.names), namesPods(r.names)
+	r.match(at.Attribute("match"), r.expression != nil, &findings)
+	return r, findings
+}
+
+// overOf says what a rule with these variables is evaluated over.
+func overOf(names map[string]bool) Over {
+	switch {
+	case names["object"], names["made_by"], namesPods(names):
+		return OverObjects
+	case names["assignment"], names["config"], names["secrets"], names["host"] && (names["target"] || names["workspace"]):
+		return OverAssignments
+	case names["host"]:
+		return OverHosts
+	case names["target"]:
+		return OverDeploymentTargets
+	case names["workspace"]:
+		return OverWorkspaces
+	}
+	return OverFleet
+}
+
+// namesPods reports whether a rule with these variables is about objects that have pods.
+func namesPods(names map[string]bool) bool {
+	return names["pods"] || names["containers"] || names["images"]
+}
+
+// expression compiles one expression that must have a type. It returns nil where it adds findings.
+func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
+	ast, wrong := l.Check(source, wanted)
+	for _, sentence := range wrong {
+		if utf8.RuneCountInString(source) > MaxExpression {
+			sentence += ": split it into several constraints"
+		}
+		findings.Report(at, "%s", sentence)
+	}
+	if ast == nil {
+		return nil
+	}
+	program, err := l.program(ast, most)
+	if err != nil {
+		findings.Report(at, "%s", wording.OneLine(err.Error()))
+		return nil
+	}
+	return &compiled{source: source, ast: ast, program: program}
+}
+
+// Which fields of match are allowed depends on what a rule is evaluated over.
+var (
+	withTargets = []Over{OverDeploymentTargets, OverAssignments, OverObjects}
+	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
+)
+
+// match compiles the match of a rule. Only where the expression compiles can it check that the match fits what the rule
+// is evaluated over.
+func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
+	needs := func(attribute, selects string, overs []Over, variables string) {
+		if compiles && !slices.Contains(overs, r.over) {
+			findings.Report(at.Attribute(attribute), "selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out", selects, r.over.phrase(), variables)
+		}
+	}
+	if r.Match.Workspace != "" {
+		needs("workspace", "workspaces", append([]Over{OverWorkspaces}, withTargets...), "workspace, target, assignment, config, secrets or object")
+	}
+	for _, selector := range []struct {
+		name     string
+		selector *fleet.Selector
+		compiled *fleet.Requirements
+		ofHosts  bool
+	}{
+		{"workload_selector", r.Match.WorkloadSelector, &r.workload, false},
+		{"deployment_target_selector", r.Match.DeploymentTargetSelector, &r.target, false},
+		{"cluster_type_selector", r.Match.ClusterTypeSelector, &r.clusterType, true},
+		{"cluster_selector", r.Match.ClusterSelector, &r.cluster, true},
+	} {
+		if selector.selector == nil {
+			continue
+		}
+		if selector.ofHosts {
+			needs(selector.name, "hosts", withHosts, "host, assignment, config, secrets or object")
+		} else {
+			needs(selector.name, "deployment targets", withTargets, "target, assignment, config, secrets or object")
+		}
+		requirements, wrong := selector.selector.Compile()
+		*selector.compiled = requirements
+		for _, finding := range wrong {
+			path := at.Attribute(selector.name).String()
+			if finding.Path != "" {
+				path += "." + finding.Path
+			}
+			*findings = append(*findings, fleet.Finding{Path: path, Message: finding.Message})
+		}
+	}
+	if len(r.Match.Kinds) == 0 {
+		return
+	}
+	needs("kinds", "objects", []Over{OverObjects}, "object")
+	r.kinds, r.kindNames = make(map[string]bool, len(r.Match.Kinds)), make(map[string]bool, len(r.Match.Kinds))
+	for _, kind := range r.Match.Kinds {
+		r.kinds[kind], r.kindNames[kind[strings.LastIndex(kind, "/")+1:]] = true, true
+	}
+}
+
+// phrase is a part of a sentence that says what a rule is evaluated over.
+func (o Over) phrase() string {
+	if o == OverFleet {
+		return "the fleet as a whole"
+	}
+	return nouns[o][1]
+}

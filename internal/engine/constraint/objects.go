@@ -1,0 +1,181 @@
+package constraint
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// document is a Kubernetes object of an assignment's folder.
+type document struct {
+	file                  string // "" for final objects
+	madeBy                objects.Origin
+	on                    objects.Occasion // of a final object that is there, or in this form, only then
+	apiVersion, kind      string
+	namespace, objectName string
+	value                 map[string]any
+
+	found  []pods.Pod // by pods
+	sought bool
+}
+
+// pods returns the pods of the object. What an object of a reconciler has among the values of a chart, say, is none: the
+// chart's final objects have the pods.
+func (d *document) pods() []pods.Pod {
+	if !d.sought {
+		d.sought = true
+		group, _, hasGroup := strings.Cut(d.apiVersion, "/")
+		if !hasGroup || reconciler.KindOf(group, d.kind) == nil {
+			d.found = pods.Find(d.value)
+		}
+	}
+	return d.found
+}
+
+func (d *document) String() string {
+	name := d.kind + " " + d.objectName
+	if d.namespace != "" {
+		name = d.kind + " " + d.namespace + "/" + d.objectName
+	}
+	if d.on != "" {
+		name += " on " + string(d.on)
+	}
+	return name
+}
+
+// isAbout says whether the rule looks at an object: at its kind, and at objects without pods.
+func (r *rule) isAbout(d *document) bool {
+	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
+}
+
+// mayBeAbout reports whether the rule may look at an object, from its text. The kind is "" if it is not certain.
+func (r *rule) mayBeAbout(kind, text string) bool {
+	return (r.kinds == nil || kind == "" || r.kindNames[kind]) && (!r.ofPods || pods.MayBeIn(text))
+}
+
+func (r *rule) isAboutKind(d *document) bool {
+	if r.kinds == nil || r.kinds[d.kind] {
+		return true
+	}
+	if !r.kindNames[d.kind] {
+		return false
+	}
+	group, _, hasGroup := strings.Cut(d.apiVersion, "/")
+	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
+}
+
+// documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
+// be read; the rest of that file is left out. Documents that mayPass accepts, by their kind and text, may be skipped without
+// reading them; the kind is "" where it is not certain.
+func documents(files []render.File, mayPass func(kind, text string) bool) (found []document, unreadable string) {
+	for _, file := range files {
+		var err error
+		switch path.Ext(file.Name) {
+		case ".yaml", ".yml":
+			var values []any
+			values, err = fleet.ReadYAMLDocuments(string(file.Content), func(text string) bool {
+				kind, _ := plainKind(text)
+				return mayPass(kind, text)
+			})
+			for _, value := range values {
+				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
+			}
+		case ".json":
+			var value any
+			if value, err = fleet.ParseJSON(string(file.Content)); err == nil {
+				found = appendDocument(found, file.Name, objects.FromFlotilla, value, 0)
+			}
+		}
+		if err != nil && unreadable == "" {
+			unreadable = file.Name
+		}
+	}
+	return found, unreadable
+}
+
+// finalDocuments are final objects, without those that mayPass accepts.
+func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []document, err error) {
+	for i := range final {
+		if mayPass(final[i].Kind, string(final[i].YAML)) {
+			continue
+		}
+		value, err := fleet.ParseYAML(string(final[i].YAML))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s cannot be read: %w", final[i].Kind, final[i].Name, err)
+		}
+		before := len(found)
+		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 {
+			found[before].namespace = cmp.Or(final[i].Namespace, found[before].namespace) // of those that get theirs when they are applied
+			found[before].on = final[i].On
+		}
+	}
+	return found, nil
+}
+
+// maxListDepth bounds lists in lists.
+const maxListDepth = 8
+
+func appendDocument(found []document, file string, madeBy objects.Origin, value any, depth int) []document {
+	fields, _ := value.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	kind, _ := fields["kind"].(string)
+	if apiVersion == "" || kind == "" {
+		return found // a file for other programs, such as configuration
+	}
+	if items, isList := objects.Items(fields); isList && depth < maxListDepth {
+		for _, item := range items {
+			found = appendDocument(found, file, madeBy, item, depth+1)
+		}
+		return found
+	}
+	if secret.IsSecret(fields) { // as the message of a rule is in errors and in the state
+		fields = secret.Masked(fields, func(any, ...string) any { return "(hidden)" })
+	}
+	d := document{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
+	metadata, _ := fields["metadata"].(map[string]any)
+	d.namespace, _ = metadata["namespace"].(string)
+	d.objectName, _ = metadata["name"].(string)
+	return append(found, d)
+}
+
+// plainKind finds the kind of a YAML document without parsing it. certain is true where every line that is not indented is
+// a plain key, a comment or part of a list, so that only one line can have the kind. That of a list of objects is not
+// certain.
+func plainKind(text string) (kind string, certain bool) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \r\n")
+		if line == "" || line[0] == ' ' || line[0] == '#' || line[0] == '-' && !strings.HasPrefix(line, "---") {
+			continue
+		}
+		key, value, ok := strings.Cut(line, ":")
+		if !ok || !isWord(key) || key == "items" {
+			return "", false
+		}
+		if key != "kind" {
+			continue
+		}
+		value = strings.TrimLeft(value, " ")
+		if kind != "" || !isWord(value) {
+			return "", false
+		}
+		kind = value
+	}
+	return kind, kind != ""
+}
+
+func isWord(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}

@@ -1,0 +1,208 @@
+package constraint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// outcome is the result of one evaluation.
+type outcome uint8
+
+const (
+	passed outcome = iota
+	violated
+	failed
+	undecided
+	outcomes
+)
+
+// position orders the subjects of a rule.
+type position struct{ subject, object int }
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
+}
+
+// run is one rule, with its outcomes so far.
+type run struct {
+	*rule
+	number                     int
+	hosts, targets, workspaces []bool   // those that it matches; nil: all
+	shared                     []shared // by snapshot; nil where assignments with the same values may have different outcomes
+
+	maxFleetCost uint64
+
+	cost    atomic.Uint64
+	tooLong atomic.Bool // one evaluation cost more than MaxCost
+	counts  [outcomes]int
+
+	violations listed[Violation]
+	waits      listed[string]
+}
+
+// shared is the outcome for all assignments of one snapshot.
+type shared struct {
+	once    sync.Once
+	outcome outcome
+	text    string
+}
+
+// isTooCostly says whether the rule has cost too much, so that it is not evaluated any more.
+func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
+
+func (w *worker) evaluate(run *run, at position, subject func() Subject) {
+	if run.isTooCostly() {
+		return
+	}
+	outcome, text := run.evaluate(&w.variables)
+	w.record(run, outcome, at, subject, func() string { return text })
+}
+
+func (w *worker) evaluateShared(run *run, known *shared, at position, subject func() Subject) {
+	if run.isTooCostly() {
+		return
+	}
+	known.once.Do(func() { known.outcome, known.text = run.evaluate(&w.variables) })
+	w.record(run, known.outcome, at, subject, func() string { return known.text })
+}
+
+// evaluate evaluates the rule once. The text says why it failed, or what it waits for.
+func (r *run) evaluate(v *variables) (outcome, string) {
+	value, details, err := r.expression.program.Eval(v)
+	if cost := details.ActualCost(); cost != nil { // it is counted unless the expression is light
+		r.cost.Add(*cost)
+	}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled):
+		r.tooLong.Store(true)
+		return failed, ""
+	case err != nil:
+		return failed, expression.Failure(r.expression.ast, r.expression.source, err)
+	}
+	switch value := value.(type) {
+	case types.Bool:
+		if value {
+			return passed, ""
+		}
+		return violated, ""
+	case *types.Unknown:
+		return undecided, waitsFor(value)
+	}
+	return failed, "cannot be evaluated: it gives no bool"
+}
+
+// record counts an outcome, and lists it where it is among the first.
+func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
+	w.counts[run.number][o]++
+	switch o {
+	case violated:
+		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: run.messageOf(&w.variables)} })
+	case failed:
+		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: text(), Failed: true} })
+	case undecided:
+		run.waits.add(at, text)
+	}
+}
+
+// listed keeps the first [MaxListed] entries by position, which may be added in any order, by several at once.
+type listed[T any] struct {
+	mu      sync.Mutex
+	entries []entry[T]
+	last    *position // only entries before it are wanted; nil: all
+}
+
+type entry[T any] struct {
+	at    position
+	value T
+}
+
+// add adds what made returns, unless that is not wanted.
+func (l *listed[T]) add(at position, made func() T) {
+	l.mu.Lock()
+	wanted := l.last == nil || at.compare(*l.last) < 0
+	l.mu.Unlock()
+	if !wanted {
+		return
+	}
+	value := made()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, entry[T]{at, value})
+	if len(l.entries) >= 2*MaxListed {
+		l.trim()
+	}
+}
+
+func (l *listed[T]) trim() {
+	slices.SortFunc(l.entries, func(a, b entry[T]) int { return a.at.compare(b.at) })
+	if len(l.entries) > MaxListed {
+		clear(l.entries[MaxListed:])
+		l.entries = l.entries[:MaxListed]
+		last := l.entries[MaxListed-1].at
+		l.last = &last
+	}
+}
+
+func (l *listed[T]) values() []T {
+	l.trim()
+	values := make([]T, len(l.entries))
+	for i, entry := range l.entries {
+		values[i] = entry.value
+	}
+	return values
+}
+
+// messageOf says what is wrong with the subject that the variables are set to.
+func (r *run) messageOf(v *variables) string {
+	if r.message != nil {
+		if value, _, err := r.message.program.Eval(v); err == nil {
+			if text, ok := value.(types.String); ok {
+				if message := strings.TrimSpace(string(text)); isShown(message) {
+					return message
+				}
+			}
+		}
+	}
+	if r.Message != "" {
+		return strings.Join(strings.Fields(r.Message), " ")
+	}
+	return "failed expression: " + wording.OneLine(r.Expression)
+}
+
+// isShown says whether a message can be shown: it is one line of text.
+func isShown(message string) bool {
+	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
+		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	})
+}
+
+func (r *run) result() Result {
+	result := Result{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
+	switch {
+	case r.tooLong.Load():
+		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)
+		return result
+	case r.cost.Load() > r.maxFleetCost:
+		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", r.maxFleetCost)
+		return result
+	}
+	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]
+	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
+	result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
+	return result
+}

@@ -1,0 +1,254 @@
+package constraint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// values are the values of the variables: one object for each object of the fleet, created once.
+type values struct {
+	*language
+	subjects    Subjects
+	environment ref.Val
+
+	workspaces []ref.Val // as the fleet lists them
+	hosts      []ref.Val // as the schedule lists them
+	targets    []ref.Val
+
+	workspaceOf []ref.Val // by deployment target
+	hostOf      []int32   // by assignment
+	targetOf    []int32
+}
+
+func newValues(l *language, subjects Subjects) *values {
+	v := &values{language: l, subjects: subjects, environment: types.String(subjects.Fleet.Environment)}
+	scheduled := subjects.Schedule
+	hosts, targets := make(map[*schedule.Host]int32, len(scheduled.Hosts)), make(map[*schedule.Target]int32, len(scheduled.Targets))
+	for i, host := range scheduled.Hosts {
+		hosts[host] = int32(i)
+	}
+	for i, target := range scheduled.Targets {
+		targets[target] = int32(i)
+	}
+	v.hostOf, v.targetOf = make([]int32, len(scheduled.Assignments)), make([]int32, len(scheduled.Assignments))
+	targetNames := make([][]string, len(scheduled.Hosts))
+	for i, assignment := range scheduled.Assignments {
+		host := hosts[assignment.Host]
+		v.hostOf[i], v.targetOf[i] = host, targets[assignment.Target]
+		targetNames[host] = append(targetNames[host], assignment.Target.Name)
+	}
+	clusters := map[string][]string{}
+	for _, host := range scheduled.Hosts {
+		if host.Cluster != nil {
+			clusters[host.ClusterType.Name] = append(clusters[host.ClusterType.Name], host.Cluster.Name)
+		}
+	}
+	v.hosts = make([]ref.Val, len(scheduled.Hosts))
+	for i, host := range scheduled.Hosts {
+		names := clusters[host.ClusterType.Name]
+		if host.Cluster != nil {
+			names = []string{host.Cluster.Name}
+		}
+		v.hosts[i] = v.object(v.vocabulary.host, hostSubject{host, objectsOf(v, v.vocabulary.taint, host.Taints), names, targetNames[i]})
+	}
+	hostValues := make([][]ref.Val, len(scheduled.Targets))
+	for i := range scheduled.Assignments {
+		target := v.targetOf[i]
+		hostValues[target] = append(hostValues[target], v.hosts[v.hostOf[i]])
+	}
+	v.targets = make([]ref.Val, len(scheduled.Targets))
+	ofWorkspace := map[string][]string{}
+	for i, target := range scheduled.Targets {
+		subject := targetSubject{Target: target, hosts: hostValues[i]}
+		if target.Target.ManifestsPending {
+			subject.manifests = subject.pending()
+		} else {
+			subject.manifests = v.object(v.vocabulary.manifests, &target.Target.Manifests)
+		}
+		v.targets[i] = v.object(v.vocabulary.target, subject)
+		ofWorkspace[target.Workload.Workspace] = append(ofWorkspace[target.Workload.Workspace], target.Name)
+	}
+	byName := map[string]ref.Val{}
+	for i := range subjects.Fleet.Workspaces {
+		workspace := &subjects.Fleet.Workspaces[i]
+		byName[workspace.Name] = v.workspace(workspace, ofWorkspace[workspace.Name])
+		v.workspaces = append(v.workspaces, byName[workspace.Name])
+	}
+	v.workspaceOf = make([]ref.Val, len(scheduled.Targets))
+	for i, target := range scheduled.Targets {
+		name := target.Workload.Workspace
+		if byName[name] == nil { // one that the fleet does not describe
+			byName[name] = v.workspace(&fleet.Workspace{Name: name}, ofWorkspace[name])
+		}
+		v.workspaceOf[i] = byName[name]
+	}
+	return v
+}
+
+// object creates an object with all of its fields.
+func (v *values) object(c *class, subject any) ref.Val {
+	o := &object{class: c, adapter: v.adapter, subject: subject}
+	fields := make([]ref.Val, len(c.fields))
+	for i := range fields {
+		fields[i] = o.field(i)
+	}
+	o.fields = fields
+	return o
+}
+
+func objectsOf[T any](v *values, c *class, subjects []T) []ref.Val {
+	all := make([]ref.Val, len(subjects))
+	for i := range subjects {
+		all[i] = v.object(c, &subjects[i])
+	}
+	return all
+}
+
+func (v *values) workspace(workspace *fleet.Workspace, targets []string) ref.Val {
+	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
+}
+
+// snapshot of an assignment; nil where no values are at hand.
+func (v *values) snapshot(assignment int) *hydrate.Snapshot {
+	if v.subjects.Snapshots == nil {
+		return nil
+	}
+	return v.subjects.Snapshots[assignment]
+}
+
+// config returns the values of a snapshot, or an unknown value.
+func (v *values) config(snapshot *hydrate.Snapshot) any {
+	if snapshot != nil && snapshot.Known {
+		return snapshot.Values()
+	}
+	return v.unknownConfig(snapshot)
+}
+
+// secrets returns the references of a snapshot, or an unknown value.
+func (v *values) secrets(snapshot *hydrate.Snapshot) any {
+	if snapshot == nil || !snapshot.Known {
+		return v.unknownConfig(snapshot)
+	}
+	references := snapshot.Secrets()
+	all := make(map[string]any, len(references))
+	for key, reference := range references {
+		all[key] = v.object(v.vocabulary.secret, reference)
+	}
+	return all
+}
+
+func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
+	var waits []string
+	if snapshot != nil && v.subjects.Config != nil {
+		for _, container := range snapshot.Containers() {
+			if !v.subjects.Config.Known(container) {
+				waits = append(waits, fmt.Sprintf("config container %q", container))
+			}
+		}
+	}
+	if len(waits) == 0 {
+		return unknown("configuration values")
+	}
+	return unknown(strings.Join(waits, ", "))
+}
+
+// assignment creates the object of an assignment. Its fields are made when they are read.
+func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
+	c := v.vocabulary.assignment
+	return &object{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
+}
+
+// pods creates the objects of pods that are for a version of Kubernetes.
+func (v *values) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
+	made := make([]ref.Val, len(found))
+	for i := range found {
+		made[i] = &object{class: v.vocabulary.pod, adapter: v.adapter, subject: podSubject{&found[i], kubernetesVersion}}
+	}
+	return types.NewRefValList(v.adapter, made)
+}
+
+func containersOf(found []pods.Pod) []any {
+	var all []any
+	for _, pod := range found {
+		for _, container := range pod.Containers {
+			all = append(all, container)
+		}
+	}
+	return all
+}
+
+// variables are the variables of one evaluation. They are used again for the next one.
+type variables struct {
+	*values
+	workspace, host, target ref.Val
+	assignment              ref.Val // nil until it is read
+	config, secrets         any     // likewise
+	document                *document
+	pods                    ref.Val // of the document; nil until it is read
+
+	of       *schedule.Assignment
+	snapshot *hydrate.Snapshot
+}
+
+// ResolveName returns the value of a variable. Rules have only variables that apply to them.
+func (v *variables) ResolveName(name string) (any, bool) {
+	switch name {
+	case "environment":
+		return v.environment, true
+	case "workspace":
+		return v.workspace, true
+	case "host":
+		return v.host, true
+	case "target":
+		return v.target, true
+	case "assignment":
+		if v.assignment == nil {
+			v.assignment = v.values.assignment(v.of, v.snapshot)
+		}
+		return v.assignment, true
+	case "config":
+		if v.config == nil {
+			v.config = v.values.config(v.snapshot)
+		}
+		return v.config, true
+	case "secrets":
+		if v.secrets == nil {
+			v.secrets = v.values.secrets(v.snapshot)
+		}
+		return v.secrets, true
+	case "object":
+		return v.document.value, true
+	case "made_by":
+		return string(v.document.madeBy), true
+	case "pods":
+		if v.pods == nil {
+			v.pods = v.values.pods(v.document.pods(), v.of.Host.ClusterType.KubernetesVersion)
+		}
+		return v.pods, true
+	case "containers":
+		return containersOf(v.document.pods()), true
+	case "images":
+		return pods.Images(v.document.pods()), true
+	}
+	return nil, false
+}
+
+// Parent is nil: there are no other variables.
+func (v *variables) Parent() interpreter.Activation { return nil }
+
+// assign sets the variables to an assignment.
+func (v *variables) assign(i int) {
+	target := v.targetOf[i]
+	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
+	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.values.snapshot(i)
+	v.assignment, v.config, v.secrets, v.document, v.pods = nil, nil, nil, nil, nil
+}

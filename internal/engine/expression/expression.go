@@ -1,0 +1,227 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Expression is a compiled expression. It is safe for concurrent use.
+type Expression struct {
+	source  string
+	ast     *cel.Ast
+	program cel.Program
+}
+
+// Compile compiles an expression that must give a value of one of the wanted types, and whose evaluation may cost [MaxCost].
+// Where it cannot, the expression is nil, and the sentences say why, without a subject: `line 1, column 7: there is no …`.
+func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []string) {
+	compiled, wrong := l.Check(source, wanted...)
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	var program cel.Program
+	var err error
+	// Counting takes longer than most evaluations. It is left out where the form of the expression shows that it costs little.
+	if estimate, unknown := l.Env.EstimateCost(compiled, estimator); unknown == nil && estimate.Max <= lightCost {
+		program, err = l.Env.Program(compiled, cel.EvalOptions(cel.OptOptimize))
+	} else {
+		program, err = l.Program(compiled, MaxCost)
+	}
+	if err != nil {
+		return nil, []string{wording.OneLine(err.Error())}
+	}
+	return &Expression{source: source, ast: compiled, program: program}, nil
+}
+
+// lightCost is below what counting is left out.
+const lightCost = 1000
+
+// estimator knows no sizes of variables: what goes over a text, a list or a map of one may cost any amount.
+var estimator = &library.CostEstimator{SizeEstimator: unknownSizes{}}
+
+type unknownSizes struct{}
+
+// EstimateSize is nil: it is not known.
+func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
+
+// EstimateCallCost is nil: it is what cel-go says.
+func (unknownSizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
+	return nil
+}
+
+// Check is [Language.Compile] without the program.
+func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string) {
+	if strings.TrimSpace(source) == "" {
+		return nil, []string{"must be an expression, and is empty"}
+	}
+	if length := utf8.RuneCountInString(source); length > MaxExpression {
+		return nil, []string{fmt.Sprintf("has %d characters, and %d are the most", length, MaxExpression)}
+	}
+	compiled, issues := l.Env.Compile(source)
+	if issues != nil && len(issues.Errors()) > 0 {
+		var wrong []string
+		const most = 10
+		for i, problem := range issues.Errors() {
+			if i == most {
+				return nil, append(wrong, fmt.Sprintf("has %d further errors", len(issues.Errors())-most))
+			}
+			where := ""
+			if problem.Location.Line() > 0 {
+				where = fmt.Sprintf("line %d, column %d: ", problem.Location.Line(), problem.Location.Column()+1)
+			}
+			wrong = append(wrong, where+l.explain(problem.Message))
+		}
+		return nil, wrong
+	}
+	if made := createdObject(compiled); made != "" {
+		return nil, []string{fmt.Sprintf("objects of type %s cannot be made in an expression", made)}
+	}
+	if got := compiled.OutputType(); !slices.ContainsFunc(wanted, got.IsExactType) {
+		remedy := ""
+		switch {
+		case got.IsExactType(cel.DynType) && wanted[0] == cel.BoolType:
+			remedy = ": compare it with something, as in `== true`"
+		case wanted[0] == cel.StringType:
+			remedy = ": string() makes one of numbers and bools"
+		}
+		var names []string
+		for _, one := range wanted {
+			if !one.IsExactType(cel.DynType) {
+				names = append(names, one.String())
+			}
+		}
+		return nil, []string{fmt.Sprintf("must give a %s, and gives a %s%s", strings.Join(names, " or "), got, remedy)}
+	}
+	return compiled, nil
+}
+
+// explain is a message of the compiler in one line, with a suggestion for a misspelt name.
+func (l *Language) explain(message string) string {
+	message = wording.OneLine(message)
+	if name, ok := quotedAfter(message, "undefined field "); ok {
+		return fmt.Sprintf("there is no field %q%s", name, wording.DidYouMean(name, l.Fields))
+	}
+	if name, ok := quotedAfter(message, "undeclared reference to "); ok {
+		return fmt.Sprintf("there is no variable or function %q%s", name, wording.DidYouMean(name, l.names))
+	}
+	if mixed.MatchString(message) {
+		return message + ": a double needs a double, so write a whole number as in 2.0"
+	}
+	return message
+}
+
+// mixed matches what the compiler says of arithmetic and equality of a double and an int, which CEL does not have.
+var mixed = regexp.MustCompile(`'_(?:[-+*/%]|==|!=)_' applied to '\((int, [^,]*double.*|[^,]*double.*, int)\)'`)
+
+func quotedAfter(message, start string) (string, bool) {
+	rest, ok := strings.CutPrefix(message, start+"'")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, "'")
+	return name, ok
+}
+
+// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
+func createdObject(compiled *cel.Ast) string {
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
+		return expr.AsStruct().TypeName()
+	}
+	return ""
+}
+
+// Names says whether an expression has a variable in it.
+func (e *Expression) Names(variable string) bool {
+	for _, reference := range e.ast.NativeRep().ReferenceMap() {
+		if reference.Name == variable {
+			return true
+		}
+	}
+	return false
+}
+
+// Fields returns the fields of a variable that an expression selects, as in variable.field or variable["field"], each once, in order.
+func (e *Expression) Fields(variable string) []string {
+	isOf := func(expr ast.Expr) bool { return expr.Kind() == ast.IdentKind && expr.AsIdent() == variable }
+	var fields []string
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
+		switch expr.Kind() {
+		case ast.SelectKind:
+			if of := expr.AsSelect(); isOf(of.Operand()) {
+				fields = append(fields, of.FieldName())
+			}
+		case ast.CallKind:
+			call := expr.AsCall()
+			if call.FunctionName() != operators.Index || !isOf(call.Args()[0]) || call.Args()[1].Kind() != ast.LiteralKind {
+				continue
+			}
+			if name, ok := call.Args()[1].AsLiteral().(types.String); ok {
+				fields = append(fields, string(name))
+			}
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// Bool evaluates an expression that gives a bool. The variables are by name: texts, bools, numbers, nil, and maps and
+// lists of them as JSON has them. The error says why there is no bool; it has no value of a variable in it.
+func (e *Expression) Bool(variables map[string]any) (bool, error) {
+	value, err := e.value(variables)
+	if err != nil {
+		return false, err
+	}
+	if answer, ok := value.(types.Bool); ok {
+		return bool(answer), nil
+	}
+	return false, errors.New("cannot be evaluated: it gives no bool")
+}
+
+// Number is [Expression.Bool] for an expression that gives a number, or a bool, which is 1 or 0.
+func (e *Expression) Number(variables map[string]any) (float64, error) {
+	value, err := e.value(variables)
+	if err != nil {
+		return 0, err
+	}
+	switch value := value.(type) {
+	case types.Double:
+		return float64(value), nil
+	case types.Int:
+		return float64(value), nil
+	case types.Uint:
+		return float64(value), nil
+	case types.Bool:
+		if value {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	return 0, fmt.Errorf("cannot be evaluated: it gives a %s, and no number or bool", value.Type().TypeName())
+}
+
+func (e *Expression) value(variables map[string]any) (ref.Val, error) {
+	value, _, err := e.program.Eval(variables)
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled):
+		return nil, fmt.Errorf("takes too long: it costs more than %d, the most", MaxCost)
+	case err != nil:
+		return nil, errors.New(Failure(e.ast, e.source, err))
+	}
+	return value, nil
+}

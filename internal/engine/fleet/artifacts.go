@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// ArtifactInput is the input of flotilla_artifacts.
+type ArtifactInput struct {
+	Workloads []Workload
+	// Sources are the beginnings of the URLs that the manifests of a workload may come from, by the name of its workspace;
+	// nil: any.
+	Sources map[string][]string
+	// Environments are the environments that deployment targets name, sorted.
+	Environments []string
+	// Known says that no workload and no workspace is unknown.
+	Known bool
+}
+
+// DecodeArtifactInput reads workloads and workspaces as fleet() takes them, with the deployment targets of one environment, or
+// with all where environment is "". Without workspaces, that is with nil, no sources bound anything. With them, a workload of
+// another workspace is an error.
+func DecodeArtifactInput(workloads, workspaces any, environment string) (ArtifactInput, Findings) {
+	d := newDecoder()
+	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
+	fields := map[string]any{"workloads": workloads, "workspaces": workspaces}
+	root := &Object{reader: &d.Reader, table: &fleetTable, fields: fields}
+	bounds := d.sourceBounds(root)
+	d.collection(root, "workloads", d.workload)
+	read := ArtifactInput{
+		Workloads: d.Fleet.Workloads, Known: IsKnown(workloads) && IsKnown(workspaces), Sources: bounds.sources,
+		Environments: slices.Sorted(maps.Keys(d.targetEnvironments)),
+	}
+	if !bounds.isSet || !read.Known || len(d.Findings) > 0 {
+		return read, d.Findings
+	}
+	for i := range read.Workloads {
+		workload := &read.Workloads[i]
+		if _, ok := bounds.sources[workload.Workspace]; !ok {
+			d.Report(PathOf("workloads", workload.Name).Attribute("workspace"), "%s", bounds.missing(workload.Workspace))
+		}
+	}
+	return read, d.Findings
+}
+
+// sourceBounds are the sources of workspaces, which bound what may be requested for them.
+type sourceBounds struct {
+	isSet    bool                // false: nothing is bounded
+	sources  map[string][]string // by the name of the workspace; nil: any
+	pending  map[string]bool     // the names of workspaces whose sources are not known yet
+	complete bool                // whether the name of each workspace is known
+}
+
+// sourceBounds reads the attribute workspaces, and checks every attribute of a workspace.
+func (d *decoder) sourceBounds(root *Object) sourceBounds {
+	bounds := sourceBounds{isSet: root.Has("workspaces"), sources: map[string][]string{}, pending: map[string]bool{}}
+	d.collection(root, "workspaces", func(o *Object) belonging {
+		belongs := d.workspace(o)
+		workspace := &d.Fleet.Workspaces[len(d.Fleet.Workspaces)-1]
+		bounds.sources[workspace.Name] = workspace.Sources
+		if !IsKnown(o.fields["sources"]) {
+			bounds.pending[workspace.Name] = true
+		}
+		return belongs
+	})
+	bounds.complete = !d.incomplete["workspaces"]
+	return bounds
+}
+
+// missing says that a workspace is not among those that were given.
+func (b sourceBounds) missing(workspace string) string {
+	return fmt.Sprintf("is %q, which is not among workspaces%s", workspace, wording.DidYouMean(workspace, slices.Sorted(maps.Keys(b.sources))))
+}

@@ -1,0 +1,70 @@
+package fleet
+
+import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+
+// CheckObject checks one object by itself, as it would be checked in the collection of a fleet with that name: "environments",
+// "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
+// "templates" or "constraints". References to other objects are not checked. The paths of findings are relative to
+// the object.
+func CheckObject(name string, value any) Findings {
+	d := newDecoder()
+	d.EnvironmentKnown = false // an object of any environment is checked
+	all := append(d.collections(), collection{"environments", d.environmentWithRepo}, collection{"constraints", d.constraint})
+	for _, of := range all {
+		if of.name != name {
+			continue
+		}
+		if o, _ := d.object(CollectionTable(name), nil, value); o != nil {
+			of.decode(o)
+		}
+		return d.Findings
+	}
+	return Findings{{Message: "no collection of a fleet is called " + name}}
+}
+
+// environmentWithRepo decodes an environment with its location in a GitOps repository.
+func (d *decoder) environmentWithRepo(o *Object) belonging {
+	o.Require("gitops_repo", "is required")
+	return d.environment(o)
+}
+
+// DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
+func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
+	r := &Reader{}
+	if o, _ := r.object(&locationTable, nil, value); o != nil {
+		repo = o.gitopsRepo()
+	} else {
+		r.Unknown = true
+	}
+	return repo, !r.Unknown, r.Findings
+}
+
+// DecodeSelector reads a selector. known is false while any part of it is unknown.
+func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
+	o := &Object{reader: &Reader{}, table: &preferenceTable, fields: map[string]any{"selector": value}}
+	selector = o.Selector("selector")
+	return selector, !o.unknown, o.reader.Findings
+}
+
+// DecodeLabels reads a map of labels. known is false while any part of it is unknown.
+func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
+	o := &Object{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
+	labels = o.labels("labels")
+	return labels, !o.unknown, o.reader.Findings
+}
+
+// DecodeMerge reads the options of a merge, {lists, list_key}. Null stands for the defaults.
+func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
+	if value == nil {
+		return (&Fleet{}).HydrationOrDefault(), true, nil
+	}
+	r := &Reader{}
+	o, isUnknown := r.object(&hydrationTable, (*Path)(nil).Attribute("options"), value)
+	r.Unknown = isUnknown
+	if o == nil {
+		return Hydration{}, false, r.Findings
+	}
+	given := &Hydration{Lists: o.oneOfOrNone("lists"), ListKey: o.text("list_key")}
+	o.Finish()
+	return (&Fleet{Hydration: given}).HydrationOrDefault(), !r.Unknown, r.Findings
+}

@@ -1,0 +1,372 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
+const kalypsoGroup = "scheduler.kalypso.io"
+
+// fluxNameLabel is the label that Flux sets on what a Kustomization applied. In a Kalypso control plane its value is
+// the name of the environment followed by that of the workload's registration.
+const fluxNameLabel = reconciler.AppliedByFlux
+
+// DecodeControlPlane reads the argument of provider::flotilla::control_plane: a list or map of texts
+// of YAML or JSON documents, with Kalypso's kinds and the JSON models Application, Cluster, Namespace
+// and TargetPolicy. The fleet merges values as Kalypso does.
+func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
+	d := newDecoder()
+	root := &Object{reader: &d.Reader, fields: map[string]any{"environment": environment}}
+	d.readEnvironment(root)
+	d.Fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
+
+	plane := &controlPlane{decoder: d, registrations: map[string]string{}, registered: map[string]*registered{}}
+	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		if followed, ok := text.Value.(map[string]any); ok {
+			plane.followed(text.Path, followed)
+			continue
+		}
+		for _, document := range plane.text(text.Path, text.Value) {
+			plane.document(text.Path, document)
+		}
+	}
+	plane.finish()
+	return d.result()
+}
+
+// controlPlane decodes documents, and keeps what can only be decided after all have been read.
+type controlPlane struct {
+	*decoder
+	registrations map[string]string // workload → workspace
+	needsDefault  bool              // a Cluster names no cluster type
+	appConfigs    []appConfig
+
+	// following is the registration whose documents are being read; nil for those of the control plane itself.
+	following  *registered
+	registered map[string]*registered // by workload
+	// pendingTexts says that some texts are not known.
+	pendingTexts bool
+}
+
+// registered is a registration whose documents are read.
+type registered struct {
+	name string
+	path *Path
+}
+
+// textsOf are the elements of a list or map of texts.
+func (p *controlPlane) textsOf(path *Path, documents any) []Element {
+	texts, are := Elements(path, documents)
+	switch {
+	case documents == Unknown{}:
+		p.pendingTexts = true
+		p.unknownObjects()
+	case !are:
+		p.Report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
+	}
+	return texts
+}
+
+// followed reads the documents of the folder that a registration refers to.
+func (p *controlPlane) followed(path *Path, fields map[string]any) {
+	o, _ := p.object(nil, path, fields)
+	of := &registered{name: o.name(CheckLabelName), path: path.Attribute("name")}
+	if of.name == unknownText {
+		p.unknownObjects() // the workspace of its workloads is not known yet
+	}
+	documents, _ := o.Value("documents")
+	o.Finish()
+	p.following = of
+	defer func() { p.following = nil }()
+	if documents == nil {
+		o.Report("documents", "is required: a list or map of YAML texts")
+		return
+	}
+	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
+		for _, document := range p.text(text.Path, text.Value) {
+			p.document(text.Path, document)
+		}
+	}
+}
+
+func (p *controlPlane) text(path *Path, value any) []Document {
+	switch text := value.(type) {
+	case Unknown:
+		p.pendingTexts = true
+		p.unknownObjects()
+	case string:
+		return p.documents(path, text)
+	default:
+		p.Report(path, "must be the text of YAML documents, not %s", kindOf(value))
+	}
+	return nil
+}
+
+func (p *controlPlane) document(path *Path, document Document) {
+	step := fmt.Sprintf(" document %d (line %d)", document.Number, document.Line)
+	o, _ := p.object(nil, &Path{parent: path, step: step}, document.Value)
+	if o == nil {
+		return
+	}
+	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	if _, isList := o.fields["items"].([]any); isList && apiVersion == "" && kind == "" {
+		p.modelList(o)
+		return
+	}
+	if apiVersion == "" && kind == "" {
+		kind = modelKind(o.fields)
+	}
+	if kind != "" {
+		step = fmt.Sprintf(" document %d (line %d, %.80s %.80q)", document.Number, document.Line, kind, documentName(o))
+		o.path = &Path{parent: path, step: step}
+	}
+	group, _, _ := strings.Cut(apiVersion, "/")
+	switch read := p.reader(group + "/" + kind); {
+	case kind == "":
+		p.Report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
+	case read != nil:
+		read(o)
+	case apiVersion == "":
+		p.Report(o.path, "kind %s is not allowed in a control plane; without apiVersion the kinds are "+
+			"Application, Cluster, Namespace and TargetPolicy", kind)
+	default:
+		p.Report(o.path, "kind %s of %s is not allowed in a control plane; the kinds are Kalypso's (%s), and ConfigMap",
+			kind, apiVersion, kalypsoGroup)
+	}
+}
+
+// reader returns the function that reads documents of a kind, "<group>/<kind>"; nil for a kind that is not read.
+func (p *controlPlane) reader(kind string) func(*Object) {
+	return map[string]func(*Object){
+		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
+		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
+		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
+		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
+		kalypsoGroup + "/Template":             p.kalypsoTemplate,
+		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
+		kalypsoGroup + "/Environment":          func(*Object) {}, // flotilla_environment has this
+		kalypsoGroup + "/GitOpsRepo":           func(*Object) {}, // flotilla_assignment's gitops_repo has this
+		kalypsoGroup + "/BaseRepo":             func(*Object) {}, // the documents were read already
+		"v1/ConfigMap":                         p.configMap,
+		"/Application":                         p.modelApplication,
+		"/Cluster":                             p.modelCluster,
+		"/Namespace":                           p.modelNamespace,
+		"/TargetPolicy":                        p.modelPolicy,
+	}[kind]
+}
+
+func documentName(o *Object) string {
+	if metadata, ok := o.fields["metadata"].(map[string]any); ok {
+		if name, ok := metadata["name"].(string); ok {
+			return name
+		}
+	}
+	name, _ := o.fields["name"].(string)
+	return name
+}
+
+// metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
+func (o *Object) metadata(check func(string) string) (name string, labels Labels) {
+	o.Require("metadata", "is required")
+	if m := o.Object("metadata"); m != nil {
+		name = m.name(check)
+		labels = m.labels("labels")
+	}
+	return name, labels
+}
+
+// spec decodes the attribute spec strictly, and the attributes beside it.
+func (o *Object) spec(decode func(*Object)) {
+	o.Require("spec", "is required")
+	if s := o.Object("spec"); s != nil {
+		decode(s)
+		s.Finish()
+	}
+	o.Finish("status")
+}
+
+// metadataName is the path of the name of a Kubernetes object.
+func (o *Object) metadataName() *Path {
+	return o.path.Attribute("metadata").Attribute("name")
+}
+
+// appConfigPrefix is the prefix of the names of ConfigMaps that Azure App Configuration's provider writes. Their keys
+// have labels in them.
+const appConfigPrefix = "azure-app-config"
+
+// configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
+func (p *controlPlane) configMap(o *Object) {
+	metadata, _ := o.fields["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
+	name, _ := metadata["name"].(string)
+	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
+		return
+	}
+	name, own := o.metadata(CheckSubdomainName)
+	data := map[string]any{}
+	if values := o.Object("data"); values != nil {
+		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
+			text, ok := values.fields[key].(string)
+			if !ok {
+				p.Report(values.path.Key(key), "must be a string, not %s: put it in quotes", kindOf(values.fields[key]))
+			}
+			if err := checkConfigMapValue(text); err != nil {
+				p.Report(values.path.Key(key), "%s", err)
+			}
+			data[key] = text
+		}
+		p.checkPlain(values.path, data, o.annotatedAllowPlain(), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
+	}
+	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
+	if platform == "true" {
+		p.container(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
+	}
+	if strings.HasPrefix(name, appConfigPrefix) {
+		p.appConfigs = append(p.appConfigs, appConfig{o, name, data})
+	}
+}
+
+func (p *controlPlane) container(o *Object, container ConfigContainer, data map[string]any) {
+	container.FromConfigMap = true
+	p.Fleet.ConfigContainers = append(p.Fleet.ConfigContainers, container)
+	p.configData(o.path.Attribute("data"), container.Name, data)
+}
+
+// appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any
+// number of labels.
+type appConfig struct {
+	*Object
+	name string
+	data map[string]any
+}
+
+// readAppConfigs makes one container of all keys with the same labels. These have priority over all other
+// ConfigMaps; among them the later by name, then the longer list of labels, counted in characters.
+func (p *controlPlane) readAppConfigs() {
+	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
+	for i, config := range p.appConfigs {
+		byLabels := map[string]map[string]any{}
+		for key, value := range config.data {
+			labels, key := cutLast(key, ".")
+			if byLabels[labels] == nil {
+				byLabels[labels] = map[string]any{}
+			}
+			byLabels[labels][key] = value
+		}
+		for _, text := range slices.Sorted(maps.Keys(byLabels)) {
+			labels, problem := labelsOf(text)
+			if problem != "" {
+				p.Report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
+			}
+			p.container(config.Object, ConfigContainer{
+				Name: config.name + "/" + cmp.Or(text, "*"), Labels: WithoutOwnerLabels(labels),
+				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
+			}, byLabels[text])
+		}
+	}
+}
+
+// maxConfigMapKey is Kubernetes' limit for a key of a ConfigMap, in bytes.
+const maxConfigMapKey = 253
+
+func cutLast(text, separator string) (before, after string) {
+	i := strings.LastIndex(text, separator)
+	return text[:max(i, 0)], text[i+1:]
+}
+
+// labelsOf reads "<label>.<value>.<label>.<value>". A label without a value is ignored, as Kalypso
+// does.
+func labelsOf(text string) (labels Labels, problem string) {
+	labels = Labels{}
+	parts := strings.Split(text, ".")
+	for i := 1; i < len(parts); i += 2 {
+		labels[parts[i-1]] = parts[i]
+		problem = cmp.Or(problem, CheckLabelKey(parts[i-1]), CheckLabelValue(parts[i]))
+	}
+	return labels, problem
+}
+
+// WithoutOwnerLabels removes the labels that say what applied an object.
+func WithoutOwnerLabels(labels Labels) Labels {
+	kept := maps.Clone(labels)
+	delete(kept, "platform-config")
+	delete(kept, fluxNameLabel)
+	delete(kept, strings.TrimSuffix(fluxNameLabel, "name")+"namespace")
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// finish derives what depends on all documents: the workspaces, the workspace of each workload, and the order of the
+// values from Azure App Configuration.
+func (p *controlPlane) finish() {
+	p.readAppConfigs()
+	p.checkRegistered()
+	declared := namesOf(p.Fleet.Workspaces, func(w Workspace) string { return w.Name })
+	declare := func(name string) {
+		if name != "" && name != unknownText && !slices.Contains(declared, name) {
+			declared = append(declared, name)
+			p.Fleet.Workspaces = append(p.Fleet.Workspaces, Workspace{Name: name})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.registrations)) {
+		declare(p.registrations[name])
+	}
+	for i := range p.Fleet.Workloads {
+		workload := &p.Fleet.Workloads[i]
+		if workload.Workspace == "" {
+			workload.Workspace = p.workspaceOf(workload)
+		}
+		declare(workload.Workspace)
+	}
+	for _, policy := range p.Fleet.TargetPolicies {
+		declare(policy.Workspace)
+	}
+	types := namesOf(p.Fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
+	if p.needsDefault && !slices.Contains(types, "default") {
+		p.Fleet.ClusterTypes = append(p.Fleet.ClusterTypes, ClusterType{
+			Name: "default", Reconciler: DefaultReconciler,
+			NamespaceService: DefaultNamespaceService, ConfigType: DefaultConfigType,
+		})
+	}
+}
+
+// checkRegistered finds followed registrations that no document of the control plane has.
+func (p *controlPlane) checkRegistered() {
+	if p.pendingTexts {
+		return
+	}
+	seen := map[string]bool{}
+	for _, workload := range slices.Sorted(maps.Keys(p.registered)) {
+		of := p.registered[workload]
+		if _, ok := p.registrations[of.name]; !ok && !seen[of.name] && isSet(of.name) {
+			seen[of.name] = true
+			p.Report(of.path, "none of the documents is a WorkloadRegistration %q%s", of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
+		}
+	}
+}
+
+func (p *controlPlane) workspaceOf(workload *Workload) string {
+	if of := p.registered[workload.Name]; of != nil {
+		if workspace := p.registrations[of.name]; workspace != "" {
+			return workspace
+		}
+	}
+	owner := workload.Labels[fluxNameLabel]
+	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.Fleet.Environment+"-")} {
+		if workspace := p.registrations[name]; workspace != "" {
+			return workspace
+		}
+	}
+	return workload.Labels["workspace"]
+}

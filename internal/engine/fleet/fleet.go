@@ -1,0 +1,330 @@
+// Package fleet is the model: everything that one environment's scheduling, hydration and rendering are computed from.
+// It decodes objects in the form in which users write them (HCL values, YAML, JSON), and reports all mistakes, each
+// with its path. It knows neither Terraform nor Git.
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Fleet is the input of every computation for one environment. Its lists are sorted by name, and have only objects of
+// the environment. Configuration values are not part of it: see [Config]. Its JSON is the model; the manifests of
+// deployment targets are not part of that: see [Value].
+type Fleet struct {
+	Environment      string               `json:"environment"`
+	Workspaces       []Workspace          `json:"workspaces,omitempty"`
+	ClusterTypes     []ClusterType        `json:"cluster_types,omitempty"`
+	Clusters         []Cluster            `json:"clusters,omitempty"`
+	Workloads        []Workload           `json:"workloads,omitempty"`
+	TargetPolicies   []TargetPolicy       `json:"target_policies,omitempty"`
+	Assignments      []ExplicitAssignment `json:"assignments,omitempty"`
+	Explicit         bool                 `json:"explicit_assignments,omitempty"`
+	ConfigContainers []ConfigContainer    `json:"config_containers,omitempty"`
+	ConfigSchemas    []ConfigSchema       `json:"config_schemas,omitempty"`
+	Templates        []Template           `json:"templates,omitempty"`
+	Hydration        *Hydration           `json:"hydration,omitempty"`
+}
+
+// Config maps the name of each config container to the canonical JSON object of its data. A container without an entry
+// has a value that is not known yet. What containers have beside their data is in entries of its own, [SecretsEntry].
+type Config map[string]string
+
+// Labels are Kubernetes labels.
+type Labels map[string]string
+
+// Workspace is a team: its workloads, the groups that may use its namespaces, its quota.
+type Workspace struct {
+	Name              string            `json:"name"`
+	ContributorGroups []string          `json:"contributor_groups,omitempty"`
+	ReaderGroups      []string          `json:"reader_groups,omitempty"`
+	Environments      []string          `json:"environments,omitempty"` // empty: all
+	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
+	LimitRange        []Limit           `json:"limit_range,omitempty"`
+	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
+	ServiceAccount    string            `json:"service_account,omitempty"` // that reconcilers impersonate; empty: none
+	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
+	// Secrets, Sources and Parameters are what workloads may use beside their own; nil: not set.
+	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
+	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see package access
+	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
+	// LeastRender is the weakest rendering to which deployment targets may go below that of a cluster type; empty: none.
+	LeastRender string `json:"least_render,omitempty"`
+	Labels      Labels `json:"labels,omitempty"`
+}
+
+// IsConfined says whether workloads may use only what their workspace says.
+func (w *Workspace) IsConfined() bool {
+	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil || w.Parameters != nil
+}
+
+// ClusterType is a set of clusters that run the same workloads with the same values.
+type ClusterType struct {
+	Name string `json:"name"`
+	// Formerly are the names that it had before, the first one first: see [ClusterType.FirstName].
+	Formerly         []string `json:"formerly,omitempty"`
+	Labels           Labels   `json:"labels,omitempty"`
+	Taints           []Taint  `json:"taints,omitempty"`
+	Reconciler       string   `json:"reconciler"`
+	NamespaceService string   `json:"namespace_service"`
+	ConfigType       string   `json:"config_type"`
+	Description      string   `json:"description,omitempty"`
+	// Parameters are for templates. Those of deployment targets are merged over them.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// SecretService is the template of type "secret", which brings the secrets that references name; empty: none.
+	SecretService string `json:"secret_service,omitempty"`
+	// SecretStores are the stores of the fleet that its clusters have, by the name that references use.
+	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
+	// Decryption is how its agent decrypts SOPS files; nil: it does not.
+	Decryption *Decryption `json:"decryption,omitempty"`
+	// Render is how far manifests are rendered where the deployment target does not say: see [RenderingOf]; empty: not at all.
+	Render string `json:"render,omitempty"`
+	// KubernetesVersion and APIVersions are what charts are told of its clusters: "1.34" or "v1.34.2", empty for that of
+	// Helm's library; and, beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted.
+	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
+	APIVersions       []string `json:"api_versions,omitempty"`
+}
+
+// Cluster is one physical cluster of one cluster type.
+type Cluster struct {
+	Name        string  `json:"name"`
+	ClusterType string  `json:"cluster_type"`
+	Labels      Labels  `json:"labels,omitempty"`
+	Taints      []Taint `json:"taints,omitempty"`
+	Description string  `json:"description,omitempty"`
+}
+
+// Workload is an application or a platform service with its deployment targets of this environment.
+type Workload struct {
+	Name              string             `json:"name"`
+	Workspace         string             `json:"workspace,omitempty"`
+	Labels            Labels             `json:"labels,omitempty"`
+	Requires          []string           `json:"requires,omitempty"`
+	DeploymentTargets []DeploymentTarget `json:"deployment_targets,omitempty"`
+}
+
+// DeploymentTarget is one way a workload is deployed in one environment.
+type DeploymentTarget struct {
+	Name          string   `json:"name"`
+	Labels        Labels   `json:"labels,omitempty"`
+	Namespace     string   `json:"namespace,omitempty"`      // empty: from the names of environment, host and target
+	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
+	// Manifests are no part of the model, since they decide only what is in a folder: see [Value].
+	Manifests Manifests `json:"-"`
+	// ManifestsPending says that something in Manifests is not known yet; they are empty then.
+	ManifestsPending bool `json:"-"`
+}
+
+// Manifests says where a workload's own manifests are.
+type Manifests struct {
+	folder.Manifests
+	Type       string         `json:"type,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"` // for templates
+	// ConfigAs, Render and AllowPlain are attributes of the deployment target. They are here since they decide only what is
+	// in a folder, as the manifests do.
+	ConfigAs   ConfigAs `json:"config_as,omitempty"`   // empty: the default
+	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: that of the cluster type
+	AllowPlain []string `json:"allow_plain,omitempty"` // sorted names of values that may look like a credential
+}
+
+// TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.
+type TargetPolicy struct {
+	Name                     string       `json:"name"`
+	Workspace                string       `json:"workspace,omitempty"` // empty: of any workspace
+	WorkloadSelector         *Selector    `json:"workload_selector,omitempty"`
+	DeploymentTargetSelector *Selector    `json:"deployment_target_selector,omitempty"`
+	ClusterTypeSelector      *Selector    `json:"cluster_type_selector,omitempty"`
+	ClusterSelector          *Selector    `json:"cluster_selector,omitempty"`
+	Tolerations              []Toleration `json:"tolerations,omitempty"`
+	Placement                *Placement   `json:"placement,omitempty"` // nil: every host that is selected
+	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
+}
+
+// ExplicitAssignment is an assignment that the user gives, in place of scheduling. Exactly one of ClusterType and
+// Cluster is set; DeploymentTarget is a full name.
+type ExplicitAssignment struct {
+	ClusterType      string `json:"cluster_type,omitempty"`
+	Cluster          string `json:"cluster,omitempty"`
+	DeploymentTarget string `json:"deployment_target"`
+}
+
+// ConfigContainer is labelled configuration of the platform, without its values.
+type ConfigContainer struct {
+	Name     string      `json:"name"`
+	Labels   Labels      `json:"labels,omitempty"`
+	Priority json.Number `json:"priority,omitempty"` // empty is 0
+	// FromConfigMap says that the values were read from a ConfigMap, so that all of them were strings.
+	FromConfigMap bool `json:"from_config_map,omitempty"`
+}
+
+// ConfigSchema is a JSON Schema for the values of every assignment that its labels match.
+type ConfigSchema struct {
+	Name   string `json:"name"`
+	Labels Labels `json:"labels,omitempty"`
+	Schema string `json:"schema"`
+}
+
+// Template turns an assignment into one file.
+type Template struct {
+	Name        string   `json:"name"`
+	Type        string   `json:"type"`                   // one of [TemplateTypes]
+	ContentType string   `json:"content_type,omitempty"` // one of [ContentTypes]; empty is "yaml"
+	Manifests   []string `json:"manifests"`
+}
+
+// Hydration says how config containers merge. The zero value is the default.
+type Hydration struct {
+	Precedence string `json:"precedence,omitempty"`  // what decides between equal priorities: "specificity" (default) or "name"
+	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
+	Lists      string `json:"lists,omitempty"`       // "replace" (default), "append" or "merge"
+	ListKey    string `json:"list_key,omitempty"`    // default "name"
+}
+
+// The values that the model's enumerations take.
+var (
+	TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
+	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
+	Storages      = []string{"git", "helm", "oci"}
+	ManifestTypes = []string{"helm", "kustomize"}
+)
+
+// BuiltinTemplates are the templates that every fleet has, by type.
+var BuiltinTemplates = map[string][]string{
+	"reconciler": reconciler.Names(),
+	"namespace":  {"default"},
+	"config":     {"configmap", "env", "json", "properties", "symphony"},
+	"policy":     {"default"},
+	"secret":     {"external-secrets", "secrets-store-csi"},
+}
+
+// Defaults of a cluster type.
+const (
+	DefaultReconciler       = reconciler.DefaultAgent
+	DefaultNamespaceService = "default"
+	DefaultConfigType       = "configmap"
+)
+
+// HydrationOrDefault returns the fleet's hydration with every default filled in.
+func (f *Fleet) HydrationOrDefault() Hydration {
+	hydration := Hydration{}
+	if f.Hydration != nil {
+		hydration = *f.Hydration
+	}
+	hydration.Precedence = cmp.Or(hydration.Precedence, hydrationTable.defaultText("precedence"))
+	hydration.OnConflict = cmp.Or(hydration.OnConflict, hydrationTable.defaultText("on_conflict"))
+	hydration.Lists = cmp.Or(hydration.Lists, hydrationTable.defaultText("lists"))
+	hydration.ListKey = cmp.Or(hydration.ListKey, hydrationTable.defaultText("list_key"))
+	return hydration
+}
+
+// Targets are the deployment targets of all workloads, in their order.
+func (f *Fleet) Targets() iter.Seq2[*Workload, *DeploymentTarget] {
+	return func(yield func(*Workload, *DeploymentTarget) bool) {
+		for i := range f.Workloads {
+			for j := range f.Workloads[i].DeploymentTargets {
+				if !yield(&f.Workloads[i], &f.Workloads[i].DeploymentTargets[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// FullName is the name of a deployment target outside of its workload: "<workload>-<target>".
+func FullName(workload, target string) string {
+	return workload + "-" + target
+}
+
+// Model returns the canonical JSON of the fleet without manifests: the same fleet gives the same bytes.
+func (f *Fleet) Model() (string, error) {
+	model, err := encode(f)
+	if err != nil {
+		return "", fmt.Errorf("fleet of environment %q: %w", f.Environment, err)
+	}
+	return model, nil
+}
+
+// ParseModel reads the JSON of [Fleet.Model]. All manifests of the result are pending; [Value.Fleet] also reads the
+// manifests.
+func ParseModel(model string) (*Fleet, error) {
+	fleet := &Fleet{}
+	if err := parseStrictly(model, fleet); err != nil {
+		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
+	}
+	for _, target := range fleet.Targets() {
+		target.ManifestsPending = true
+	}
+	return fleet, nil
+}
+
+func encode(value any) (string, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
+}
+
+// parseStrictly reads one JSON value within bounds. Attributes that the type does not have are errors.
+func parseStrictly(text string, into any) error {
+	if err := checkMemory(text, reflect.TypeOf(into).Elem()); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = fmt.Errorf("text follows it at offset %d", decoder.InputOffset())
+	}
+	return err
+}
+
+// sortLists puts every list of the fleet into its canonical order.
+func (f *Fleet) sortLists() {
+	slices.SortStableFunc(f.Workspaces, func(a, b Workspace) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ClusterTypes, func(a, b ClusterType) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Workloads, func(a, b Workload) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.TargetPolicies, func(a, b TargetPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ConfigContainers, func(a, b ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ConfigSchemas, func(a, b ConfigSchema) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Templates, func(a, b Template) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(f.Assignments, CompareExplicitAssignments)
+	for i := range f.Workloads {
+		slices.SortStableFunc(f.Workloads[i].DeploymentTargets, func(a, b DeploymentTarget) int {
+			return cmp.Compare(a.Name, b.Name)
+		})
+	}
+}
+
+// CompareExplicitAssignments orders assignments as a fleet lists them: those of clusters first.
+func CompareExplicitAssignments(a, b ExplicitAssignment) int {
+	return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
+}
+
+// Merge returns the labels of all sets. Where several have a key, the last one counts. The result is a new map.
+func Merge(sets ...Labels) Labels {
+	merged := Labels{}
+	for _, set := range sets {
+		maps.Copy(merged, set)
+	}
+	return merged
+}

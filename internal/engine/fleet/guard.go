@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
+)
+
+// What errors about credentials advise. The name of the value follows.
+const (
+	valueAdvice = "plain values are committed as they are: give a reference to it in secrets of a config container, " +
+		"or an encrypted file; if it is none, "
+	committedAdvice = "what is rendered with it is committed as it is: refer to a Secret instead; if it is none, "
+	toAllowPlain    = "add allow_plain = [%q]"
+)
+
+// checkPlain refuses credentials in the value at a path, but for the names in allowed, such as database.password. advice is a
+// format that takes the name. Unknown values pass. A finding never has a value.
+func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice string) {
+	d.checkNamed(path, "", data, allowed, advice)
+}
+
+// checkCommitted is checkPlain for an attribute below an object, whose names begin with the last of the attributes.
+func (d *decoder) checkCommitted(o *Object, allowed []string, attributes ...string) {
+	var value any = o.fields
+	path := o.path
+	for _, attribute := range attributes {
+		object, _ := value.(map[string]any)
+		value, path = object[attribute], path.Attribute(attribute)
+	}
+	d.checkNamed(path, attributes[len(attributes)-1], value, allowed, committedAdvice+toAllowPlain)
+}
+
+func (d *decoder) checkNamed(path *Path, prefix string, value any, allowed []string, advice string) {
+	for _, found := range credential.Find(value) {
+		name := strings.Trim(prefix+"."+found.Path, ".")
+		if slices.Contains(allowed, name) {
+			continue
+		}
+		where := ""
+		if found.Line > 0 {
+			where = fmt.Sprintf(" in line %d", found.Line)
+		}
+		// The path of a finding is that of the value below data, also where a key has a dot in it.
+		at := path
+		if found.Path != "" {
+			at = &Path{parent: path, step: "." + strings.TrimPrefix(found.Path, ".")}
+		}
+		d.Report(at, "looks like a credential%s (rule %s), and "+advice, where, found.Rule, name)
+	}
+}
+
+// CheckOpenText returns what is wrong with a text that people write for others to read, or "": it looks like a credential.
+func CheckOpenText(text string) string {
+	found := credential.Find(text)
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("has what looks like a credential (rule %s), and everybody can read it who can read the repository or the plan: take it out", found[0].Rule)
+}
+
+// OpenText is Text for an attribute that must not have a credential.
+func (o *Object) OpenText(name string) string {
+	text := o.Text(name)
+	if problem := CheckOpenText(text); problem != "" {
+		o.Report(name, "%s", problem)
+	}
+	return text
+}
+
+// allowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
+// makes nothing else unknown.
+func (o *Object) allowPlain(attribute string) (names []string, known bool) {
+	known = o.aside(func() { names = o.sortedTexts(attribute) })
+	return names, known
+}

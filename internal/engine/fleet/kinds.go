@@ -1,0 +1,264 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// Each function here decodes one object of a fleet's input, with the attributes of the resource of
+// that kind, and says whether it belongs to the fleet's environment.
+
+func (d *decoder) workspace(o *Object) belonging {
+	workspace := Workspace{
+		Name:              o.name(o.form("name")),
+		ContributorGroups: o.sortedTexts("contributor_groups"),
+		ReaderGroups:      o.sortedTexts("reader_groups"),
+		Environments:      o.sortedTexts("environments"),
+		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
+		NetworkPolicy:     o.oneOf("network_policy"),
+		LimitRange:        o.limitRange("limit_range"),
+		ServiceAccount:    o.checked("service_account", o.form("service_account")),
+		ArgocdProject:     o.argocdProject("argocd_project"),
+		Secrets:           o.allowed("secrets", o.secretName),
+		Sources:           o.allowed("sources", checkSourcePrefix),
+		Parameters:        o.allowed("parameters", checkParameterPath),
+		LeastRender:       o.oneOfOrNone("least_render"),
+		Labels:            o.labels("labels"),
+	}
+	if workspace.NetworkPolicy == "none" {
+		workspace.NetworkPolicy = ""
+	}
+	o.EachText("environments", d.checkEnvironment)
+	o.Finish()
+	d.register("workspaces", workspace.Name, o.path)
+	d.Fleet.Workspaces = append(d.Fleet.Workspaces, workspace)
+	return inEnvironment
+}
+
+func (d *decoder) clusterType(o *Object) belonging {
+	clusterType := ClusterType{
+		Name:             o.name(checkClusterTypeName),
+		Formerly:         o.texts("formerly"),
+		Labels:           o.labels("labels"),
+		Taints:           o.taints("taints"),
+		Reconciler:       o.textOrDefault("reconciler"),
+		NamespaceService: o.textOrDefault("namespace_service"),
+		ConfigType:       o.textOrDefault("config_type"),
+		Description:      o.text("description"),
+		Parameters:       o.anyObject("parameters"),
+		SecretService:    o.text("secret_service"),
+		SecretStores:     o.secretStores("secret_stores"),
+		Decryption:       o.decryption("decryption"),
+
+		Render:            o.oneOfOrNone("render"),
+		KubernetesVersion: o.checked("kubernetes_version", o.form("kubernetes_version")),
+		APIVersions:       o.checkedTexts("api_versions", o.form("api_versions")),
+	}
+	if clusterType.Render == RenderPointers {
+		clusterType.Render = "" // the default
+	}
+	if of := reconciler.Named(clusterType.Reconciler); clusterType.Decryption != nil && of != nil && of.NoSOPS != "" {
+		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
+	}
+	allowed, allowedKnown := o.allowPlain("allow_plain")
+	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
+	if belongs != notInEnvironment && allowedKnown {
+		d.checkCommitted(o, allowed, "parameters")
+		d.checkCommitted(o, allowed, "secret_stores")
+		d.checkCommitted(o, allowed, "description")
+	}
+	if isCertain {
+		d.noteFormerNames(o, &clusterType)
+		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
+		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
+		d.referToTemplate(o.path.Attribute("config_type"), "config", clusterType.ConfigType)
+		d.referToTemplate(o.path.Attribute("secret_service"), "secret", clusterType.SecretService)
+	}
+	return belongs
+}
+
+// checkClusterTypeName keeps the folder of cluster types apart from that of clusters.
+func checkClusterTypeName(name string) string {
+	if name == "clusters" {
+		return `is the folder of all clusters in the GitOps repository: choose another name`
+	}
+	return clusterTypeTable.find("name").Form.check(name)
+}
+
+func (d *decoder) cluster(o *Object) belonging {
+	cluster := Cluster{
+		Name:        o.name(o.form("name")),
+		ClusterType: o.required("cluster_type"),
+		Labels:      o.labels("labels"),
+		Taints:      o.taints("taints"),
+		Description: o.text("description"),
+	}
+	belongs, isCertain := keep(d, o, "clusters", &d.Fleet.Clusters, cluster, cluster.Name)
+	if isCertain {
+		d.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
+	}
+	return belongs
+}
+
+// workload belongs to the environment when one of its deployment targets does.
+func (d *decoder) workload(o *Object) belonging {
+	workload := Workload{
+		Name:      o.name(o.form("name")),
+		Workspace: o.required("workspace"),
+		Labels:    o.labels("labels"),
+		Requires:  o.sortedTexts("requires"),
+	}
+	belongs, unknownTarget := notInEnvironment, false
+	var certain []localTarget
+	targets, path := o.Value("deployment_targets")
+	switch targets := targets.(type) {
+	case nil:
+	case Unknown:
+		belongs, unknownTarget = maybeInEnvironment, true
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(targets)) {
+			path := path.Key(name)
+			target, targetBelongs, isUnknown := d.deploymentTarget(o.tableOf("deployment_targets"), path, name, targets[name])
+			belongs = max(belongs, targetBelongs)
+			switch targetBelongs {
+			case notInEnvironment:
+				continue
+			case maybeInEnvironment:
+				d.incomplete["workloads"] = true
+			case inEnvironment:
+				certain = append(certain, localTarget{path, name})
+			}
+			unknownTarget = unknownTarget || isUnknown
+			if target != nil {
+				workload.DeploymentTargets = append(workload.DeploymentTargets, *target)
+			}
+		}
+	default:
+		o.Report("deployment_targets", "must be a map of objects, not %s", kindOf(targets))
+	}
+	o.Finish()
+	d.register("workloads", workload.Name, o.path)
+	d.workloadNames = append(d.workloadNames, workload.Name)
+	if workload.Name == unknownText {
+		d.incomplete["workloads"] = true
+	}
+	if belongs == notInEnvironment {
+		return belongs
+	}
+	o.unknown = o.unknown || unknownTarget
+	d.Fleet.Workloads = append(d.Fleet.Workloads, workload)
+	if belongs == inEnvironment {
+		d.refer(o.path.Attribute("workspace"), "workspaces", workload.Workspace)
+		d.workloads = append(d.workloads, localWorkload{
+			path: o.path, name: workload.Name, workspace: workload.Workspace, requires: workload.Requires, targets: certain,
+		})
+	}
+	return belongs
+}
+
+// deploymentTarget returns nil for a target that is unknown as a whole.
+func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
+	if problem := workloadTable.find("deployment_targets").Keys.check(name); problem != "" {
+		d.Report(path, "%q %s", name, problem)
+	}
+	o, isUnknown := d.object(table, path, value)
+	if isUnknown {
+		return nil, maybeInEnvironment, true
+	}
+	if o == nil {
+		return nil, notInEnvironment, false
+	}
+	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", o.namespaceName)}
+	if environment := o.fields["environment"]; environment == nil || environment == "" {
+		o.Report("environment", "is required")
+	} else if text, ok := environment.(string); ok {
+		d.targetEnvironments[text] = true
+	}
+	belongs = d.belongs(o)
+	o.targetManifests(target, (*Object).manifests)
+	o.targetForms(target)
+	o.targetRendering(target)
+	allowed, allowedKnown := o.allowPlain("allow_plain")
+	o.besideManifests(target, func() {
+		if target.Manifests.AllowPlain = allowed; !allowedKnown {
+			o.noteUnknown()
+		}
+	})
+	if belongs != notInEnvironment && allowedKnown {
+		d.checkCommitted(o, allowed, "manifests", "parameters")
+	}
+	if schema := o.schema("config_schema"); schema != "" {
+		target.ConfigSchemas = []string{schema}
+	}
+	o.Finish()
+	return target, belongs, o.unknown
+}
+
+// namespaceName refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
+// policies of its workspace would apply to them.
+func (o *Object) namespaceName(name string) string {
+	switch agent := reconciler.InNamespace(name); {
+	case agent != nil:
+		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent.Product)
+	case strings.HasPrefix(name, "kube-"):
+		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
+	}
+	return o.form("namespace")(name)
+}
+
+func (d *decoder) targetPolicy(o *Object) belonging {
+	policy := TargetPolicy{
+		Name:                     o.name(o.form("name")),
+		Workspace:                o.text("workspace"),
+		WorkloadSelector:         o.Selector("workload_selector"),
+		DeploymentTargetSelector: o.Selector("deployment_target_selector"),
+		ClusterTypeSelector:      o.Selector("cluster_type_selector"),
+		ClusterSelector:          o.Selector("cluster_selector"),
+		Tolerations:              o.tolerations("tolerations"),
+		Placement:                o.placement("placement"),
+		Effect:                   o.oneOf("effect"),
+	}
+	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
+		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
+			"give cluster_type_selector or cluster_selector; {} matches every host")
+	}
+	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
+	if isCertain {
+		d.refer(o.path.Attribute("workspace"), "workspaces", policy.Workspace)
+	}
+	return belongs
+}
+
+func (d *decoder) explicitAssignment(o *Object) belonging {
+	assignment := ExplicitAssignment{
+		ClusterType:      o.text("cluster_type"),
+		Cluster:          o.text("cluster"),
+		DeploymentTarget: o.required("deployment_target"),
+	}
+	o.Finish()
+	d.Fleet.Assignments = append(d.Fleet.Assignments, assignment)
+	ofType, ofCluster := assignment.ClusterType != "", assignment.Cluster != ""
+	if ofType == ofCluster && (!ofType || isSet(assignment.ClusterType) && isSet(assignment.Cluster)) {
+		o.Report("cluster_type", "give either cluster_type or cluster")
+		return inEnvironment
+	}
+	d.refer(o.path.Attribute("cluster_type"), "cluster_types", assignment.ClusterType)
+	d.refer(o.path.Attribute("cluster"), "clusters", assignment.Cluster)
+	d.refer(o.path.Attribute("deployment_target"), deploymentTargets, assignment.DeploymentTarget)
+	if !o.unknown {
+		d.registerAt(objectKey{"assignments", assignment.key()}, o.path, o.path)
+	}
+	return inEnvironment
+}
+
+// key is the assignment's folder.
+func (p ExplicitAssignment) key() string {
+	if p.Cluster != "" {
+		return "clusters/" + p.Cluster + "/" + p.DeploymentTarget
+	}
+	return p.ClusterType + "/" + p.DeploymentTarget
+}

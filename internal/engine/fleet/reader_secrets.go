@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// maxEncrypted is the longest encrypted file: no Secret of Kubernetes is longer.
+const maxEncrypted = 1 << 20
+
+// containerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
+// them is unknown, which makes nothing else unknown.
+func (o *Object) containerSecrets() (secrets ContainerSecrets, known bool) {
+	known = o.aside(func() {
+		secrets = ContainerSecrets{References: o.secretReferences("secrets"), Encrypted: o.encryptedFiles("encrypted")}
+	})
+	return secrets, known
+}
+
+func (o *Object) secretReferences(attribute string) map[string]*SecretReference {
+	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
+	given, isMap := value.(map[string]any)
+	if !isMap {
+		if value != nil {
+			o.Report(attribute, "must be a map of references, {store, key}, not %s", kindOf(value))
+		}
+		return nil
+	}
+	data, _ := o.fields["data"].(map[string]any)
+	references := make(map[string]*SecretReference, len(given))
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		path, element := path.Key(key), given[key]
+		if len(validation.IsConfigMapKey(key)) > 0 {
+			o.reader.Report(path, `is not a key of a Secret: letters, digits, "-", "_" and ".", at most 253 of them`)
+		}
+		if value, twice := data[key]; twice && value != nil && element != nil { // null removes what others give
+			o.reader.Report(path, "is a key of data, too, but a key is either a value or a secret: remove one of the two")
+		}
+		switch element.(type) {
+		case nil:
+			references[key] = nil
+		case Unknown, map[string]any:
+			if r := o.child(attribute, path, element); r != nil {
+				references[key] = r.secretReference()
+			}
+		default: // which may be the secret itself, so that it is never repeated
+			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are needed, not %s: "+
+				"the secret itself belongs into the store", kindOf(element))
+		}
+	}
+	return references
+}
+
+// secretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
+func (o *Object) secretReference() *SecretReference {
+	reference := &SecretReference{Store: o.required("store"), Key: o.required("key"), Property: o.text("property"), Version: o.text("version")}
+	o.checkStoreName(o.At("store"), reference.Store, o.form("store"))
+	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
+		o.checkShown(attribute, text)
+	}
+	if isSet(reference.Key) && goesUp(reference.Key) {
+		o.Report("key", `has "." or ".." between slashes, which some stores resolve, so that it names another secret than it seems to`)
+	}
+	o.Finish()
+	return reference
+}
+
+// goesUp reports whether a part of a path is "." or "..", also in the form that URLs have it.
+func goesUp(path string) bool {
+	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *Object) checkStoreName(path *Path, name string, check func(string) string) {
+	if problem := check(name); isSet(name) && problem != "" {
+		o.reader.Report(path, "the fleet's name of a store %s", problem)
+	}
+}
+
+// checkShown refuses a text that plans and records could not show, without repeating it.
+func (o *Object) checkShown(attribute, text string) {
+	if isSet(text) && folder.CheckText(text) != nil {
+		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
+	}
+}
+
+func (o *Object) encryptedFiles(attribute string) []string {
+	files, seen := o.texts(attribute), map[string]*Path{}
+	o.EachText(attribute, func(path *Path, text string) {
+		if len(text) > maxEncrypted {
+			o.reader.Report(path, "is larger than 1 MiB, and no Secret can be")
+			return
+		}
+		if text == "" {
+			return
+		}
+		file, err := ParseEncrypted(text)
+		if err != nil {
+			o.reader.Report(path, "%s", err)
+			return
+		}
+		if first := seen[file.Name]; first != nil {
+			o.reader.Report(path, "is a Secret %q, as %s is: remove one of the two", file.Name, first)
+			return
+		}
+		seen[file.Name] = path
+	})
+	return files
+}
+
+// secretStores reads the stores of a cluster type.
+func (o *Object) secretStores(attribute string) map[string]SecretStore {
+	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
+	given, isMap := value.(map[string]any)
+	if !isMap {
+		if value != nil {
+			o.Report(attribute, "must be a map of objects by the fleet's names of stores, not %s", kindOf(value))
+		}
+		return nil
+	}
+	stores := make(map[string]SecretStore, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		o.checkStoreName(path.Key(name), name, o.table.find(attribute).Keys.check)
+		s := o.child(attribute, path.Key(name), given[name])
+		if s == nil {
+			continue
+		}
+		stores[name] = SecretStore{
+			Name:       s.checked("name", s.form("name")),
+			Kind:       s.oneOfOrNone("kind"),
+			Provider:   s.text("provider"),
+			Parameters: s.textMap("parameters"),
+		}
+		s.checkShown("provider", stores[name].Provider)
+		s.Finish()
+	}
+	return stores
+}
+
+// decryption reads how the agent of a cluster type decrypts SOPS files.
+func (o *Object) decryption(attribute string) *Decryption {
+	return ObjectOf(o, attribute, func(d *Object) *Decryption {
+		return &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
+	})
+}
+
+// AllowPlainAnnotation is the annotation that has allow_plain of a ConfigMap or of a final object: names with commas between them.
+const AllowPlainAnnotation = "flotilla.dev/allow-plain"
+
+// annotatedAllowPlain reads [AllowPlainAnnotation].
+func (o *Object) annotatedAllowPlain() (keys []string) {
+	metadata, _ := o.fields["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	value, has := annotations[AllowPlainAnnotation]
+	if !has {
+		return nil
+	}
+	text, problem := o.scalar(value)
+	if problem != "" {
+		o.reader.Report(o.path.Attribute("metadata").Attribute("annotations").Key(AllowPlainAnnotation), "%s", problem)
+	}
+	for key := range strings.SplitSeq(text, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

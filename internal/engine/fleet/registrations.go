@@ -1,0 +1,199 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
+)
+
+// Registration is an object of Kalypso's kind WorkloadRegistration: it says where the workloads of a team are.
+type Registration struct {
+	Name      string
+	Labels    Labels
+	Workspace string // "" where it has none
+	Source    Source
+	// Sources are those of the workspace, which Source is within; nil: any. SourcesKnown is false while they are not known.
+	Sources      []string
+	SourcesKnown bool
+}
+
+// Source is a folder of a repository at a ref.
+type Source struct {
+	URL  string
+	Ref  string // a branch, a tag or a commit; refs/heads/<name> where it is certainly a branch
+	Path string
+}
+
+// RegistrationOptionsTable is that of the options of provider::flotilla::registrations.
+var RegistrationOptionsTable = &Table{
+	Name:    "options of registrations",
+	Meaning: "The options of `provider::flotilla::registrations`.",
+	Attributes: []Attribute{
+		{Name: "workspaces", Type: CollectionType, Of: &workspaceTable, Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. " +
+			"A registration that leads outside of the `sources` of its workspace is an error, and so is one of another workspace. " +
+			"Unset: registrations may lead anywhere."},
+		{Name: "followed", Type: AnyType, Meaning: "Registrations that were followed before: results of this function, " +
+			"objects with `url`, `ref` and `path`, or lists and maps of them."},
+	},
+}
+
+// DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts of YAML
+// documents, of which only WorkloadRegistrations are read, and options, which may be nil. The result has, by name, the
+// registrations whose source was not followed before, so that following them ends also where they refer to each other.
+// known is false while a registration, or a source that was followed, may not be known yet.
+//
+// A registration that leads outside of the sources of its workspace is an error, and so is one whose workspace is not among
+// workspaces. Without workspaces, a registration may lead anywhere.
+func DecodeRegistrations(documents, options any) (registrations map[string]Registration, known bool, findings Findings) {
+	p := &registrationReader{
+		controlPlane: &controlPlane{decoder: newDecoder()},
+		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{},
+	}
+	p.readOptions(options)
+	for _, text := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		for _, document := range p.text(text.Path, text.Value) {
+			p.read(text.Path, document)
+		}
+	}
+	return p.found, !p.pendingTexts, p.allFindings()
+}
+
+// location is a source in the form in which sources are compared: other spellings of a repository's URL are equal.
+func (s Source) location() Source {
+	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
+	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
+		parsed.Scheme, parsed.Host = strings.ToLower(parsed.Scheme), strings.ToLower(parsed.Host)
+		at = parsed.String()
+	}
+	folder := strings.TrimPrefix(path.Clean("/"+s.Path), "/")
+	return Source{URL: at, Ref: strings.TrimPrefix(s.Ref, "refs/heads/"), Path: folder}
+}
+
+// registrationReader reads only the registrations among documents.
+type registrationReader struct {
+	*controlPlane
+	bounds    sourceBounds
+	found     map[string]Registration
+	locations map[Source]*Path
+	before    map[Source]bool // the sources that were followed
+}
+
+func (p *registrationReader) readOptions(options any) {
+	at := (*Path)(nil).Attribute("options")
+	if options == nil {
+		return
+	}
+	o, isUnknown := p.object(RegistrationOptionsTable, at, options)
+	if o == nil {
+		p.pendingTexts = p.pendingTexts || isUnknown
+		return
+	}
+	p.bounds = p.sourceBounds(o)
+	followed, _ := o.Value("followed")
+	o.Finish()
+	p.follow(at.Attribute("followed"), followed, 0)
+}
+
+func (p *registrationReader) read(at *Path, document Document) {
+	fields, _ := document.Value.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
+		return // control_plane reports it where it is not allowed
+	}
+	o, _ := p.object(nil, at, document.Value)
+	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.Number, document.Line, documentName(o))
+	o.path = &Path{parent: at, step: step}
+	o.text("apiVersion")
+	o.text("kind")
+	p.register(o)
+}
+
+func (p *registrationReader) register(o *Object) {
+	registration := Registration{}
+	registration.Name, registration.Labels = o.metadata(CheckLabelName)
+	o.spec(func(s *Object) {
+		s.Require("workload", "is required: {repo, branch, path}")
+		if w := s.Object("workload"); w != nil {
+			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
+			w.Finish()
+		}
+		registration.Workspace = s.checked("workspace", CheckLabelName)
+	})
+	if registration.Source.Ref != "" {
+		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
+	}
+	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
+	p.bound(&registration, o.path.Attribute("spec"))
+	location := registration.Source.location()
+	if p.before[location] {
+		return
+	}
+	if other, ok := p.locations[location]; ok && location.URL != "" {
+		p.Report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
+		return
+	}
+	p.locations[location] = o.path
+	p.found[registration.Name] = registration
+}
+
+// bound sets the sources of a registration, and reports a URL that is outside of them. at is its spec.
+func (p *registrationReader) bound(registration *Registration, at *Path) {
+	sources, ok := p.bounds.sources[registration.Workspace]
+	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]
+	switch {
+	case !p.bounds.isSet:
+	case !ok && !p.bounds.complete:
+		return // it may be one whose name is not known yet
+	case registration.Workspace == "":
+		p.Report(at.Attribute("workspace"), "is required: the sources of the workspace say where the registration may lead")
+		return
+	case !ok:
+		p.Report(at.Attribute("workspace"), "%s", p.bounds.missing(registration.Workspace))
+		return
+	}
+	repo := at.Attribute("workload").Attribute("repo")
+	if registration.Source.URL == "" || !registration.SourcesKnown {
+		return
+	}
+	if _, err := access.Parse(registration.Source.URL); err != nil {
+		p.Report(repo, "%s", err) // which does not repeat a URL with credentials in it
+	} else if _, err := access.Decide(access.Request{URL: registration.Source.URL, Sources: sources}, nil); err != nil {
+		p.Report(repo, "leads to %q for workspace %q, and is %s", registration.Source.URL, registration.Workspace, err)
+	}
+}
+
+// maxFollowedDepth is how deep registrations may be nested in what was followed: maps of them in lists.
+const maxFollowedDepth = 4
+
+// follow reads what registrations returned before, or any object with url, ref and path.
+func (p *registrationReader) follow(at *Path, value any, depth int) {
+	source, _ := value.(map[string]any)
+	if _, isSource := source["url"].(string); isSource || source["url"] == (Unknown{}) {
+		text := func(key string) string {
+			p.pendingTexts = p.pendingTexts || source[key] == Unknown{}
+			text, _ := source[key].(string)
+			return text
+		}
+		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.location()] = true
+		return
+	}
+	elements, are := Elements(at, value)
+	switch {
+	case value == nil:
+	case value == Unknown{}:
+		p.pendingTexts = true
+	case !are:
+		p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
+	case depth > maxFollowedDepth:
+		p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
+	default:
+		for _, element := range elements {
+			p.follow(element.Path, element.Value, depth+1)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// FirstName is the name after which namespaces, objects and labels on clusters are called: the first of Formerly, or the name
+// of a cluster type that had no other. It stays when the cluster type gets another name, so that nothing on its clusters goes.
+func (c *ClusterType) FirstName() string {
+	if len(c.Formerly) > 0 {
+		return c.Formerly[0]
+	}
+	return c.Name
+}
+
+// Renames maps each name that a cluster type had before to the one that it has now.
+func (f *Fleet) Renames() map[string]string {
+	renames := map[string]string{}
+	for i := range f.ClusterTypes {
+		for _, name := range f.ClusterTypes[i].Formerly {
+			renames[name] = f.ClusterTypes[i].Name
+		}
+	}
+	return renames
+}
+
+// RenamedAs changes what cluster types are called to what they are called in a later fleet.
+func (f *Fleet) RenamedAs(later *Fleet) {
+	renames := later.Renames()
+	if len(renames) == 0 {
+		return
+	}
+	formerly := map[string][]string{}
+	for i := range later.ClusterTypes {
+		formerly[later.ClusterTypes[i].Name] = later.ClusterTypes[i].Formerly
+	}
+	rename := func(name *string) {
+		if now, renamed := renames[*name]; renamed {
+			*name = now
+		}
+	}
+	for i := range f.ClusterTypes {
+		one := &f.ClusterTypes[i]
+		rename(&one.Name)
+		one.Formerly = formerly[one.Name]
+	}
+	for i := range f.Clusters {
+		rename(&f.Clusters[i].ClusterType)
+	}
+	for i := range f.Assignments {
+		rename(&f.Assignments[i].ClusterType)
+	}
+	f.sortLists()
+}
+
+// formerName is a name that a cluster type had before.
+type formerName struct {
+	path      *Path
+	name, now string
+}
+
+func (d *decoder) noteFormerNames(o *Object, clusterType *ClusterType) {
+	if len(clusterType.Formerly) == 0 || !isSet(clusterType.Name) {
+		return
+	}
+	if of := reconciler.Named(clusterType.Reconciler); of != nil && of.NoRename != "" {
+		o.Report("formerly", "cannot be set: %s", of.NoRename)
+	}
+	o.EachText("formerly", func(path *Path, name string) {
+		if problem := checkClusterTypeName(name); problem != "" {
+			d.Report(path, "%s", problem)
+			return
+		}
+		d.formerNames = append(d.formerNames, formerName{path, name, clusterType.Name})
+	})
+}
+
+// checkFormerNames reports former names by which a folder would be that of two cluster types.
+func (d *decoder) checkFormerNames() {
+	had := map[string]string{}
+	for _, one := range d.formerNames {
+		by, twice := had[one.name]
+		switch isType := func(c ClusterType) bool { return c.Name == one.name }; {
+		case one.name == one.now:
+			d.Report(one.path, "is the name that the cluster type has now: name those that it had before")
+		case twice && by == one.now:
+			d.Report(one.path, "is there twice")
+		case twice:
+			d.Report(one.path, "cluster type %q was called %q, too: only one of the two can have its folders", by, one.name)
+		case slices.ContainsFunc(d.Fleet.ClusterTypes, isType):
+			d.Report(one.path, "a cluster type of the fleet is called %q: choose another name for that one", one.name)
+		}
+		had[one.name] = one.now
+	}
+}
+
+// nameNow is what a cluster type with this former name is called now; "" where there is none.
+func (d *decoder) nameNow(name string) string {
+	for _, one := range d.formerNames {
+		if one.name == name {
+			return one.now
+		}
+	}
+	return ""
+}

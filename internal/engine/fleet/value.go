@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: what
+// JSON can say, with numbers that lose nothing. Input may hold [Unknown] in place of any of them.
+
+// Unknown stands for a value that Terraform does not know yet.
+type Unknown struct{}
+
+// IsKnown says whether a value holds no [Unknown] at any depth.
+func IsKnown(value any) bool {
+	return !deep.Holds(value, func(part any) bool { return part == Unknown{} })
+}
+
+// CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless
+// escapes, numbers as [CanonicalNumber] writes them.
+func CanonicalJSON(value any) (string, error) {
+	var buffer bytes.Buffer
+	if err := writeCanonical(&buffer, value); err != nil {
+		return "", err
+	}
+	return buffer.String(), nil
+}
+
+func writeCanonical(buffer *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case nil:
+		buffer.WriteString("null")
+	case bool:
+		if value {
+			buffer.WriteString("true")
+		} else {
+			buffer.WriteString("false")
+		}
+	case string:
+		return writeString(buffer, value)
+	case json.Number:
+		number, err := CanonicalNumber(value)
+		if err != nil {
+			return err
+		}
+		buffer.WriteString(string(number))
+	case []any:
+		buffer.WriteByte('[')
+		for i, element := range value {
+			if i > 0 {
+				buffer.WriteByte(',')
+			}
+			if err := writeCanonical(buffer, element); err != nil {
+				return err
+			}
+		}
+		buffer.WriteByte(']')
+	case map[string]any:
+		buffer.WriteByte('{')
+		for i, key := range slices.Sorted(maps.Keys(value)) {
+			if i > 0 {
+				buffer.WriteByte(',')
+			}
+			if err := writeString(buffer, key); err != nil {
+				return err
+			}
+			buffer.WriteByte(':')
+			if err := writeCanonical(buffer, value[key]); err != nil {
+				return err
+			}
+		}
+		buffer.WriteByte('}')
+	default:
+		return fmt.Errorf("a value of type %T has no JSON form", value)
+	}
+	return nil
+}
+
+func writeString(buffer *bytes.Buffer, text string) error {
+	if isPlainJSON(text) {
+		buffer.WriteByte('"')
+		buffer.WriteString(text)
+		buffer.WriteByte('"')
+		return nil
+	}
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return err
+	}
+	buffer.Truncate(buffer.Len() - 1) // the encoder's newline
+	return nil
+}
+
+// isPlainJSON says whether a text has nothing that JSON escapes, or may.
+func isPlainJSON(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// Canonical returns a copy of a value that shares nothing with it and has each number as [CanonicalNumber] writes it, so that
+// equal values are deeply equal. A value that is not known, or that JSON does not have, is an error.
+func Canonical(value any) (any, error) {
+	switch value := value.(type) {
+	case nil, bool, string:
+		return value, nil
+	case json.Number:
+		return CanonicalNumber(value)
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			var err error
+			if list[i], err = Canonical(element); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, element := range value {
+			var err error
+			if object[key], err = Canonical(element); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	case Unknown:
+		return nil, errors.New("a value is not known yet")
+	}
+	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
+}
+
+// numberPrecision is that of Terraform's own numbers, in bits.
+const numberPrecision = 512
+
+// The binary exponents beyond which a number is written with an exponent, and beyond which it is
+// refused: a few bytes of input ("1e999999999") must become neither gigabytes nor minutes.
+const (
+	maxPlainExponent = 2048
+	maxExponent      = 32768
+)
+
+// outOfRange stands for a number beyond maxExponent; it is no number, and no label either.
+const outOfRange json.Number = "out of the range of numbers"
+
+// CanonicalNumber returns the shortest decimal text that stands for the number, without an exponent
+// where that is reasonable: "1.50" and "15e-1" are both "1.5".
+func CanonicalNumber(number json.Number) (json.Number, error) {
+	if plainInteger(string(number)) {
+		return number, nil
+	}
+	if err := checkDigits(string(number)); err != nil {
+		return "", err
+	}
+	parsed, _, err := big.ParseFloat(string(number), 10, numberPrecision, big.ToNearestEven)
+	if !json.Valid([]byte(number)) { // "Inf" is one for the other parser
+		return "", fmt.Errorf("%q is not a number", string(number))
+	}
+	canonical := outOfRange
+	if err == nil {
+		canonical = NumberOf(parsed)
+	}
+	if canonical == outOfRange {
+		return "", fmt.Errorf("%s is %s", number, outOfRange)
+	}
+	return canonical, nil
+}
+
+// NumberOf is [CanonicalNumber] for a number that is parsed already. For one out of range it returns
+// what nothing takes for a number.
+func NumberOf(number *big.Float) json.Number {
+	exponent := number.MantExp(nil)
+	switch size := max(exponent, -exponent); {
+	case number.Sign() == 0:
+		return "0"
+	case number.IsInf() || size > maxExponent:
+		return outOfRange
+	case size > maxPlainExponent:
+		return json.Number(number.Text('g', -1))
+	}
+	return json.Number(number.Text('f', -1))
+}
+
+// plainInteger says whether text is an integer in canonical form, short enough to be exact.
+func plainInteger(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || len(digits) > 18 || (digits[0] == '0' && len(text) > 1) {
+		return false
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}

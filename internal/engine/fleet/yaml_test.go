@@ -1,0 +1,274 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+)
+
+func TestYAMLReader(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want any
+		err  string
+	}{
+		"a mapping":               {"a: 1\nb: [x, null]", map[string]any{"a": json.Number("1"), "b": []any{"x", nil}}, ""},
+		"nothing":                 {"", nil, ""},
+		"comments":                {"# nothing\n\n# here\n", nil, ""},
+		"a marker and a comment":  {"# c\n--- # d\na: b # e\n", map[string]any{"a": "b"}, ""},
+		"a value on the marker":   {"--- {a: b}\n", map[string]any{"a": "b"}, ""},
+		"a directive":             {"%YAML 1.2\n---\na: b\n", map[string]any{"a": "b"}, ""},
+		"an end marker":           {"a: b\n...\n", map[string]any{"a": "b"}, ""},
+		"empty documents":         {"---\n---\na: b\n---\n# c\n", map[string]any{"a": "b"}, ""},
+		"Windows line ends":       {"a: |\r\n  x\r\n  y\r\nb: z\r\n", map[string]any{"a": "x\ny\n", "b": "z"}, ""},
+		"old Mac line ends":       {"a: b\rc: d\r", map[string]any{"a": "b", "c": "d"}, ""},
+		"a byte order mark":       {"\ufeff---\na: b", map[string]any{"a": "b"}, ""},
+		"a marker inside a block": {"a: |\n  ---\n  x\n", map[string]any{"a": "---\nx\n"}, ""},
+		"dashes that are no mark": {"---a: b\n", map[string]any{"---a": "b"}, ""},
+		"JSON":                    {`{"a": "x\u2028y"}`, map[string]any{"a": "x\u2028y"}, ""},
+		"an alias":                {"a: &x [1]\nb: *x", map[string]any{"a": []any{json.Number("1")}, "b": []any{json.Number("1")}}, ""},
+		"a date":                  {"a: 2001-01-01", map[string]any{"a": "2001-01-01"}, ""},
+
+		"two documents":              {"a: b\n---\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"one behind an end marker":   {"a: b\n...\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"one behind other line ends": {"a: b\u2028---\u2028c: d", nil, "has more than one YAML document, the second from line 3"},
+		"a key twice":                {"a: 1\nb: 2\na: 3", nil, `invalid YAML, line 3: key "a" already set in map`},
+		"a key twice, behind a mark": {"# c\n---\na: 1\na: 3", nil, `invalid YAML, line 4: key "a" already set in map`},
+		"a key twice deep inside":    {"a:\r\n  b: 1\r\n  b: 2", nil, `invalid YAML, line 3: key "b" already set in map`},
+		"a bracket that is not shut": {"a: 1\nb: [1, 2\nc: 3", nil, "invalid YAML, line 2: did not find expected ',' or ']'"},
+		"a tab":                      {"a:\n\tb: 1", nil, "invalid YAML, line 2: found character that cannot start any token"},
+		"a control character":        {"a: \x01", nil, "control characters are not allowed"},
+		"not a number":               {"a: .nan", nil, "unsupported value: NaN"},
+		"an alias to itself":         {"a: &a [*a]", nil, "anchor 'a' value contains itself"},
+		"an alias to nothing":        {"a: *b", nil, "unknown anchor 'b' referenced"},
+		"a bomb of aliases":          {bomb(), nil, "YAML from line 1 its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
+		"a list as a key":            {"? [a]\n: b", nil, "invalid map key"},
+		"endless nesting":            {strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000), nil, "nested deeper than 1000 levels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := fleet.ParseYAML(test.text)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one that says %q", err, test.err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%#v, %v, want %#v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// What is dense takes the most memory, and the bounds are named where it would take too much.
+func TestReadingYAMLIsBounded(t *testing.T) {
+	const size = 1<<20 - 8
+	long := strings.Repeat("x", 20_000)
+	for name, test := range map[string]struct{ before, unit, after, err string }{
+		"a list":                 {"[", "1,", "]", "has more than 100000 keys and values"},
+		"maps":                   {"[", "{},", "]", "has more than 100000 keys and values"},
+		"maps of one":            {"[", "{a: },", "]", "has more than 100000 keys and values"},
+		"JSON":                   {"[", `{"a":0},`, "]", "has more than 100000 keys and values"},
+		"a map":                  {"{", "? a,", "}", "has more than 100000 keys and values"},
+		"a block":                {"", "- a:\n", "", "has more than 100000 keys and values"},
+		"empty items":            {"", "-\n", "", "has more than 100000 keys and values"},
+		"items in items":         {"", "- ", "", "has more than 100000 keys and values"},
+		"brackets":               {"", "[", "", "has more than 100000 keys and values"},
+		"braces":                 {"", "{", "", "has more than 100000 keys and values"},
+		"questions":              {"", "? ", "", "has more than 100000 keys and values"},
+		"words":                  {"", "a ", "", ""},
+		"lines":                  {"", "a\n", "", ""},
+		"a block scalar":         {"|\n", " a,\n", "", ""},
+		"a folded scalar":        {">\n", " a\n\n", "", ""},
+		"quotes":                 {`"`, `\n`, `"`, ""},
+		"escapes":                {`"`, `\x01`, `"`, ""},
+		"comments":               {"", "#,\n", "", ""},
+		"tables":                 {"", "a,b,c\n", "", ""},
+		"tags":                   {"", "!a ", "", ""},
+		"anchors":                {"", "&a ", "", ""},
+		"tabs":                   {"a:\n", "\t", "b", "found character that cannot start any token"},
+		"a list before the end":  {"a: [", strings.Repeat("1,", 10) + strings.Repeat(" ", 500), "", "did not find"},
+		"aliases of a long text": {"a: &a " + long + "\nb:\n", "- *a\n", "", "has more than 100000 keys and values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := test.before + strings.Repeat(test.unit, (size-len(test.before)-len(test.after))/len(test.unit)) + test.after
+			for _, read := range []func(string) (any, error){fleet.ParseYAML, fleet.ParseLooseYAML} {
+				var err error
+				fleettest.Bounded(t, text, func() { _, err = read(text) })
+				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+					t.Errorf("%.200v, want %q", err, test.err)
+				}
+			}
+		})
+	}
+}
+
+func TestAliasesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 20_000)
+	for name, test := range map[string]struct{ text, err string }{
+		"a long text, often":           {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 9_000) + "]", "its aliases make it larger than 1 MiB"},
+		"just as long as may be":       {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 50) + "]", ""},
+		"a key":                        {"? &a " + strings.Repeat("x", 1_000) + "\n: 1\nb:\n" + strings.Repeat("- {*a : 1}\n", 2_000), "its aliases make it larger than 1 MiB"},
+		"merged maps":                  {"a: &a {b: " + long + "}\nc:\n" + strings.Repeat("- <<: *a\n", 200), "its aliases make it larger than 1 MiB"},
+		"many values":                  {"a: &a [" + strings.Repeat("1,", 1_000) + "]\nb: [" + strings.Repeat("*a, ", 200) + "]", "its aliases make more than 100000 keys and values"},
+		"a bomb":                       {bomb(), "its aliases make it larger than 1 MiB"},
+		"itself, inside":               {"a: &a {b: [*a]}", "anchor 'a' value contains itself"},
+		"of a list in JSON":            {`{"a":&a [1],"b":*a}`, ""},
+		"of a name that comes later":   {"a: *b\nc: &b 1\nd: *b", "unknown anchor 'b' referenced"},
+		"of an anchor anew":            {"a: &a 1\nb: &a [*a]\nc: *a", "contains itself"},
+		"asterisks that are none":      {"a: &a 1\ncron: '*/5 * * * *'\nb: x*y", ""},
+		"dense, and just small enough": {"a: &a x\nb: [" + strings.Repeat("*a,", 99_000) + "]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, read := range []func(string) (any, error){fleet.ParseYAML, fleet.ParseLooseYAML} {
+				var err error
+				fleettest.Bounded(t, test.text, func() { _, err = read(test.text) })
+				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+					t.Errorf("%.200v, want %q", err, test.err)
+				}
+			}
+		})
+	}
+}
+
+func TestDocumentsLargerThanKubernetesStoresAreRefused(t *testing.T) {
+	_, err := fleet.ParseYAML("# c\n---\na: " + strings.Repeat("x", 3<<19))
+	var bound *fleet.BoundError
+	if !errors.As(err, &bound) || err.Error() != "YAML from line 3 is larger than 1.5 MiB, which is the most that Kubernetes stores as one object" {
+		t.Error(err)
+	}
+	_, findings := fleet.DecodeControlPlane("dev", []any{"kind: x\n---\na: " + strings.Repeat("x", 3<<19)})
+	if len(findings) == 0 || !strings.Contains(findings.Error(), "documents[0]: document 2, from line 3: is larger than 1.5 MiB") {
+		t.Error(findings)
+	}
+}
+
+// FuzzParseLooseYAML holds the reader against Kubernetes' own, and to the bounds of what reading may take.
+func FuzzParseLooseYAML(f *testing.F) {
+	for _, text := range []string{
+		"a: 1", "1: a\n1.5: b\ntrue: c\n~: d\n0x10: e", "a: !!binary /w==", "- 1e3\n- 0o7\n- 017\n- 1_000\n- .inf\n- 2001-01-01\n- 18446744073709551615", "a: &b [*b]",
+		"a: &b {c: 1}\nd: {<<: *b, e: 2}", "a: &a x\nb: [*a, *a]", bomb(), "\ufeff? |\n  a\n: b", "\"\\ud800\"", "{\"a\":*b,\"c\":&b 1}", "%YAML 1.1\n---\n- on\n- ~",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var value any
+		var err error
+		fleettest.Bounded(t, text, func() { value, err = fleet.ParseLooseYAML(text) })
+		var bound *fleet.BoundError
+		if errors.As(err, &bound) {
+			return
+		}
+		asJSON, wantErr := yaml.YAMLToJSON([]byte(text))
+		if wantErr != nil {
+			if err == nil {
+				t.Fatalf("%q is %#v, and for Kubernetes %v", text, value, wantErr)
+			}
+			return
+		}
+		want, wantErr := fleet.ParseJSON(string(asJSON))
+		if err != nil && (wantErr != nil || strings.Contains(err.Error(), "already set in map") || strings.Contains(text, "*")) {
+			return // of two keys of one text Kubernetes takes either; aliases are read by another parser first
+		}
+		if err != nil || wantErr != nil || !reflect.DeepEqual(value, want) {
+			t.Fatalf("%q is %#v, %v, and for Kubernetes %#v, %v", text, value, err, want, wantErr)
+		}
+	})
+}
+
+// bomb is a small text that would take gigabytes.
+func bomb() string {
+	text := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		text += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 8), c-1)
+	}
+	return text
+}
+
+func TestFindingsNameTextDocumentAndLine(t *testing.T) {
+	_, findings := fleet.DecodeControlPlane("dev", map[string]any{
+		"one.yaml": "# comment\n---\nkind: Namespace\nname: a\n---\nkind: Namespace\r\nname: b\r\nname: c\n---\nkind: Namespace\nname: D\n",
+		"two.yaml": "- a\n",
+		"bad.yaml": json.Number("7"),
+	})
+	wantFindings(t, findings,
+		`documents["one.yaml"]: document 2, line 8: key "name" already set in map`,
+		`documents["one.yaml"] document 3 (line 10, Namespace "D").name: "D" is not a DNS label`,
+		`documents["two.yaml"] document 1 (line 1): must be an object, not a list`,
+		`documents["bad.yaml"]: must be the text of YAML documents, not a number`,
+	)
+}
+
+func FuzzParseYAML(f *testing.F) {
+	for _, text := range []string{"a: 1\n---\nb: 2\n...\n", "%YAML 1.1\n--- |\n x", "a: &b [*b]", "\ufeff# c\r\n---\r\na: b", "{\"a\": [1.5e3, null]}", "<<: {a: 1}", "? a", "- - - a", "? " + strings.Repeat("k", 2000)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var value any
+		var err error
+		fleettest.Bounded(t, text, func() { value, err = fleet.ParseYAML(text) })
+		if err != nil {
+			return
+		}
+		canonical, err := fleet.CanonicalJSON(value)
+		if err != nil {
+			t.Fatalf("%q is %#v, which has no JSON: %v", text, value, err)
+		}
+		if longestKey(value) > 1000 {
+			return // YAML takes longer keys behind a question mark only, and JSON has none
+		}
+		again, err := fleet.ParseYAML(canonical)
+		if err != nil {
+			t.Fatalf("%q: its JSON %s is no YAML: %v", text, canonical, err)
+		}
+		if twice, err := fleet.CanonicalJSON(again); err != nil || twice != canonical {
+			t.Fatalf("%q: its JSON %s, read as YAML, is %s, %v", text, canonical, twice, err)
+		}
+	})
+}
+
+// longestKey returns the length of the longest key in a value, in bytes as JSON writes it.
+func longestKey(value any) int {
+	longest := 0
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			longest = max(longest, longestKey(element))
+		}
+	case map[string]any:
+		for key, member := range value {
+			quoted, _ := fleet.CanonicalJSON(key)
+			longest = max(longest, len(quoted), longestKey(member))
+		}
+	}
+	return longest
+}
+
+func FuzzDecodeControlPlane(f *testing.F) {
+	f.Add("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspec: {}\n---\nkind: Application\nname: a\nrepo_url: b")
+	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}")
+	f.Add("kind: TargetPolicy\nname: a\napp_selector: {}\ncluster_selector: {}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var decoded *fleet.Decoded
+		var findings fleet.Findings
+		fleettest.Bounded(t, text, func() { decoded, findings = fleet.DecodeControlPlane("dev", []any{text}) })
+		if len(findings) > 0 {
+			return
+		}
+		parsed, err := fleet.ParseModel(model(t, decoded.Fleet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if model(t, parsed) != model(t, decoded.Fleet) {
+			t.Fatalf("model %s becomes %s", model(t, decoded.Fleet), model(t, parsed))
+		}
+	})
+}

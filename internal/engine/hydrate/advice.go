@@ -1,0 +1,254 @@
+package hydrate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// Advice says what the schemas of an assignment ask for, and what its config containers give.
+type Advice struct {
+	Checked bool              // there is a schema
+	Asked   map[string]Asked  // by the JSON pointer of each key that a schema names
+	Missing map[string]string // why a required key is not there, by its JSON pointer; empty where values are not known
+	Unasked []string          // JSON pointers of the values that no schema asks for, sorted; empty without a schema
+
+	snapshot *Snapshot
+	leaves   map[string]leaf
+	schemas  map[string][]string // those that ask for a value, by its JSON pointer
+}
+
+// Schemas returns the schemas that ask for a value, a leaf as [Snapshot.Provenance] has it: those that name it or what
+// it is part of, or that have a schema for keys which they do not name.
+func (a *Advice) Schemas(pointer string) []string { return a.schemas[pointer] }
+
+// Provenance is that of the snapshot.
+func (a *Advice) Provenance() map[string]Origin { return a.snapshot.provenance(a.leaves) }
+
+// Asked is a key that a schema names.
+type Asked struct {
+	Schemas    []string // as in `config schema "net"`
+	Containers []string // the config containers that its value comes from, in merge order; empty where there is no value
+}
+
+// Advisor gives the advice for assignments. It is not safe for concurrent use.
+type Advisor struct {
+	result    *Result
+	lacks     bool // anything is missing anywhere
+	checker   *checker
+	suppliers *suppliers
+	trees     map[int]*askedKey // by schema
+	made      map[advised]*Advice
+}
+
+// advised is what decides the advice.
+type advised struct {
+	snapshot *Snapshot
+	schemas  *int32 // the first of the config schemas, whose lists are shared
+	own      string // the deployment target, where it has schemas of its own
+}
+
+// Advisor returns what gives the advice for the assignments that the result was made of.
+func (r *Result) Advisor() *Advisor {
+	return &Advisor{
+		result: r, lacks: slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Missing }), checker: newChecker(r.checks),
+		suppliers: &suppliers{mergeIndex: r.checks.mergeIndex, found: map[string][]int{}}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
+	}
+}
+
+// Of returns the advice for the assignment of this number. Assignments that the same containers and the same schemas
+// reach share one, unless something is missing: why it is depends on the labels.
+func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
+	snapshot, checks := a.result.Snapshots[number], a.result.checks
+	same := advised{snapshot: snapshot}
+	if declared := a.result.schemas[number]; len(declared) > 0 {
+		same.schemas = &declared[0]
+	}
+	if len(checks.own[assignment.Target.Name]) > 0 {
+		same.own = assignment.Target.Name
+	}
+	if known := a.made[same]; known != nil {
+		return known
+	}
+	var schemas []int
+	var names []string
+	checks.eachSchema(assignment, a.result.schemas[number], func(schema int, name string) {
+		if checks.schemas[schema] != nil {
+			schemas, names = append(schemas, schema), append(names, name)
+		}
+	})
+	advice := &Advice{Checked: len(schemas) > 0, Asked: map[string]Asked{}, Missing: map[string]string{}, snapshot: snapshot, leaves: snapshot.leaves()}
+	for i, schema := range schemas {
+		a.tree(schema).each("", func(pointer string) {
+			asked := advice.Asked[pointer]
+			asked.Schemas = append(asked.Schemas, names[i])
+			advice.Asked[pointer] = asked
+		})
+	}
+	a.addMissing(advice, snapshot, assignment, schemas, names)
+	a.addGiven(advice, snapshot, schemas, names)
+	if len(advice.Missing) == 0 {
+		a.made[same] = advice
+	}
+	return advice
+}
+
+// addMissing fills in what is missing.
+func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *schedule.Assignment, schemas []int, names []string) {
+	if !a.lacks {
+		return
+	}
+	broken := a.checker.check(snapshot, schemas)
+	for i, schema := range schemas {
+		for _, one := range broken[schema] {
+			if _, said := advice.Missing[one.pointer]; one.missing && !said {
+				advice.Missing[one.pointer] = names[i] + ": it " + one.message + a.suppliers.explain(one.pointer, snapshot, assignment)
+			}
+		}
+	}
+}
+
+// addGiven fills in who gives what, and what nobody asks for.
+func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, names []string) {
+	if len(schemas) == 0 {
+		return
+	}
+	from := make(map[string][]int, len(advice.Asked))
+	advice.schemas = make(map[string][]string, len(advice.leaves))
+	asking := make([]string, 0, len(names))
+	for pointer, leaf := range advice.leaves {
+		for at := pointer; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
+			if _, asked := advice.Asked[at]; asked {
+				from[at] = append(from[at], leaf.from)
+			}
+		}
+		asking = asking[:0]
+		for i, schema := range schemas {
+			if a.tree(schema).asksFor(pointer) {
+				asking = append(asking, names[i])
+			}
+		}
+		switch len(asking) {
+		case 0:
+			if snapshot.Known {
+				advice.Unasked = append(advice.Unasked, pointer)
+			}
+		case len(names):
+			advice.schemas[pointer] = names
+		default:
+			advice.schemas[pointer] = slices.Clone(asking)
+		}
+	}
+	slices.Sort(advice.Unasked)
+	for pointer, asked := range advice.Asked {
+		for _, container := range distinct(from[pointer]) {
+			asked.Containers = append(asked.Containers, snapshot.mergeIndex.containers[container].name)
+		}
+		advice.Asked[pointer] = asked
+	}
+}
+
+func (a *Advisor) tree(schema int) *askedKey {
+	if a.trees[schema] == nil {
+		a.trees[schema] = readAsked(a.result.checks.schemas[schema].root)
+	}
+	return a.trees[schema]
+}
+
+// askedKey is a key that a schema names, or the whole of the values, with the keys that it names below.
+type askedKey struct {
+	members map[string]*askedKey // by escaped name
+	others  bool                 // it has a schema for what is not in members
+}
+
+// maxAsked is how many keys and parts of a schema are looked at. Schemas that refer to others may name more than they
+// have parts; what is not looked at counts as asked for.
+const maxAsked = 5 * maxSchemaParts
+
+// readAsked returns the keys that a schema names, in alternatives and conditions, too.
+func readAsked(root *jsonschema.Schema) *askedKey {
+	asked, room := &askedKey{}, maxAsked
+	asked.read(root, map[*jsonschema.Schema]bool{}, &room)
+	return asked
+}
+
+// read adds what a schema names of the key's value. It does not follow a schema into itself: it is within those at hand.
+func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool, room *int) {
+	if s == nil || within[s] {
+		return
+	}
+	if *room == 0 {
+		k.others = true
+		return
+	}
+	*room--
+	within[s] = true
+	defer delete(within, s)
+	for _, same := range sameValue(s) {
+		if same != s.Not {
+			k.read(same, within, room)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if member := k.member(name, room); member != nil {
+			member.read(s.Properties[name], within, room)
+		}
+	}
+	named := slices.Clone(s.Required)
+	for _, names := range s.DependentRequired {
+		named = append(named, names...)
+	}
+	for _, dependency := range s.Dependencies {
+		if names, ok := dependency.([]string); ok {
+			named = append(named, names...)
+		}
+	}
+	slices.Sort(named)
+	for _, name := range named {
+		k.member(name, room)
+	}
+	_, others := s.AdditionalProperties.(*jsonschema.Schema)
+	k.others = k.others || others || len(s.PatternProperties) > 0
+}
+
+// member returns the key of this name below, which may be new; nil where there is no room for it.
+func (k *askedKey) member(name string, room *int) *askedKey {
+	escaped := escapePointer(name)
+	if known := k.members[escaped]; known != nil {
+		return known
+	}
+	if *room == 0 {
+		k.others = true
+		return nil
+	}
+	*room--
+	if k.members == nil {
+		k.members = map[string]*askedKey{}
+	}
+	k.members[escaped] = &askedKey{}
+	return k.members[escaped]
+}
+
+// each yields the JSON pointers of all keys below the one at the pointer.
+func (k *askedKey) each(pointer string, yield func(pointer string)) {
+	for name, member := range k.members {
+		yield(pointer + "/" + name)
+		member.each(pointer+"/"+name, yield)
+	}
+}
+
+// asksFor says whether the schema, whose whole this is, names a value or what it is part of.
+func (k *askedKey) asksFor(pointer string) bool {
+	for i, name := range strings.Split(pointer, "/")[1:] {
+		member := k.members[name]
+		if member == nil {
+			return k.others || i > 0 && len(k.members) == 0
+		}
+		k = member
+	}
+	return true
+}

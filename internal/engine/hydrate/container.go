@@ -1,0 +1,233 @@
+package hydrate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+)
+
+// container is a config container that was read. Containers are numbered in merge order.
+type container struct {
+	name    string
+	labels  fleet.Labels   // those that count for matching and specificity
+	known   bool           // all of it; of what is not, the known part counts where it is certain
+	data    map[string]any // as written, nulls included, and the references to secrets
+	entries []entry        // the data by top-level key, in the order of the keys
+	steps   []step         // the data by node, in their order
+	texts   bool           // values could only be strings where they were written
+
+	references bool             // there are any among the data
+	releases   []string         // keys of which others give a value, or a reference, that this removes, since it gives the other
+	files      []encrypted.File // the encrypted ones
+}
+
+type entry struct {
+	key   int // its number in the order of all keys
+	value *value
+}
+
+// value is what a container gives for a top-level key. Equal values are one *value.
+type value struct {
+	raw     any    // as written, nulls included
+	clean   any    // without the nulls in objects
+	json    string // canonical of clean; empty for null itself
+	id      int    // the same for equal raw values; below 0 for what was merged
+	text    bool   // a string that could be nothing else where it was written
+	extreme bool   // holds a number that is too large or too small to be checked
+}
+
+// matchedLabels returns those labels of a container that select assignments.
+func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
+	if !one.FromConfigMap {
+		return one.Labels
+	}
+	return fleet.WithoutOwnerLabels(one.Labels)
+}
+
+// mergeIndex has the containers of a fleet, read and numbered in merge order, and the nodes of their data. All
+// snapshots are composed with it. It does not change after newMergeIndex.
+type mergeIndex struct {
+	merger
+	environment string
+	containers  []container // in merge order
+	ranks       []int       // of each container: equal where only the name decides; nil where that is no ambiguity
+	keys        []string    // the top-level keys of all containers, sorted
+	nodes       []node
+	wholes      int // how many nodes have values that are merged as a whole
+
+	references bool     // any container has references to secrets
+	files      bool     // any container has encrypted files
+	mixed      []string // the keys that are values in some containers and references in others
+}
+
+// newMergeIndex reads the containers of the fleet. Its error names each container whose data is not a
+// JSON object and each priority that is not a number.
+func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
+	options := f.HydrationOrDefault()
+	merging, err := newMerger(options)
+	if err != nil {
+		return nil, err
+	}
+	made := &mergeIndex{merger: merging, environment: f.Environment}
+	ordered, err := made.order(f.ConfigContainers, options)
+	if err != nil {
+		return nil, err
+	}
+	made.containers = make([]container, len(ordered))
+	failures := make([]error, len(ordered))
+	parallel.Each(len(ordered), func(i int) { made.containers[i], failures[i] = readContainer(ordered[i], config) })
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	for i := range made.containers {
+		made.references = made.references || made.containers[i].references
+		made.files = made.files || len(made.containers[i].files) > 0
+	}
+	made.mixed = made.findMixed()
+	return made, made.indexNodes()
+}
+
+// order returns the containers in merge order, and fills in their ranks.
+func (e *mergeIndex) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
+	byName := options.Precedence == "name"
+	type ranked struct {
+		*fleet.ConfigContainer
+		priority    *big.Float
+		specificity int
+	}
+	all := make([]ranked, len(containers))
+	for i := range containers {
+		one := &containers[i]
+		priority, _, err := big.ParseFloat(cmp.Or(string(one.Priority), "0"), 10, 512, big.ToNearestEven)
+		if err != nil {
+			return nil, fmt.Errorf("config container %q: priority %q is not a number", one.Name, string(one.Priority))
+		}
+		all[i] = ranked{one, priority, len(matchedLabels(one))}
+	}
+	byRank := func(a, b ranked) int {
+		return cmp.Or(a.priority.Cmp(b.priority), cmp.Compare(a.specificity, b.specificity))
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		if byName {
+			return cmp.Or(a.priority.Cmp(b.priority), cmp.Compare(a.Name, b.Name))
+		}
+		return cmp.Or(byRank(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	ordered := make([]*fleet.ConfigContainer, len(all))
+	ranks := make([]int, len(all))
+	for i := range all {
+		ordered[i] = all[i].ConfigContainer
+		if i > 0 {
+			ranks[i] = ranks[i-1] + min(1, max(0, byRank(all[i], all[i-1])))
+		}
+	}
+	if !byName && options.OnConflict != "override" {
+		e.ranks = ranks
+	}
+	return ordered, nil
+}
+
+func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (container, error) {
+	one := container{name: declared.Name, labels: matchedLabels(declared), texts: declared.FromConfigMap}
+	var err error
+	if one.data, one.known, err = readData(&one, config); err != nil {
+		return one, err
+	}
+	secrets, known, err := config.Secrets(declared)
+	if err != nil {
+		return one, err
+	}
+	one.known = one.known && known
+	if len(secrets.References) > 0 {
+		if one.data == nil {
+			one.data = make(map[string]any, len(secrets.References))
+		}
+		if err := one.addReferences(secrets.References); err != nil {
+			return one, err
+		}
+	}
+	return one, one.readFiles(secrets.Encrypted)
+}
+
+// readData reads the values of a container; known is false while they are not known yet.
+func readData(one *container, config fleet.Config) (data map[string]any, known bool, err error) {
+	text, known := config[one.name]
+	if !known {
+		return nil, false, nil
+	}
+	parsed, err := fleet.ParseJSON(text)
+	if err != nil {
+		return nil, false, fmt.Errorf("config container %q: %w", one.name, err)
+	}
+	if parsed, err = fleet.Canonical(parsed); err != nil {
+		return nil, false, fmt.Errorf("config container %q: %w", one.name, err)
+	}
+	data, ok := parsed.(map[string]any)
+	if !ok {
+		return nil, false, fmt.Errorf("config container %q: its data is not an object", one.name)
+	}
+	if one.texts {
+		for _, key := range slices.Sorted(maps.Keys(data)) { // of several errors it is the first
+			if text, ok := data[key].(string); ok {
+				if data[key], err = fleet.ReadConfigMapValue(text); err != nil {
+					return nil, false, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
+				}
+			}
+		}
+	}
+	return data, true, nil
+}
+
+// values are what containers give. Equal ones are one.
+type values struct {
+	ids  map[valueIdentity]int // text is no matter
+	made map[valueIdentity]*value
+}
+
+type valueIdentity struct {
+	json            string
+	text, reference bool
+}
+
+// of returns the value; text says that it is a string which could be nothing else where it was written.
+func (v *values) of(raw any, text bool) (*value, error) {
+	of, isReference := raw.(reference)
+	canonical := func() (string, error) { return fleet.CanonicalJSON(raw) }
+	if isReference {
+		canonical = of.canonical
+	}
+	json, err := canonical()
+	if err != nil {
+		return nil, err
+	}
+	same := valueIdentity{json, text, isReference}
+	if known := v.made[same]; known != nil {
+		return known, nil
+	}
+	made := &value{raw: raw}
+	if raw != nil {
+		made.clean, made.extreme, made.json = clean(raw), isExtreme(raw), json
+		if deep.Holds(raw, hasNullMember) {
+			if made.json, err = fleet.CanonicalJSON(made.clean); err != nil {
+				return nil, err
+			}
+		}
+	}
+	identity := valueIdentity{json: json, reference: isReference}
+	id, seen := v.ids[identity]
+	if !seen {
+		id = len(v.ids)
+		v.ids[identity] = id
+	}
+	made.id, made.text = id, text
+	v.made[same] = made
+	return made, nil
+}

@@ -1,0 +1,175 @@
+package hydrate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// ownViolation is a value of a container that breaks a schema wherever it is not overridden.
+type ownViolation struct {
+	container, schema int
+	violation
+}
+
+// checkContainers checks each of the containers alone against each of the schemas, the first time that
+// they meet.
+func (c *checker) checkContainers(containers []int32, schemas []int) {
+	for _, number := range schemas {
+		schema := c.schemas[number]
+		if !schema.early {
+			continue
+		}
+		if c.met[number] == nil {
+			c.met[number] = make([]bool, len(c.mergeIndex.containers))
+		}
+		for _, container := range containers {
+			if c.met[number][container] {
+				continue
+			}
+			c.met[number][container] = true
+			for _, entry := range c.mergeIndex.containers[container].entries {
+				for _, sub := range propertySchemas(schema.root, c.mergeIndex.keys[entry.key], 0) {
+					for _, found := range c.checkAlone(schema, sub, entry) {
+						c.alone = append(c.alone, ownViolation{int(container), number, found})
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkAlone finds what is wrong with a value whatever other containers add to it.
+func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry entry) []violation {
+	switch raw := entry.value.raw.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		if entry.value.extreme {
+			return nil
+		}
+		return c.checkMembers(s, sub, "/"+escapePointer(c.mergeIndex.keys[entry.key]), raw)
+	case []any:
+		if c.mergeIndex.lists != "replace" {
+			return nil
+		}
+	}
+	return c.checkValue(s, sub, entry.key, entry.value)
+}
+
+// checkMembers goes down an object, which others may complete: only its members say anything, and
+// that it is an object.
+func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string, object map[string]any) []violation {
+	if len(sub.Types) > 0 && !slices.Contains(sub.Types, "object") {
+		found, _ := s.validate(sub, object, pointer)
+		return found
+	}
+	var found []violation
+	for key, member := range object {
+		for _, below := range propertySchemas(sub, key, 0) {
+			at := pointer + "/" + escapePointer(key)
+			switch member := member.(type) {
+			case nil:
+			case map[string]any:
+				found = append(found, c.checkMembers(s, below, at, member)...)
+			case []any:
+				if c.mergeIndex.lists == "replace" {
+					wrong, _ := s.validate(below, clean(member), at)
+					found = append(found, wrong...)
+				}
+			default:
+				wrong, _ := s.validate(below, member, at)
+				found = append(found, wrong...)
+			}
+		}
+	}
+	return found
+}
+
+// propertySchemas returns the schemas that a member of an object has to satisfy in any case: by
+// properties, also of what is referred to and of each of allOf.
+func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschema.Schema {
+	const deepest = 8 // schemas may refer to themselves
+	var all []*jsonschema.Schema
+	if property := sub.Properties[key]; property != nil {
+		all = append(all, property)
+	}
+	if depth == deepest {
+		return all
+	}
+	if sub.Ref != nil {
+		all = append(all, propertySchemas(sub.Ref, key, depth+1)...)
+	}
+	for _, one := range sub.AllOf {
+		all = append(all, propertySchemas(one, key, depth+1)...)
+	}
+	return all
+}
+
+// reportContainers reports what the checkers found in containers alone. Where the value remains in a
+// snapshot that is known, the snapshot was checked as a whole, and there is nothing to add.
+func (c *checks) reportContainers(
+	assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
+	checkers []*checker, found, warnings *collector,
+) {
+	broken := map[[2]int][]violation{} // by container and schema
+	for _, checker := range checkers {
+		for _, one := range checker.alone {
+			meeting := [2]int{one.container, one.schema}
+			broken[meeting] = append(broken[meeting], one.violation)
+		}
+	}
+	if len(broken) == 0 {
+		return
+	}
+	for meeting, violations := range broken {
+		broken[meeting] = sortedViolations(violations)
+	}
+
+	type fate struct{ checked, pending bool }
+	fates := map[Finding]*fate{}
+	each := func(yield func(assignment string, finding Finding, remains bool, known bool)) {
+		for i, assignment := range assignments {
+			snapshot := snapshots[reached.set[i]]
+			c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
+				for _, container := range snapshot.members {
+					for _, one := range broken[[2]int{int(container), schema}] {
+						finding := Finding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
+						yield(assignment.Key(), finding, snapshot.remains(one.pointer, int(container)), snapshot.Known)
+					}
+				}
+			})
+		}
+	}
+	each(func(_ string, finding Finding, remains, known bool) {
+		if fates[finding] == nil {
+			fates[finding] = &fate{}
+		}
+		fates[finding].checked = fates[finding].checked || remains && known
+		fates[finding].pending = fates[finding].pending || remains && !known
+	})
+	each(func(assignment string, finding Finding, remains, _ bool) {
+		switch fate := fates[finding]; {
+		case fate.checked:
+		case !fate.pending:
+			finding.Message += ", although other containers override it everywhere"
+			warnings.add(assignment, finding)
+		case remains:
+			found.add(assignment, finding)
+		}
+	})
+}
+
+// remains says whether a container is where the value at the pointer, or anything in it, comes from;
+// where values are not known yet, as far as the known ones tell.
+func (s *Snapshot) remains(pointer string, container int) bool {
+	for at, leaf := range s.leavesBelow(pointer) {
+		if leaf.from == container && (at == pointer || strings.HasPrefix(at, pointer+"/")) {
+			return true
+		}
+	}
+	return false
+}

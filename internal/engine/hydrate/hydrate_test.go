@@ -1,0 +1,185 @@
+package hydrate_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+)
+
+type labels = fleet.Labels
+
+func fleetNumber(text string) json.Number { return json.Number(text) }
+
+func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		labels  labels
+		reaches bool
+	}{
+		"no labels reach everything":                 {nil, true},
+		"a label of the host":                        {labels{"region": "west"}, true},
+		"a label of the deployment target":           {labels{"purpose": "test"}, true},
+		"one of each":                                {labels{"region": "west", "purpose": "test"}, true},
+		"where both have the key, either will do":    {labels{"edge": "target"}, true},
+		"where both have the key, the other will do": {labels{"edge": "host"}, true},
+		"another value":                              {labels{"region": "east"}, false},
+		"a label that neither has":                   {labels{"region": "west", "size": "large"}, false},
+		"an empty value is not an absent label":      {labels{"size": ""}, false},
+		"the environment":                            {labels{"environment": "dev"}, true},
+		"another environment":                        {labels{"environment": "stage"}, false},
+		"the cluster type":                           {labels{"cluster-type": "drone"}, true},
+		"the workspace":                              {labels{"workspace": "kaizen"}, true},
+		"the workload":                               {labels{"workload": "hello"}, true},
+		"the deployment target's full name":          {labels{"deployment-target": "hello-test"}, true},
+		"the deployment target's short name":         {labels{"deployment-target": "test"}, false},
+		"reserved keys of the host do not count":     {labels{"workload": "sneaky"}, false},
+		"reserved keys of the target do not count":   {labels{"cluster-type": "sneaky"}, false},
+		"a cluster type has no cluster":              {labels{"cluster": "drone-1"}, false},
+		"all kinds together": {labels{
+			"region": "west", "purpose": "test", "cluster-type": "drone", "workload": "hello", "environment": "dev",
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := dev().container("one", test.labels, `{"A":1}`).assign("drone", "hello",
+				labels{"region": "west", "edge": "host", "workload": "sneaky", "cluster": "drone-1"},
+				labels{"purpose": "test", "edge": "target", "cluster-type": "sneaky"})
+			result := g.hydrate(t)
+			equal(t, "reaches", len(result.Snapshots[0].Containers()) == 1, test.reaches)
+			equal(t, "idle", len(result.IdleContainers) == 1, !test.reaches)
+		})
+	}
+}
+
+func TestAClusterIsItsOwnHost(t *testing.T) {
+	t.Parallel()
+	result := dev().
+		container("of the cluster", labels{"cluster": "drone-1"}, `{"A":1}`).
+		container("of the type", labels{"cluster-type": "drone"}, `{"B":2}`).
+		assign("drone", "hello", nil, nil).onCluster("drone-1").
+		assign("drone", "hello", nil, nil).onCluster("drone-2").
+		hydrate(t)
+	equal(t, "drone-1", result.Snapshots[0].JSON, `{"A":1,"B":2}`)
+	equal(t, "drone-2", result.Snapshots[1].JSON, `{"B":2}`)
+}
+
+func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
+	t.Parallel()
+	marks := labels{
+		"platform-config": "true", "kustomize.toolkit.fluxcd.io/name": "cp", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+	}
+	result := dev().
+		configMap("everywhere", marks, `{"A":"everywhere"}`).
+		configMap("here", labels{"platform-config": "true", "region": "west"}, `{"A":"here"}`).
+		container("not a ConfigMap", marks, `{"A":"never"}`).
+		assign("drone", "hello", labels{"region": "west"}, nil).
+		hydrate(t)
+	equal(t, "values", result.Snapshots[0].JSON, `{"A":"here"}`)
+	equal(t, "order", result.Snapshots[0].Containers(), []string{"everywhere", "here"})
+}
+
+func TestTheLaterContainerWins(t *testing.T) {
+	t.Parallel()
+	west := labels{"region": "west"}
+	for name, test := range map[string]struct {
+		given *given
+		want  string
+	}{
+		"more labels win over fewer": {
+			dev().container("a", labels{"region": "west", "edge": "true"}, `{"A":"two"}`).container("z", west, `{"A":"one"}`), "two"},
+		"priority wins over labels": {
+			dev().container("a", nil, `{"A":"high"}`).priority("1").container("z", west, `{"A":"low"}`), "high"},
+		"a negative priority loses": {
+			dev().container("a", nil, `{"A":"zero"}`).container("z", west, `{"A":"low"}`).priority("-0.5"), "zero"},
+		"priorities are compared as numbers": {
+			dev().container("a", nil, `{"A":"ten"}`).priority("10").container("z", nil, `{"A":"nine"}`).priority("9.99"), "ten"},
+		"exactly": {
+			dev().container("a", nil, `{"A":"more"}`).priority("9007199254740993").
+				container("z", nil, `{"A":"less"}`).priority("9007199254740992"), "more"},
+		"by name, whatever the labels": {
+			dev().hydration(fleet.Hydration{Precedence: "name"}).
+				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
+		"by priority before the name": {
+			dev().hydration(fleet.Hydration{Precedence: "name"}).
+				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`).priority("7"), "a"},
+		"by name where names may decide": {
+			dev().hydration(fleet.Hydration{OnConflict: "override"}).container("z", west, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := test.given.assign("drone", "hello", labels{"region": "west", "edge": "true"}, nil).hydrate(t)
+			equal(t, "values", result.Snapshots[0].JSON, `{"A":"`+test.want+`"}`)
+			equal(t, "findings", report(result.Findings), "")
+		})
+	}
+}
+
+func TestTypesAreKept(t *testing.T) {
+	t.Parallel()
+	data := `{"A":"0123","B":123,"C":"true","D":true,"E":"1.50","F":12345678901234567890123,"G":[],"H":{},"I":""}`
+	result := dev().container("one", nil, data).assign("drone", "hello", nil, nil).hydrate(t)
+	equal(t, "values", result.Snapshots[0].JSON, data)
+	equal(t, "a string stays one", result.Snapshots[0].Values()["A"], "0123")
+}
+
+func TestTheSameContainersAreOneSnapshot(t *testing.T) {
+	t.Parallel()
+	result := dev().
+		container("all", nil, `{"A":1}`).
+		container("west", labels{"region": "west"}, `{"A":1}`).
+		assign("drone", "hello", labels{"region": "east"}, nil).
+		assign("large", "hello", labels{"region": "west"}, nil).
+		assign("small", "hello", labels{"region": "east", "size": "small"}, nil).
+		hydrate(t)
+	if result.Snapshots[0] != result.Snapshots[2] || result.Snapshots[0] == result.Snapshots[1] {
+		t.Error("snapshots are shared by those that the same containers reach, and by no others")
+	}
+	equal(t, "equal values have equal versions", result.Snapshots[0].Version, result.Snapshots[1].Version)
+	equal(t, "a version's length", len(result.Snapshots[0].Version), 16)
+}
+
+func TestNoContainersGiveNoValues(t *testing.T) {
+	t.Parallel()
+	result := dev().assign("drone", "hello", nil, nil).hydrate(t)
+	equal(t, "known", result.Snapshots[0].Known, true)
+	equal(t, "values", result.Snapshots[0].JSON, "{}")
+}
+
+func TestUnknownValuesMakeOnlyTheirSnapshotsUnknown(t *testing.T) {
+	t.Parallel()
+	result := dev().
+		container("all", nil, `{"A":1,"PORT":"x"}`).
+		container("database", labels{"size": "large"}, "").
+		schema("net", nil, `{"required":["DATABASE_URL"]}`).
+		assign("drone", "hello", nil, nil).
+		assign("large", "hello", labels{"size": "large"}, nil).
+		hydrate(t)
+	large := result.Snapshots[1]
+	equal(t, "drone", result.Snapshots[0].JSON, `{"A":1,"PORT":"x"}`)
+	equal(t, "large is known", large.Known, false)
+	equal(t, "large says nothing else", large.JSON+large.Version, "")
+	equal(t, "but what reaches it", large.Containers(), []string{"all", "database"})
+	equal(t, "values", large.Values() == nil && large.Provenance() == nil, true)
+	equal(t, "findings", report(result.Findings),
+		`config schema "net": /DATABASE_URL is required, and no config container has it (assignment "drone/hello-test")`)
+}
+
+func TestBadInputIsAnErrorThatNamesTheContainer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		given *given
+		want  string
+	}{
+		"not JSON":        {dev().container("c", nil, `{`), `config container "c": unexpected EOF`},
+		"not an object":   {dev().container("c", nil, `[1]`), `config container "c": its data is not an object`},
+		"no priority":     {dev().container("c", nil, `{}`).priority("high"), `config container "c": priority "high" is not a number`},
+		"no mode of list": {dev().hydration(fleet.Hydration{Lists: "zip"}), `lists is "zip", and must be one of replace, append, merge`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := hydrateError(test.given)
+			equal(t, "error", err, test.want)
+		})
+	}
+}

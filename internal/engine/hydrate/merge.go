@@ -1,0 +1,235 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// Merge merges objects in their order; the later wins. Objects merge deeply, everything else is
+// overridden, and so is a value by one of another type. A null removes its key at any depth, also from
+// objects inside of lists, and never stays itself; an element of a list may be null.
+//
+// Lists go by options.Lists: "replace" (default) overrides, "append" concatenates, and "merge" merges
+// each object of a later list into the objects of the earlier ones that have the same scalar at
+// options.ListKey (default "name"), and appends what has no such partner: other objects, and scalars,
+// equal ones included, as Kalypso does. Precedence and OnConflict have no say here.
+//
+// The result shares nothing that can change with its arguments. Values that JSON cannot say, and an
+// unknown mode for lists, are errors.
+func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, error) {
+	merging, err := newMerger((&fleet.Fleet{Hydration: &options}).HydrationOrDefault())
+	if err != nil {
+		return nil, err
+	}
+	contributions := make([]contribution, 0, len(objects)+1)
+	contributions = append(contributions, contribution{value: map[string]any{}})
+	for i, object := range objects {
+		value, err := fleet.Canonical(object)
+		if err != nil {
+			return nil, fmt.Errorf("object %d: %w", i+1, err)
+		}
+		contributions = append(contributions, contribution{from: i, value: value})
+	}
+	merged, _ := merging.compose(nil, contributions)
+	// One element of a list can have gone into several: a last copy takes them apart.
+	result, err := fleet.Canonical(merged)
+	if err != nil {
+		return nil, err
+	}
+	return result.(map[string]any), nil
+}
+
+// merger composes the values that several containers give for the same node.
+type merger struct {
+	lists   string
+	listKey string
+}
+
+func newMerger(options fleet.Hydration) (merger, error) {
+	switch options.Lists {
+	case "replace", "append", "merge":
+		return merger{lists: options.Lists, listKey: options.ListKey}, nil
+	}
+	return merger{}, fmt.Errorf("lists is %q, and must be one of replace, append, merge", options.Lists)
+}
+
+// contribution is what one container, by its number in merge order, gives for one node.
+type contribution struct {
+	from  int
+	value any
+}
+
+// compose returns what remains of the contributions to one node, which are in merge order and at
+// least one, and whether anything remains. It reports to the trace, if there is one. The result may
+// share values with the contributions.
+func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
+	start := m.runStart(all)
+	run, last := all[start:], all[len(all)-1]
+	at.reached(m, all, start)
+	switch value := last.value.(type) {
+	case nil:
+		return nil, false
+	case map[string]any:
+		if at == nil && len(run) == 1 {
+			return clean(value), true
+		}
+		return m.composeObject(at, run), true
+	case []any:
+		if at == nil && len(run) == 1 {
+			return clean(value), true
+		}
+		return m.composeList(at, run), true
+	default:
+		at.leaf(last.from)
+		return value, true
+	}
+}
+
+// runStart returns where the contributions begin that take part in the result: the last, and those
+// before it that combine with it without anything in between.
+func (m merger) runStart(all []contribution) int {
+	start := len(all) - 1
+	for start > 0 && m.combine(all[start-1].value, all[start].value) {
+		start--
+	}
+	return start
+}
+
+// combine says whether two values merge rather than one overriding the other.
+func (m merger) combine(a, b any) bool {
+	switch a.(type) {
+	case map[string]any:
+		_, both := b.(map[string]any)
+		return both
+	case []any:
+		_, both := b.([]any)
+		return both && m.lists != "replace"
+	}
+	return false
+}
+
+func (m merger) composeObject(at *trace, run []contribution) map[string]any {
+	columns := map[string][]contribution{}
+	for _, object := range run {
+		for key, value := range object.value.(map[string]any) {
+			columns[key] = append(columns[key], contribution{object.from, value})
+		}
+	}
+	merged := make(map[string]any, len(columns))
+	if at == nil {
+		for key, column := range columns {
+			if value, remains := m.compose(nil, column); remains {
+				merged[key] = value
+			}
+		}
+		return merged
+	}
+	for _, key := range slices.Sorted(maps.Keys(columns)) {
+		if value, remains := m.compose(at.child(escapePointer(key)), columns[key]); remains {
+			merged[key] = value
+		}
+	}
+	if len(merged) == 0 {
+		at.leaf(run[len(run)-1].from)
+	}
+	return merged
+}
+
+func (m merger) composeList(at *trace, run []contribution) []any {
+	var elements [][]contribution
+	byKey := map[string][]int{}
+	for i, list := range run {
+		for _, element := range list.value.([]any) {
+			key := m.keyOf(element)
+			if partners := byKey[key]; i > 0 && len(partners) > 0 {
+				for _, partner := range partners {
+					elements[partner] = append(elements[partner], contribution{list.from, element})
+				}
+				continue
+			}
+			if key != "" {
+				byKey[key] = append(byKey[key], len(elements))
+			}
+			elements = append(elements, []contribution{{list.from, element}})
+		}
+	}
+	merged := make([]any, len(elements))
+	for i, element := range elements {
+		node := at.child(strconv.Itoa(i))
+		if last := element[len(element)-1]; last.value == nil {
+			node.leaf(last.from)
+			continue
+		}
+		merged[i], _ = m.compose(node, element)
+	}
+	if len(merged) == 0 {
+		at.leaf(run[len(run)-1].from)
+	}
+	return merged
+}
+
+// keyOf returns what objects in lists are recognised by, or "" for what is never recognised.
+func (m merger) keyOf(element any) string {
+	object, ok := element.(map[string]any)
+	if m.lists != "merge" || !ok {
+		return ""
+	}
+	switch key := object[m.listKey].(type) {
+	case string:
+		return "string " + key
+	case json.Number:
+		return "number " + string(key)
+	case bool:
+		return "bool " + strconv.FormatBool(key)
+	}
+	return ""
+}
+
+// clean returns the value without the nulls in its objects: itself where it has none.
+func clean(value any) any {
+	if !deep.Holds(value, hasNullMember) {
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		cleaned := make(map[string]any, len(value))
+		for key, member := range value {
+			if member != nil {
+				cleaned[key] = clean(member)
+			}
+		}
+		return cleaned
+	case []any:
+		cleaned := make([]any, len(value))
+		for i, element := range value {
+			cleaned[i] = clean(element)
+		}
+		return cleaned
+	}
+	return value
+}
+
+func hasNullMember(value any) bool {
+	object, _ := value.(map[string]any)
+	for _, member := range object {
+		if member == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// escapePointer writes a key as a token of a JSON pointer (RFC 6901).
+func escapePointer(key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}

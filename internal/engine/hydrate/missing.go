@@ -1,0 +1,97 @@
+package hydrate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// suppliers finds the containers that could supply what a snapshot lacks.
+type suppliers struct {
+	mergeIndex *mergeIndex
+	found      map[string][]int // by pointer
+}
+
+// mostSuppliers bounds how many containers one message names.
+const mostSuppliers = 3
+
+// explain says why the required key at the pointer is not there: a container that matches removes it,
+// or the containers that have it ask for labels that the assignment lacks, or there is none.
+func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *schedule.Assignment) string {
+	for _, member := range slices.Backward(snapshot.members) {
+		one := &s.mergeIndex.containers[member]
+		if value, has := LookUp(one.data, pointer); has && value == nil {
+			return fmt.Sprintf(", but config container %q removes it", one.name)
+		}
+	}
+	type supplier struct {
+		name  string
+		lacks fleet.Labels
+	}
+	var all []supplier
+	for _, holder := range s.holders(pointer) {
+		one := &s.mergeIndex.containers[holder]
+		if lacks := lacking(one.labels, assignment, s.mergeIndex.environment); len(lacks) > 0 {
+			all = append(all, supplier{one.name, lacks})
+		}
+	}
+	if len(all) == 0 {
+		return ", and no config container has it"
+	}
+	slices.SortFunc(all, func(a, b supplier) int {
+		return cmp.Or(cmp.Compare(len(a.lacks), len(b.lacks)), cmp.Compare(a.name, b.name))
+	})
+	var offers []string
+	for i, one := range all {
+		if i == mostSuppliers {
+			offers = append(offers, fmt.Sprintf("%d more have it, too", len(all)-mostSuppliers))
+			break
+		}
+		offers = append(offers, fmt.Sprintf("config container %q has it, but asks for %s",
+			one.name, strings.Join(labelTexts(one.lacks), ", ")))
+	}
+	return ", and no container that matches has it; " + strings.Join(offers, "; ")
+}
+
+// holders returns the containers that have a value at the pointer.
+func (s *suppliers) holders(pointer string) []int {
+	if holders, known := s.found[pointer]; known {
+		return holders
+	}
+	var holders []int
+	for i := range s.mergeIndex.containers {
+		if value, has := LookUp(s.mergeIndex.containers[i].data, pointer); has && value != nil {
+			holders = append(holders, i)
+		}
+	}
+	s.found[pointer] = holders
+	return holders
+}
+
+// sourceOf returns the name of the container that the value at a pointer comes from: of several, the
+// one that was merged last; "" for the whole of the values.
+func (s *Snapshot) sourceOf(pointer string) string {
+	if pointer == "" {
+		return ""
+	}
+	from := -1
+	for at, leaf := range s.leavesBelow(pointer) {
+		if at == pointer || strings.HasPrefix(at, pointer+"/") {
+			from = max(from, leaf.from)
+		}
+	}
+	if from < 0 {
+		return ""
+	}
+	return s.mergeIndex.containers[from].name
+}
+
+// leavesBelow traces the top-level key that the pointer leads to.
+func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
+	key, _, _ := strings.Cut(pointer[1:], "/")
+	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
+}

@@ -1,0 +1,123 @@
+package hydrate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+)
+
+// reach says which containers and schemas reach which assignment. Each distinct set is there once.
+type reach struct {
+	set     []int     // by assignment: the number of its set of containers
+	sets    [][]int32 // the containers, in merge order
+	schemas [][]int32 // by assignment: the config schemas; shared: read only
+	any     []bool    // by container: reaches any assignment
+	idle    []idleSchema
+}
+
+// idleSchema is a config schema that matches no assignment.
+type idleSchema struct {
+	number  int
+	unknown fleet.Labels // those of its labels that no assignment has
+}
+
+func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
+	matcher := newMatcher(e.environment)
+	for i := range e.containers {
+		matcher.add(e.containers[i].labels)
+	}
+	for i := range f.ConfigSchemas {
+		matcher.add(f.ConfigSchemas[i].Labels)
+	}
+	pairs, pair := matcher.pairs(assignments)
+	matches := make([]match, len(pairs))
+	parallel.EachWith(len(pairs), func() func(int) {
+		matching := newMatching(matcher)
+		return func(i int) { matches[i] = matching.match(pairs[i], len(e.containers)) }
+	})
+
+	made := &reach{
+		set:     make([]int, len(assignments)),
+		schemas: make([][]int32, len(assignments)),
+		any:     make([]bool, len(e.containers)),
+	}
+	numbers := make([]int, len(pairs))
+	known := make(map[string]int, len(pairs)) // sets, by their keys
+	for i := range matches {
+		numbers[i] = made.number(matches[i].containers, known)
+	}
+	for i, pair := range pair {
+		made.set[i], made.schemas[i] = numbers[pair], matches[pair].schemas
+	}
+	if len(assignments) > 0 {
+		made.idle = idleSchemas(f, matcher, matches)
+	}
+	return made
+}
+
+func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema {
+	matched := make([]bool, len(f.ConfigSchemas))
+	for i := range matches {
+		for _, schema := range matches[i].schemas {
+			matched[schema] = true
+		}
+	}
+	var idle []idleSchema
+	var held []bool
+	for i := range f.ConfigSchemas {
+		if matched[i] {
+			continue
+		}
+		if held == nil {
+			held = matcher.held()
+		}
+		one := idleSchema{i, fleet.Labels{}}
+		for key, value := range f.ConfigSchemas[i].Labels {
+			if !held[matcher.labels[label{key, value}]] {
+				one.unknown[key] = value
+			}
+		}
+		idle = append(idle, one)
+	}
+	return idle
+}
+
+// warnOfIdleSchemas tells of schemas that check nothing. Containers that reach nothing are what layering
+// brings about; a schema is meant for something.
+func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
+	for _, one := range r.idle {
+		declared := &f.ConfigSchemas[one.number]
+		message := "matches no assignment: none has all of its labels"
+		if len(one.unknown) > 0 {
+			message = "matches no assignment: none of their hosts and deployment targets has label " + enumerate(labelTexts(one.unknown), "or")
+		}
+		warnings.add("", Finding{Schema: schemaName(declared), Message: message})
+	}
+}
+
+// labelTexts writes labels as in "a=b", by key.
+func labelTexts(labels fleet.Labels) []string {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		texts = append(texts, key+"="+labels[key])
+	}
+	return texts
+}
+
+// number returns the number of a set of containers.
+func (r *reach) number(set []int32, known map[string]int) int {
+	key := listKey(set)
+	if number, isKnown := known[key]; isKnown {
+		return number
+	}
+	number := len(r.sets)
+	known[key] = number
+	r.sets = append(r.sets, set)
+	for _, container := range set {
+		r.any[container] = true
+	}
+	return number
+}

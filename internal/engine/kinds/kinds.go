@@ -1,0 +1,178 @@
+// Package kinds checks objects against the schemas of their kinds, as the API of a cluster does: Kubernetes' own schemas, the published
+// definitions of the kinds of agents and secret services, and definitions that come with the objects.
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
+)
+
+// Violation is a part of an object that the schema of its kind does not allow.
+type Violation struct {
+	// Steps lead to the part: names of fields, keys, and indexes of lists such as "[0]". Of a field that is missing, they lead to where
+	// it belongs.
+	Steps []string
+	// Message is the end of a sentence about the part. It does not have its value.
+	Message string
+	// IsUnknown says that the schema has no such field.
+	IsUnknown bool
+	// IsMissing says that the schema requires a field that the object does not have.
+	IsMissing bool
+	// Known are the fields that the schema has in place of an unknown one, sorted.
+	Known []string
+}
+
+// Path returns the steps as text: "spec.containers[0].image", or "" for the object itself.
+func (v *Violation) Path() string {
+	return strings.ReplaceAll(strings.Join(v.Steps, "."), ".[", "[")
+}
+
+// In returns a clause about the violation that names its part and the schema.
+func (v *Violation) In(catalog *Catalog, object map[string]any) string {
+	return strings.TrimSpace(v.Path() + " " + v.Message + " (schema of " + catalog.Source(object) + ")")
+}
+
+// Catalog has the schemas that the clusters of a type have. Its methods may be called from several goroutines.
+type Catalog struct {
+	minor     int    // minor version of the schemas of Kubernetes
+	given     string // version of the clusters, or ""
+	isGiven   bool   // given has schemas
+	isNewer   bool   // given is newer than all schemas
+	published *published
+	defined   map[schema.GroupKind]*Definition
+}
+
+// For returns the published schemas for a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1". A version without schemas gets those
+// of the nearest version, and "" those of the newest one.
+func For(kubernetes string) (*Catalog, error) {
+	all := publishedSchemas()
+	c := &Catalog{published: all, minor: all.kubernetes.Newest, given: kubernetes}
+	if kubernetes == "" {
+		return c, nil
+	}
+	parsed, err := version.ParseGeneric(kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("Kubernetes version %q: %w", kubernetes, err)
+	}
+	minor := int(parsed.Minor()) //nolint:gosec // no version of Kubernetes is that large
+	c.minor = min(max(minor, all.kubernetes.Oldest), all.kubernetes.Newest)
+	c.isGiven, c.isNewer = c.minor == minor, minor > all.kubernetes.Newest
+	return c, nil
+}
+
+// With returns the catalog with definitions of kinds. They replace published ones. Of several definitions of a kind, the last counts.
+func (c *Catalog) With(definitions ...*Definition) *Catalog {
+	if len(definitions) == 0 {
+		return c
+	}
+	more := *c
+	more.defined = maps.Clone(c.defined)
+	if more.defined == nil {
+		more.defined = map[schema.GroupKind]*Definition{}
+	}
+	for _, definition := range definitions {
+		more.defined[definition.kind] = definition
+	}
+	return &more
+}
+
+// IsOfClusters reports whether the schema of an object is that of the clusters: one of Kubernetes, or of a definition that [Catalog.With]
+// was given.
+func (c *Catalog) IsOfClusters(object map[string]any) bool {
+	apiVersion, kind := nameOf(object)
+	return c.defined[kind] != nil || served.IsOfKubernetes(apiVersion+"/"+kind.Kind)
+}
+
+// MayLackFields reports whether the clusters may have fields that the schema of an object does not have, because theirs may be newer.
+func (c *Catalog) MayLackFields(object map[string]any) bool {
+	_, kind := nameOf(object)
+	if c.defined[kind] != nil {
+		return false
+	}
+	return c.isNewer || !served.IsOfKubernetes(kind.Group+"/v1")
+}
+
+// Source names the schema of an object: "Kubernetes 1.34", or a module with its version.
+func (c *Catalog) Source(object map[string]any) string {
+	_, kind := nameOf(object)
+	if of := c.defined[kind]; of != nil {
+		return "its CustomResourceDefinition"
+	}
+	if module := c.published.sources[kind.Group]; module != "" {
+		name, of, _ := strings.Cut(module[strings.LastIndex(module, "/")+1:], "@")
+		if strings.HasPrefix(name, "v") && strings.Contains(module, "/argo-cd/") {
+			name = "argo-cd"
+		}
+		return name + " " + of
+	}
+	return fmt.Sprintf("Kubernetes 1.%d", c.minor)
+}
+
+// nameOf returns the apiVersion and the kind of an object.
+func nameOf(object map[string]any) (apiVersion string, kind schema.GroupKind) {
+	apiVersion, _ = object["apiVersion"].(string)
+	kind.Kind, _ = object["kind"].(string)
+	if group, _, hasGroup := strings.Cut(apiVersion, "/"); hasGroup {
+		kind.Group = group
+	}
+	return apiVersion, kind
+}
+
+// kindOf returns the schema of the kind of an object; nil if there is none. problem says why the cluster refuses the kind.
+func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
+	apiVersion, name := nameOf(object)
+	_, ofVersion, _ := strings.Cut(apiVersion, "/")
+	if definition := c.defined[name]; definition != nil {
+		if of := definition.versions[ofVersion]; of != nil {
+			return of, ""
+		}
+		return nil, fmt.Sprintf("is not served by the CustomResourceDefinition of %s, which has %s", name.Kind,
+			strings.Join(slices.Sorted(maps.Keys(definition.versions)), ", "))
+	}
+	if definition := c.published.definition(name); definition != nil {
+		return definition.versions[ofVersion], ""
+	}
+	api := apiVersion + "/" + name.Kind
+	of, period := c.published.kubernetesKind(api, c.minor)
+	switch {
+	case of != nil && (period.has(c.minor) || !c.isGiven):
+		return of, ""
+	case c.isGiven && served.IsOfKubernetes(api):
+		return nil, fmt.Sprintf("has no kind %s in Kubernetes %s", name.Kind, c.given)
+	}
+	return nil, ""
+}
+
+// Accepts reports whether an object has no violation. An object whose kind has no schema has none. It is fast, since the library checks
+// only one of several objects with the same shape.
+func (c *Catalog) Accepts(object map[string]any) bool {
+	of, problem := c.kindOf(object)
+	if of == nil {
+		return problem == ""
+	}
+	return of.accepts(object)
+}
+
+// Check returns all violations in an object, sorted by their place.
+func (c *Catalog) Check(object map[string]any) []Violation {
+	of, problem := c.kindOf(object)
+	if problem != "" {
+		return []Violation{{Steps: []string{"apiVersion"}, Message: problem}}
+	}
+	if of == nil || of.accepts(object) {
+		return nil
+	}
+	violations := of.check(object)
+	slices.SortStableFunc(violations, func(a, b Violation) int {
+		return cmp.Or(slices.Compare(a.Steps, b.Steps), strings.Compare(a.Message, b.Message))
+	})
+	return slices.CompactFunc(violations, func(a, b Violation) bool { return slices.Equal(a.Steps, b.Steps) && a.Message == b.Message })
+}

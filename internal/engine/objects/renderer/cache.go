@@ -1,0 +1,163 @@
+package renderer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
+)
+
+// maxCacheBytes bounds the results that are kept in memory.
+const maxCacheBytes = 64 << 20
+
+// cacheFormat changes with what is rendered of a request, or how it is kept.
+const cacheFormat = 8
+
+// cache keeps results by their keys, in memory and on disk.
+type cache struct {
+	disk   *diskcache.Folder // nil for none
+	flight singleflight.Group
+
+	mutex sync.Mutex
+	kept  lastUsed[*objects.Result]
+}
+
+func newCache(disk *diskcache.Folder) *cache {
+	return &cache{disk: disk, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
+}
+
+// cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders. What was verified
+// with some keys is kept for these keys alone.
+func cacheKey(request *objects.Request, keys string) string {
+	canonical := *request
+	canonical.Artifact = artifact.Artifact{}
+	text, err := json.Marshal(struct {
+		Format    int
+		Libraries string
+		Artifact  string
+		Keys      string
+		Schemas   string
+		Request   *objects.Request
+	}{cacheFormat, libraries(), request.Artifact.Key(), keys, kinds.Version(), &canonical})
+	if err != nil {
+		panic(err) // values are those of JSON
+	}
+	return sumOf(text)
+}
+
+// libraries are the versions of the modules that render.
+var libraries = sync.OnceValue(func() string {
+	versions := []string{runtime.Version()}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return versions[0]
+	}
+	for _, module := range info.Deps {
+		switch module.Path {
+		case "helm.sh/helm/v4", "k8s.io/api", "k8s.io/client-go", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml",
+			"github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml":
+			versions = append(versions, module.Path+"@"+module.Version)
+		}
+	}
+	return strings.Join(versions, " ")
+})
+
+// leftError is the error of a caller whose context ended, while others may wait for the same.
+type leftError struct{ error }
+
+func (e leftError) Unwrap() error { return e.error }
+
+// get returns the kept result, or calls render, once for all concurrent calls with the same key and version. The version does
+// not change the result, but an error names it. An error is not kept.
+func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Result, error) {
+	for {
+		if result := c.inMemory(key); result != nil {
+			return result, nil
+		}
+		flight := c.flight.DoChan(key+version, func() (any, error) {
+			if text, err := c.read(key); err != nil {
+				return nil, err
+			} else if result, err := decode(text); err == nil {
+				c.keep(key, result, len(text))
+				return result, nil
+			}
+			text, err := render()
+			if err != nil && ctx.Err() != nil {
+				return nil, leftError{err}
+			}
+			if err != nil {
+				return nil, err
+			}
+			result, err := decode(text)
+			if err != nil {
+				return nil, err
+			}
+			c.write(key, text)
+			c.keep(key, result, len(text))
+			return result, nil
+		})
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case made := <-flight:
+			if made.Err == nil {
+				return made.Val.(*objects.Result), nil
+			}
+			if _, hasLeft := errors.AsType[leftError](made.Err); hasLeft && ctx.Err() == nil {
+				continue
+			}
+			return nil, made.Err
+		}
+	}
+}
+
+func (c *cache) inMemory(key string) *objects.Result {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	result, _ := c.kept.get(key)
+	return result
+}
+
+func (c *cache) keep(key string, result *objects.Result, size int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if _, has := c.kept.get(key); !has {
+		c.kept.keep(key, result, int64(size))
+	}
+}
+
+// read returns the result on disk, or nil if there is none.
+func (c *cache) read(key string) ([]byte, error) {
+	if c.disk == nil {
+		return nil, nil
+	}
+	return c.disk.Read(diskcache.Objects, key)
+}
+
+// write keeps a result on disk. If that fails, the result is rendered again another time.
+func (c *cache) write(key string, text []byte) {
+	if c.disk != nil {
+		_, _ = c.disk.Write(diskcache.Objects, key, func(to io.Writer) error {
+			_, err := to.Write(text)
+			return err
+		})
+	}
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

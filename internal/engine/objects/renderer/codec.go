@@ -1,0 +1,111 @@
+package renderer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// maxOutput bounds the YAML of a result, and so an answer of a worker.
+const maxOutput = 16 << 20
+
+var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
+
+// described is an object without its YAML, which follows all of them.
+type described struct {
+	objects.Object
+	YAML   struct{} `json:",omitzero"` // hides that of Object
+	Length int
+}
+
+// heading describes a result.
+type heading struct {
+	Chart         *objects.Chart         `json:",omitempty"`
+	MissingAPIs   []string               `json:",omitempty"`
+	Violations    []objects.Violation    `json:",omitempty"`
+	Undefined     []int                  `json:",omitempty"`
+	RemoteSchemas []objects.RemoteSchema `json:",omitempty"`
+	Objects       []described
+}
+
+// encode writes a result: a line of JSON that describes it, then the YAML of each object.
+func encode(result *objects.Result) ([]byte, error) {
+	all := make([]described, len(result.Objects))
+	size := 0
+	for i, o := range result.Objects {
+		all[i] = described{Object: o, Length: len(o.YAML)}
+		size += len(o.YAML)
+	}
+	if size > maxOutput {
+		return nil, errOutput
+	}
+	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all})
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	for _, o := range result.Objects {
+		text = append(text, o.YAML...)
+	}
+	return text, nil
+}
+
+// decode reads what encode writes.
+func decode(text []byte) (*objects.Result, error) {
+	line, rest, has := bytes.Cut(text, []byte("\n"))
+	if !has {
+		return nil, errors.New("a result has no end")
+	}
+	var of heading
+	if err := json.Unmarshal(line, &of); err != nil {
+		return nil, err
+	}
+	result := &objects.Result{
+		Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs,
+		Violations: of.Violations, Undefined: of.Undefined, RemoteSchemas: of.RemoteSchemas,
+	}
+	for i, d := range of.Objects {
+		if d.Length < 0 || d.Length > len(rest) {
+			return nil, errors.New("a result is cut off")
+		}
+		result.Objects[i] = d.Object
+		result.Objects[i].YAML = rest[:d.Length:d.Length]
+		rest = rest[d.Length:]
+	}
+	if len(rest) > 0 {
+		return nil, errors.New("a result has more than it describes")
+	}
+	return result, nil
+}
+
+// maxFrame bounds what one process takes from the other at once.
+const maxFrame = 64 << 20
+
+// writeFrame writes a message with its length before it.
+func writeFrame(to io.Writer, message []byte) error {
+	if len(message) > maxFrame {
+		return fmt.Errorf("a message has more than %d MiB", maxFrame>>20)
+	}
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(message)), uint32(len(message)))
+	_, err := to.Write(append(frame, message...))
+	return err
+}
+
+func readFrame(from io.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(from, length[:]); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(length[:])
+	if size > maxFrame {
+		return nil, fmt.Errorf("a message has more than %d MiB", maxFrame>>20)
+	}
+	message := make([]byte, size)
+	_, err := io.ReadFull(from, message)
+	return message, err
+}

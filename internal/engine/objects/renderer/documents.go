@@ -1,0 +1,198 @@
+package renderer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// head is what identifies an object.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name         string         `json:"name"`
+		GenerateName string         `json:"generateName"`
+		Namespace    string         `json:"namespace"`
+		Labels       map[string]any `json:"labels"`
+		Annotations  map[string]any `json:"annotations"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// collector gathers objects and where each is from, for the errors.
+type collector struct {
+	objects []objects.Object
+	files   []string
+	size    int      // of the objects in JSON
+	missing []string // APIs that a chart asked for: see [objects.Result]
+	remote  []objects.RemoteSchema
+}
+
+// leaveOut removes the objects that the agent does not apply because of their hooks.
+func (c *collector) leaveOut(hooks *objects.Hooks) {
+	kept := collector{size: c.size, missing: c.missing, remote: c.remote}
+	for i, o := range c.objects {
+		var h head
+		if bytes.Contains(o.YAML, []byte("/hook")) && yaml.Unmarshal(o.YAML, &h) == nil && hooks.LeaveOut(h.Metadata.Annotations) {
+			continue
+		}
+		kept.objects, kept.files = append(kept.objects, o), append(kept.files, c.files[i])
+	}
+	*c = kept
+}
+
+// add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
+func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
+	// A large document takes long to read, and is refused anyway.
+	if len(document) > maxOutput-c.size {
+		return errOutput
+	}
+	text, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return fmt.Errorf("%s is not YAML: %w", file, err)
+	}
+	return c.addJSON(text, file, hook, from)
+}
+
+func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin) error {
+	if bytes.Equal(text, []byte("null")) || bytes.Equal(text, []byte("{}")) {
+		return nil
+	}
+	var h head
+	if err := json.Unmarshal(text, &h); err != nil {
+		return fmt.Errorf("%s has a document that is no Kubernetes object: %w", file, err)
+	}
+	if h.Items != nil { // a list, whatever its kind: see [objects.Items]
+		for _, item := range h.Items {
+			if err := c.addJSON(item, file, hook, from); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if c.size += len(text); c.size > maxOutput {
+		return errOutput
+	}
+	name := cmp.Or(h.Metadata.Name, h.Metadata.GenerateName)
+	if h.APIVersion == "" || h.Kind == "" || name == "" {
+		return fmt.Errorf("%s has a document that is no Kubernetes object: apiVersion, kind or metadata.name is missing", file)
+	}
+	normal, err := toYAML(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	group, version, hasGroup := strings.Cut(h.APIVersion, "/")
+	if !hasGroup {
+		group, version = "", h.APIVersion
+	}
+	c.objects = append(c.objects, objects.Object{
+		Group: group, Version: version, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: name, From: from, Hook: hook, YAML: normal,
+	})
+	c.files = append(c.files, file)
+	return nil
+}
+
+// addDocument adds a document of a chart, which keeps its objects for the next requests.
+func (c *collector) addDocument(d *document, file, hook string) error {
+	if d.objects == nil {
+		before, size := len(c.objects), c.size
+		if err := c.addJSON(d.json, file, hook, objects.FromChart); err != nil {
+			return err
+		}
+		d.objects, d.size = slices.Clone(c.objects[before:]), c.size-size
+		return nil
+	}
+	if c.size += d.size; c.size > maxOutput {
+		return errOutput
+	}
+	for _, o := range d.objects {
+		c.objects, c.files = append(c.objects, o), append(c.files, file)
+	}
+	return nil
+}
+
+// result sorts what was gathered. Objects of namespaces without one are said to be in the given one; their YAML stays.
+func (c *collector) result(namespace string) (*objects.Result, error) {
+	scopes := c.scopes()
+	order := make([]int, len(c.objects))
+	for i := range c.objects {
+		order[i] = i
+		o := &c.objects[i]
+		switch isNamespaced(o, scopes) {
+		case false:
+			o.Namespace = ""
+		case true:
+			o.Namespace = cmp.Or(o.Namespace, namespace)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &c.objects[i], &c.objects[j]
+		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.On, b.On), bytes.Compare(a.YAML, b.YAML))
+	})
+	sorted := make([]objects.Object, len(order))
+	var mistakes []error
+	for to, i := range order {
+		sorted[to] = c.objects[i]
+		if to == 0 {
+			continue
+		}
+		// Helm runs hooks one after the other, so hooks and other objects may have one name.
+		before, o := &sorted[to-1], &sorted[to]
+		isAlternative := before.On != o.On && before.On != "" && o.On != ""
+		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
+			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
+		}
+	}
+	return &objects.Result{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
+}
+
+func title(o *objects.Object) string {
+	if o.Namespace == "" {
+		return fmt.Sprintf("%s %q", o.Kind, o.Name)
+	}
+	return fmt.Sprintf("%s %q of namespace %q", o.Kind, o.Name, o.Namespace)
+}
+
+// scopes are those of the kinds that are defined beside the objects, by group and kind; true: in namespaces.
+func (c *collector) scopes() map[[2]string]bool {
+	scopes := map[[2]string]bool{}
+	for _, o := range c.objects {
+		if o.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		var definition struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct{ Kind string }
+			}
+		}
+		if yaml.Unmarshal(o.YAML, &definition) == nil {
+			scopes[[2]string{definition.Spec.Group, definition.Spec.Names.Kind}] = definition.Spec.Scope != "Cluster"
+		}
+	}
+	return scopes
+}
+
+// isNamespaced tells whether an object is in a namespace. A kind that is not known is taken to be.
+func isNamespaced(o *objects.Object, scopes map[[2]string]bool) bool {
+	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
+		return namespaced
+	}
+	version := o.Version
+	if o.Group != "" {
+		version = o.Group + "/" + o.Version
+	}
+	namespaced, isKnown := openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: version, Kind: o.Kind})
+	return namespaced || !isKnown
+}

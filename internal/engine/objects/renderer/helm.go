@@ -1,0 +1,373 @@
+package renderer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/strvals"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
+const defaultKubernetes = "v1.37.0"
+
+// manifest is a document of what a chart renders.
+type manifest struct {
+	file, hook, text string
+	document         *document
+}
+
+// renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
+// depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
+func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats, folder string, request *objects.Request, into *collector) error {
+	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
+	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()
+	if err := release.readValues(t, folder); err != nil {
+		return err
+	}
+	manifests, err := release.manifests(ctx)
+	if err != nil {
+		return err
+	}
+	if !request.Helm.SkipCRDs {
+		for _, crd := range release.rendered.CRDObjects() {
+			for _, text := range releaseutil.SplitManifests(string(crd.File.Data)) {
+				if err := into.add([]byte(text+"\n"), crd.Filename, "", objects.FromChart); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range into.objects {
+			into.objects[i].IsCRD = true
+		}
+	}
+	if err := into.addManifests(manifests); err != nil || !request.Helm.OnCluster || !release.readsState() {
+		return err
+	}
+	release.isUpgrade = true
+	if manifests, err = release.manifests(ctx); err != nil {
+		return fmt.Errorf("as an upgrade: %w", err)
+	}
+	var upgraded collector
+	if err := upgraded.addManifests(manifests); err != nil {
+		return err
+	}
+	into.distinguish(&upgraded)
+	return nil
+}
+
+// manifests renders the release with its post-renderer, and refuses what depends on chance.
+func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
+	used := r.newChance(0, "")
+	manifests, err := r.render(ctx, used)
+	if err != nil {
+		return nil, err
+	}
+	if calls := used.calls(); len(calls) > 0 {
+		if err := r.compare(ctx, manifests, calls); err != nil {
+			return nil, err
+		}
+	}
+	if after := r.helm.After; after != nil {
+		if manifests, err = postRender(manifests, r.repeated, after); err != nil {
+			return nil, fmt.Errorf("the post-renderer: %w", err)
+		}
+	}
+	return manifests, nil
+}
+
+type helmRelease struct {
+	chart    *loadedChart
+	repeated *repeats
+	request  *objects.Request
+	helm     *objects.Helm
+	values   map[string]any
+	rendered *chart.Chart // with the dependencies that the values choose
+	missing  missingAPIs
+	remote   []objects.RemoteSchema
+
+	isUpgrade bool
+}
+
+// readValues puts files, values and parameters over each other.
+func (r *helmRelease) readValues(t *tree, folder string) error {
+	r.values = map[string]any{}
+	for _, name := range r.helm.ValueFiles {
+		full := path.Join(folder, name)
+		if leavesRoot(full) || strings.Contains(name, "://") {
+			return fmt.Errorf("value file %q is not in the artifact", name)
+		}
+		content, err := t.read(full)
+		if errors.Is(err, os.ErrNotExist) && r.helm.IgnoreMissingValueFiles {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("value file %q: %w", name, err)
+		}
+		values, err := loader.LoadValues(bytes.NewReader(withoutMark(content)))
+		if err != nil {
+			return fmt.Errorf("value file %q: %w", name, err)
+		}
+		r.values = loader.MergeMaps(r.values, values)
+	}
+	values, err := asHelmReads(r.helm.Values)
+	if err != nil {
+		return err
+	}
+	r.values = loader.MergeMaps(r.values, values)
+	for _, isText := range []bool{false, true} {
+		set := strvals.ParseInto
+		if isText {
+			set = strvals.ParseIntoString
+		}
+		for _, p := range r.helm.Parameters {
+			if p.IsText != isText {
+				continue
+			}
+			if err := set(p.Name+"="+escaped(p.Value), r.values); err != nil {
+				return fmt.Errorf("parameter %q: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// asHelmReads makes values what Helm makes of the same in YAML: all numbers are float64.
+func asHelmReads(values map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	var read map[string]any
+	return read, json.Unmarshal(text, &read)
+}
+
+// escaped makes commas part of a value, as Argo CD does; a list in braces stays one.
+func escaped(value string) string {
+	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
+		return value
+	}
+	var b strings.Builder
+	for i := range len(value) {
+		if value[i] == ',' && (i == 0 || value[i-1] != '\\') {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(value[i])
+	}
+	return b.String()
+}
+
+// render does what Helm's action.Install does for `helm template`.
+func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
+	c := copyChart(r.chart.chart)
+	r.rendered = c
+	if r.helm.VersionMetadata != "" {
+		version, err := withBuild(c.Metadata.Version, r.helm.VersionMetadata)
+		if err != nil {
+			return nil, fmt.Errorf("the version %q of the chart: %w", c.Metadata.Version, err)
+		}
+		c.Metadata.Version = version
+	}
+	values := deep.Copy(r.values).(map[string]any) // as templates and dependencies change them
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, err
+	}
+	capabilities, err := r.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	kubernetes := capabilities.KubeVersion
+	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, kubernetes.String()) {
+		return nil, fmt.Errorf("the chart requires Kubernetes %s, and the cluster type has %s", c.Metadata.KubeVersion, kubernetes.Version)
+	}
+	options := common.ReleaseOptions{Name: r.helm.ReleaseName, Namespace: r.helm.Namespace, Revision: 1, IsInstall: true}
+	if r.isUpgrade {
+		options.Revision, options.IsInstall, options.IsUpgrade = 2, false, true
+	}
+	all, err := commonutil.ToRenderValuesWithSchemaValidation(c, values, options, capabilities.Capabilities, true)
+	if err != nil {
+		return nil, err
+	}
+	all["Capabilities"] = capabilities
+	if !r.helm.SkipSchema {
+		if r.remote, err = r.chart.schemas.validate(c, all["Values"].(common.Values)); err != nil {
+			return nil, err
+		}
+	}
+	functions := used.functions()
+	functions["toYaml"] = r.repeated.toYAML
+	// The second rendering goes past fail and required: a chart that refuses a result renders nothing else with it. What follows must
+	// still be the same.
+	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	size := 0
+	for _, text := range files {
+		if size += len(text); size > maxOutput {
+			return nil, errOutput
+		}
+	}
+	return readManifests(files, r.repeated, r.helm.SkipTests)
+}
+
+// readManifests reads the documents of rendered files, in their order.
+func readManifests(files map[string]string, repeated *repeats, skipTests bool) ([]manifest, error) {
+	var manifests []manifest
+	size := 0
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasPrefix(path.Base(file), "_") {
+			continue
+		}
+		for _, text := range splitManifests(files[file]) {
+			m := manifest{file: file, text: text}
+			isDeployed, err := m.read(repeated, skipTests)
+			if err != nil {
+				return nil, err
+			}
+			if size += len(m.document.json); size > maxOutput {
+				return nil, errOutput
+			}
+			if isDeployed {
+				manifests = append(manifests, m)
+			}
+		}
+	}
+	return manifests, nil
+}
+
+// splitManifests splits a file as Helm does, which looks for each line that could end a document.
+func splitManifests(file string) []string {
+	if !strings.Contains(file, "---") {
+		if text := strings.TrimLeftFunc(file, unicode.IsSpace); text != "" {
+			return []string{text}
+		}
+		return nil
+	}
+	split := releaseutil.SplitManifests(file)
+	order := slices.Collect(maps.Keys(split))
+	sort.Sort(releaseutil.BySplitManifestsOrder(order))
+	texts := make([]string, len(order))
+	for i, key := range order {
+		texts[i] = split[key]
+	}
+	return texts
+}
+
+// read reads the text of a manifest. Helm, which would read each of them, is asked about hooks and about mistakes alone.
+func (m *manifest) read(repeated *repeats, skipTests bool) (isDeployed bool, err error) {
+	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
+		return true, nil
+	}
+	hooks, others, wrong := releaseutil.SortManifests(map[string]string{m.file: m.text}, nil, releaseutil.InstallOrder)
+	switch {
+	case wrong != nil:
+		return false, wrong
+	case err != nil:
+		return false, fmt.Errorf("%s is not YAML: %w", m.file, err)
+	case len(hooks) == 0:
+		return len(others) > 0, nil // Helm passes over hooks that it does not know
+	case slices.Contains(hooks[0].Events, release.HookTest):
+		m.hook = "test"
+		return !skipTests, nil
+	}
+	m.hook = hookNames(hooks[0])
+	return true, nil
+}
+
+func hookNames(h *release.Hook) string {
+	names := make([]string, len(h.Events))
+	for i, event := range h.Events {
+		names[i] = event.String()
+	}
+	return strings.Join(names, ",")
+}
+
+// compare renders with other results of the functions that were called, and names the function that makes a difference.
+func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
+	all := r.differing(ctx, first, "")
+	if all == nil {
+		return nil
+	}
+	for _, function := range calls {
+		if one := r.differing(ctx, first, function); one != nil {
+			one.file = cmp.Or(one.file, all.file)
+			return one.by(function)
+		}
+	}
+	return all.by(strings.Join(calls, ", "))
+}
+
+// difference is what a second rendering makes in another way.
+type difference struct {
+	file string // "" if it is not known
+	err  error  // of the second rendering, if that fails
+}
+
+func (d *difference) by(function string) error {
+	file := cmp.Or(d.file, "of the chart")
+	if d.err != nil {
+		return fmt.Errorf("template %s is rendered once, and fails when rendered again with another result, as it uses the function %s (%w): "+
+			"set a value with which it does not, such as the name of a secret that exists"+orLeave, file, function, d.err)
+	}
+	return fmt.Errorf("template %s renders something else each time, as it uses the function %s: set a value with which it does not, "+
+		"such as the name of a secret that exists"+orLeave, file, function)
+}
+
+// templateName finds the template in an error of Helm.
+var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
+
+// differing returns how another rendering differs; nil if its objects are the same. Comments, the order of fields and objects
+// that the agent leaves out do not count.
+func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) *difference {
+	second, err := r.render(ctx, r.newChance(1, only))
+	if err != nil {
+		return &difference{templateName.FindString(err.Error()), err}
+	}
+	a, b := r.appliedByFile(first), r.appliedByFile(second)
+	names := slices.Sorted(maps.Keys(a))
+	names = append(names, slices.Sorted(maps.Keys(b))...)
+	for _, name := range names {
+		if a[name] != b[name] {
+			return &difference{file: name}
+		}
+	}
+	return nil
+}
+
+// appliedByFile returns the objects that the agent applies, as JSON by file.
+func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
+	files := map[string]string{}
+	for _, m := range manifests {
+		var h head
+		if string(m.document.json) == "null" ||
+			!m.document.isPlain && json.Unmarshal(m.document.json, &h) == nil && r.request.Hooks.LeaveOut(h.Metadata.Annotations) {
+			continue
+		}
+		files[m.file] += string(m.document.json) + "\n"
+	}
+	return files
+}

@@ -1,0 +1,320 @@
+package renderer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/provenance"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// renderKustomize builds a folder as `kustomize build` does.
+func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collector) error {
+	file, text, err := kustomizationText(t, folder, k)
+	if err != nil {
+		return err
+	}
+	hasSchema, err := scan(t, folder, file, text)
+	if err != nil {
+		return err
+	}
+	all, err := build(t, file, text, k.Generate, hasSchema)
+	if err != nil {
+		return err
+	}
+	for _, resource := range all.Resources() {
+		text, err := resource.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if err := into.addJSON(text, cmp.Or(folder, "."), "", objects.FromKustomization); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kustomizationText returns the kustomization of a folder with what the request adds to it. If it adds nothing, the text stays as it
+// is: kustomize tells `resources: []` from a file without resources.
+func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file string, text []byte, err error) {
+	kustomization, file, err := readKustomization(t, folder, k)
+	if err != nil {
+		return "", nil, err
+	}
+	read, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := apply(k, t, folder, kustomization); err != nil {
+		return "", nil, err
+	}
+	if text, err = yaml.Marshal(kustomization); err != nil {
+		return "", nil, err
+	}
+	if !k.Generate && bytes.Equal(text, read) {
+		text, err = t.read(file)
+	}
+	return file, text, err
+}
+
+// readKustomization reads that of the folder, or makes one where Flux does: findOrGenerateKustomization of its package
+// kustomize.
+func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
+	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
+	if file := kustomizationFile(t, folder); file != "" {
+		content, err := t.read(file)
+		if err != nil {
+			return nil, "", err
+		}
+		read := kustomization.Unmarshal // refuses unknown fields, as `kustomize build` does
+		if k.Generate {
+			read = func(content []byte) error { return yaml.Unmarshal(content, kustomization) } // as Flux does
+		}
+		if err := read(content); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", file, err)
+		}
+		if k.Generate && len(kustomization.Resources) == 0 {
+			kustomization.BuildMetadata = []string{types.OriginAnnotations}
+		}
+		return kustomization, file, nil
+	}
+	if !t.isFolder(folder) {
+		return nil, "", fmt.Errorf("folder %q does not exist in it", folder)
+	}
+	if !k.Generate {
+		return nil, "", fmt.Errorf("folder %q has no kustomization", folder)
+	}
+	resources, err := generate(t, folder)
+	if err != nil {
+		return nil, "", err
+	}
+	kustomization.Resources = resources
+	if len(resources) == 0 {
+		kustomization.Namespace = "_placeholder" // as Flux does, since an empty kustomization is an error
+	}
+	return kustomization, path.Join(folder, konfig.DefaultKustomizationFileName()), nil
+}
+
+// kustomizationFile is the path of a folder's kustomization, or "".
+func kustomizationFile(t *tree, folder string) string {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		full := path.Join(folder, name)
+		_, leads := t.outside[full]
+		if _, has := t.files[full]; has || leads {
+			return full
+		}
+	}
+	return ""
+}
+
+// generate lists the manifests of a folder and below, and the folders below that have kustomizations.
+func generate(t *tree, folder string) ([]string, error) {
+	factory := provider.NewDefaultDepProvider().GetResourceFactory()
+	var resources []string
+	taken := "" // the folder that was taken last as a whole
+	for _, name := range t.below(folder) {
+		full := path.Join(folder, name)
+		if taken != "" && strings.HasPrefix(name, taken+"/") || t.linked(path.Dir(full)) {
+			continue
+		}
+		if outer := outermostKustomization(t, folder, name); outer != "" {
+			taken = outer
+			resources = append(resources, "./"+outer)
+			continue
+		}
+		if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
+			continue
+		}
+		content, err := t.read(full)
+		if err != nil {
+			return nil, err
+		}
+		if err := recovered(func() error { _, err := factory.SliceFromBytes(content); return err }); err != nil {
+			return nil, fmt.Errorf("%s: %w", full, err)
+		}
+		resources = append(resources, "./"+name)
+	}
+	return resources, nil
+}
+
+// outermostKustomization is the first folder on the way to name that has a kustomization, relative to folder.
+func outermostKustomization(t *tree, folder, name string) string {
+	for i, b := range name {
+		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {
+			return name[:i]
+		}
+	}
+	return ""
+}
+
+// apply adds what the request says to the kustomization, as Flux and Argo CD do.
+func apply(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
+	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
+	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
+	to.Namespace = cmp.Or(k.Namespace, to.Namespace)
+	for _, p := range k.Patches {
+		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: selector(p.Target)})
+	}
+	for _, component := range k.Components {
+		if full := path.Join(folder, component); leavesRoot(full) || kustomizationFile(t, full) == "" {
+			return fmt.Errorf("component %q is no folder of the artifact with a kustomization", component)
+		}
+		to.Components = append(to.Components, component)
+	}
+	for _, image := range k.Images {
+		setImage(to, image)
+	}
+	for _, replicas := range k.Replicas {
+		wanted := types.Replica{Name: replicas.Name, Count: replicas.Count}
+		at := slices.IndexFunc(to.Replicas, func(r types.Replica) bool { return r.Name == replicas.Name })
+		if at < 0 {
+			to.Replicas = append(to.Replicas, wanted)
+		} else {
+			to.Replicas[at] = wanted
+		}
+	}
+	if len(k.CommonLabels) > 0 {
+		if k.LabelsWithoutSelector {
+			to.Labels = append(to.Labels, types.Label{Pairs: k.CommonLabels, IncludeTemplates: k.LabelsIncludeTemplates})
+		} else {
+			to.CommonLabels = merged(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // what `kustomize edit add label` writes, which Argo CD runs
+		}
+	}
+	if len(k.CommonAnnotations) > 0 {
+		to.CommonAnnotations = merged(to.CommonAnnotations, k.CommonAnnotations)
+	}
+	return nil
+}
+
+// setImage replaces only what is given. A tag and a digest are one: setting one takes the other away.
+func setImage(to *types.Kustomization, image objects.Image) {
+	at := slices.IndexFunc(to.Images, func(i types.Image) bool { return i.Name == image.Name })
+	if at < 0 {
+		to.Images = append(to.Images, types.Image{Name: image.Name, NewName: image.NewName, NewTag: image.NewTag, Digest: image.Digest})
+		return
+	}
+	has := &to.Images[at]
+	has.NewName = cmp.Or(image.NewName, has.NewName)
+	if image.NewTag != "" || image.Digest != "" {
+		has.NewTag, has.Digest = image.NewTag, image.Digest
+	}
+}
+
+func merged(under, over map[string]string) map[string]string {
+	all := maps.Clone(under)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, over)
+	return all
+}
+
+func selector(t *objects.Target) *types.Selector {
+	if t == nil {
+		return nil
+	}
+	chosen := &types.Selector{LabelSelector: t.LabelSelector, AnnotationSelector: t.AnnotationSelector}
+	chosen.Group, chosen.Version, chosen.Kind = t.Group, t.Version, t.Kind
+	chosen.Name, chosen.Namespace = t.Name, t.Namespace
+	return chosen
+}
+
+// building keeps builds in one process apart: kustomize has the schemas of APIs in package variables.
+var building sync.Mutex
+
+// build runs kustomize on a kustomization at the path file, whatever the artifact has there. Flux lets files be anywhere
+// in the artifact, kustomize by itself only below the folder. A kustomization's own schemas of APIs do not stay.
+func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
+	building.Lock()
+	defer building.Unlock()
+	if hasSchema {
+		defer openapi.ResetOpenAPI()
+	}
+	options := krusty.MakeDefaultOptions()
+	options.PluginConfig = types.DisabledPluginConfig()
+	if anywhere {
+		options.LoadRestrictions = types.LoadRestrictionsNone
+	}
+	err = recovered(func() error {
+		if all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file))); err != nil {
+			return err
+		}
+		return labelVersion(all)
+	})
+	return all, err
+}
+
+// kustomizeVersion is the release of kustomize that has the version of its package api in go.mod.
+const kustomizeVersion = "v5.8.1"
+
+// labelVersion corrects the label of `buildMetadata: [managedByLabel]`, for which the package takes the version of this program.
+func labelVersion(all resmap.ResMap) error {
+	const name, prefix = konfig.ManagedbyLabelKey, "kustomize-"
+	own := prefix + provenance.GetProvenance().Semver()
+	for _, resource := range all.Resources() {
+		labels := resource.GetLabels()
+		if labels[name] != own {
+			continue
+		}
+		labels[name] = prefix + kustomizeVersion
+		if err := resource.SetLabels(labels); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recovered makes an error of a panic: kustomize panics at some objects that are none.
+func recovered(run func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("kustomize cannot read it: %v", r)
+		}
+	}()
+	return run()
+}
+
+// postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
+func postRender(manifests []manifest, repeated *repeats, k *objects.Kustomize) ([]manifest, error) {
+	const input = "rendered.yaml"
+	var text strings.Builder
+	for _, m := range manifests {
+		text.WriteString("---\n" + m.text + "\n")
+	}
+	kustomization := &types.Kustomization{
+		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
+		Resources: []string{input},
+	}
+	t := &tree{files: map[string][]byte{input: []byte(text.String())}, names: []string{input}}
+	if err := apply(k, t, ".", kustomization); err != nil {
+		return nil, err
+	}
+	written, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return nil, err
+	}
+	file := konfig.DefaultKustomizationFileName()
+	all, err := build(t, file, written, true, false)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := all.AsYaml()
+	if err != nil {
+		return nil, err
+	}
+	return readManifests(map[string]string{"rendered with post-renderers": string(rendered)}, repeated, false)
+}

@@ -1,0 +1,67 @@
+package renderer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Loose renders folders of files that are in memory, and of no artifact, in a worker process.
+type Loose struct {
+	once    sync.Once
+	pool    *Pool
+	folder  string // of the archive
+	archive string
+	err     error
+}
+
+// looseTime is how long one folder may take.
+const looseTime = 10 * time.Second
+
+// Render renders a request for a folder of files, which are by their clean paths and the same in each call. Of the request,
+// the artifact is not asked for.
+func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Result, error) {
+	l.once.Do(func() {
+		l.pool = New(nil, Options{Time: looseTime, Workers: 1})
+		l.archive, l.err = l.writeArchive(files)
+	})
+	if l.err != nil {
+		return nil, l.err
+	}
+	own := *request
+	own.Artifact = artifact.Artifact{Pin: folder.Pin{Digest: "the files"}}
+	text, err := l.pool.render(ctx, order{l.archive, &own})
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), orLeave, ""))
+	}
+	return decode(text)
+}
+
+// Close ends the worker, and removes what was written for it.
+func (l *Loose) Close() {
+	if l.pool != nil {
+		l.pool.Close()
+	}
+	if l.folder != "" {
+		_ = os.RemoveAll(l.folder)
+	}
+}
+
+// writeArchive writes the files into a cache of their own, since a worker reads archives of caches alone.
+func (l *Loose) writeArchive(files map[string]string) (path string, err error) {
+	if l.folder, err = os.MkdirTemp("", "flotilla-files-"); err != nil {
+		return "", err
+	}
+	return diskcache.New(l.folder, diskcache.DefaultMaxSize).Write(diskcache.Artifacts, "", func(to io.Writer) error {
+		return artifact.WriteArchive(to, files, nil)
+	})
+}

@@ -1,0 +1,402 @@
+package renderer_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/renderer"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// charts has charts and kustomizations that others wrote.
+const charts = "../../../../../shared/charts"
+
+// tool is a program that make builds; the test is skipped where it was not built.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not built, `make test` builds it: the oracle cannot be asked", name)
+	}
+	return path
+}
+
+// others calls do with each folder of charts ("helm"), or of kustomizations ("kustomize"), that others wrote: that of
+// ../shared, and those in the folders of FLOTILLA_CHARTS.
+func others(t *testing.T, kind string, do func(t *testing.T, folder string)) {
+	t.Helper()
+	t.Run("shared", func(t *testing.T) {
+		folder := filepath.Join(charts, kind)
+		if _, err := os.Stat(folder); err != nil {
+			t.Skipf("shared/charts/%s is absent: what others wrote cannot be rendered", kind)
+		}
+		do(t, folder)
+	})
+	t.Run("further", func(t *testing.T) {
+		for _, folder := range filepath.SplitList(os.Getenv("FLOTILLA_CHARTS")) {
+			do(t, filepath.Join(folder, kind))
+		}
+	})
+}
+
+// printed is what a program prints.
+func printed(t *testing.T, program string, arguments ...string) (string, error) {
+	t.Helper()
+	home := t.TempDir()
+	command := exec.CommandContext(t.Context(), program, arguments...)
+	command.Env = append(os.Environ(), "HOME="+home, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "HELM_PLUGINS="+home)
+	var complaint bytes.Buffer
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	return string(output), nil
+}
+
+var separator = regexp.MustCompile(`(?m)^---[ \t]*(#.*)?$`)
+
+// normal sorts the objects of a stream of YAML, and the fields in each.
+func normal(t *testing.T, stream string) []string {
+	t.Helper()
+	var all []string
+	for _, document := range separator.Split(stream, -1) {
+		var object any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if object == nil {
+			continue
+		}
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sameAs checks that a result is what a program printed.
+func sameAs(t *testing.T, result *objects.Result, want string) int {
+	t.Helper()
+	var texts []string
+	for _, o := range result.Objects {
+		texts = append(texts, string(o.YAML))
+	}
+	rendered, oracle := normal(t, strings.Join(texts, "---\n")), normal(t, want)
+	for _, object := range rendered {
+		if !slices.Contains(oracle, object) {
+			t.Errorf("the oracle has no\n%s", object)
+		}
+	}
+	for _, object := range oracle {
+		if !slices.Contains(rendered, object) {
+			t.Errorf("there is no\n%s", object)
+		}
+	}
+	if len(rendered) != len(oracle) {
+		t.Errorf("there are %d objects, the oracle has %d", len(rendered), len(oracle))
+	}
+	return len(rendered)
+}
+
+// refusals are the causes for which a chart that Helm renders is refused, by a part of the error.
+var refusals = []struct{ cause, text string }{
+	{"chance, clock or cluster", "renders something else each time"},
+	{"chance, clock or cluster, with which it fails", "fails when rendered again with another result"},
+	{"an object twice", "is there twice"},
+	{"more APIs than one asks for", "API versions that its clusters do not have"},
+	{"a library", "is a library"},
+	{"dependencies of chart repositories", "which its folder charts does not have"},
+	{"more than a bound", " MiB"},
+}
+
+// refusedBy returns the cause for which a chart is refused; "" for another error.
+func refusedBy(err error) string {
+	for _, refusal := range refusals {
+		if strings.Contains(err.Error(), refusal.text) {
+			return refusal.cause
+		}
+	}
+	return ""
+}
+
+// counts counts charts and their values by outcome. It is safe for concurrent use.
+type counts struct {
+	mutex sync.Mutex
+	by    map[string]int
+}
+
+func (c *counts) add(outcome string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.by[outcome]++
+}
+
+// knownRefusals reads how many charts of a folder are refused by each cause, with an agent: refused.json beside the charts. None is
+// refused without the file.
+func knownRefusals(t *testing.T, folder string) map[string]int {
+	t.Helper()
+	known := map[string]int{}
+	content, err := os.ReadFile(filepath.Join(folder, "..", "refused.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return known
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &known)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+const asByHelm = "equal"
+
+// TestChartsAreRenderedAsByHelm renders each chart for each agent, with its own values and with those that it ships, in `make test` with
+// one of these, and compares the objects with those of `helm template`. It counts the charts that are refused, by cause, and fails if
+// there are more than before.
+func TestChartsAreRenderedAsByHelm(t *testing.T) {
+	helm := tool(t, "helm4")
+	others(t, "helm", func(t *testing.T, folder string) {
+		outcomes := &counts{by: map[string]int{}}
+		t.Run("charts", func(t *testing.T) { renderAll(t, folder, helm, outcomes) })
+		known := knownRefusals(t, folder)
+		for _, outcome := range slices.Sorted(maps.Keys(outcomes.by)) {
+			number := outcomes.by[outcome]
+			t.Logf("%s: %d", outcome, number)
+			if _, cause, _ := strings.Cut(outcome, ": "); !strings.HasPrefix(cause, asByHelm) && number > known[outcome] {
+				t.Errorf("%s: %d are refused, and %d were before", outcome, number, known[outcome])
+			}
+		}
+	})
+}
+
+func renderAll(t *testing.T, folder, helm string, outcomes *counts) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "*", "Chart.yaml"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d charts, %v", len(found), err)
+	}
+	for _, file := range found {
+		chart := filepath.Dir(file)
+		t.Run(filepath.Base(chart), func(t *testing.T) {
+			t.Parallel()
+			archives := objectstest.NewArchives(t)
+			shipped := archives.Add(shop, objectstest.Folder(t, chart, ""))
+			for _, values := range valueFiles(t, chart) {
+				compareWithHelm(t, archives, shipped, chart, values, helm, outcomes)
+			}
+		})
+	}
+}
+
+// deploying are objects of agents that deploy a chart as the release "eu".
+var deploying = map[string]map[string]any{
+	"argocd": {
+		"kind": "Application", "metadata": map[string]any{"name": "eu"}, "spec": map[string]any{"source": map[string]any{"helm": map[string]any{}}},
+	},
+	"flux": {"kind": "HelmRelease", "spec": map[string]any{"releaseName": "eu"}},
+}
+
+// compareWithHelm renders a chart with a file of values for each agent. Helm prints no upgrade, and tests, which no agent runs.
+func compareWithHelm(
+	t *testing.T, archives *objectstest.Archives, shipped artifact.Artifact, chart, values, helm string, outcomes *counts,
+) {
+	t.Helper()
+	for _, agent := range slices.Sorted(maps.Keys(deploying)) {
+		request := objects.Request{Artifact: shipped, KubernetesVersion: "1.34", APIVersions: []string{"monitoring.coreos.com/v1"}}
+		if problems := reconciler.Named(agent).RequestOf([]map[string]any{deploying[agent]}, &request); problems != nil {
+			t.Fatal(problems)
+		}
+		request.Namespace, request.Helm.Namespace = "tills", "tills"
+		arguments := []string{"template", "eu", chart, "--namespace", "tills", "--include-crds", "--skip-tests", "--kube-version", "1.34"}
+		arguments = append(arguments, "--api-versions", clusterAPIs(t))
+		if values != "" {
+			request.Helm.ValueFiles = []string{values}
+			arguments = append(arguments, "--values", filepath.Join(chart, values))
+		}
+		result, err := renderer.InProcess(archives).Render(t.Context(), &request)
+		if result != nil {
+			result.Objects = slices.DeleteFunc(result.Objects, func(o objects.Object) bool { return o.On == objects.OnUpgrade })
+			if result.RemoteSchemas != nil {
+				arguments = append(arguments, "--skip-schema-validation")
+				outcomes.add(agent + ": " + asByHelm + ", with a schema that is not read")
+			}
+		}
+		want, oracleErr := printed(t, helm, arguments...)
+		switch {
+		case err != nil && oracleErr != nil:
+			outcomes.add(agent + ": " + asByHelm + ", as both refuse the values")
+		case err == nil && oracleErr == nil:
+			sameAs(t, result, want)
+			outcomes.add(agent + ": " + asByHelm)
+			for _, violation := range result.Violations {
+				o := &result.Objects[violation.Object]
+				t.Logf("%s violates a schema: %s", o.Kind+" "+o.Name, violation.Message)
+			}
+		case err != nil && refusedBy(err) != "":
+			outcomes.add(agent + ": " + refusedBy(err))
+			t.Logf("%s, with %q: %v", agent, values, err)
+		default:
+			t.Errorf("%s, with %q: %v; helm template: %v", agent, values, err, oracleErr)
+		}
+	}
+}
+
+// clusterAPIs are the APIs of clusters with Kubernetes 1.34 and monitoring, which Argo CD passes to Helm.
+func clusterAPIs(t *testing.T) string {
+	t.Helper()
+	apis, err := served.APIs("1.34")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(append(slices.Clone(apis), "monitoring.coreos.com/v1"), ",")
+}
+
+// TestParametersAreSetAsByHelm sets parameters, over values of a chart and of a file, and compares their types and texts with
+// those that `helm template` has with --set and --set-string; in `make test` with one of these each.
+func TestParametersAreSetAsByHelm(t *testing.T) {
+	helm := tool(t, "helm4")
+	files := map[string]string{
+		"Chart.yaml":  "apiVersion: v2\nname: till\nversion: 1.0.0\n",
+		"values.yaml": "a: {b: 1, c: text}\nlist: [{d: 1}, {d: 2}]\n",
+		"more.yaml":   "number: 12000000\na: {c: 1.50}\n",
+		"templates/settings.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+{{- range $key, $value := .Values }}
+  {{ $key }}: {{ printf "%T %v %s" $value $value (toJson $value) | quote }}
+{{- end }}
+  inner: {{ printf "%T %T" .Values.a.b .Values.a.c | quote }}
+`,
+	}
+	folder := t.TempDir()
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archives := objectstest.NewArchives(t)
+	chart := archives.Add(shop, files)
+	for i, parameter := range []objects.Parameter{
+		{Name: "number", Value: "12000000"}, {Name: "number", Value: "9223372036854775807"}, {Name: "number", Value: "9223372036854775808"},
+		{Name: "number", Value: "-3"}, {Name: "number", Value: "1.50"}, {Name: "number", Value: "1e3"}, {Name: "number", Value: "0x1f"},
+		{Name: "number", Value: "007"}, {Name: "number", Value: "0"}, {Name: "number", Value: "true"}, {Name: "number", Value: "null"},
+		{Name: "number", Value: ""}, {Name: "number", Value: "{1,text,2.5}"}, {Name: "a.b", Value: "12000000"}, {Name: "a.c", Value: "null"},
+		{Name: "a.new.deep", Value: "20000000"}, {Name: "list[1].d", Value: "30000000"}, {Name: "list[3]", Value: "4"}, {Name: "a", Value: "5"},
+	} {
+		for _, isText := range []bool{false, true} {
+			if !acceptancetest.All() && isText == (i%2 == 0) {
+				continue
+			}
+			parameter.IsText = isText
+			flag := "--set"
+			if isText {
+				flag = "--set-string"
+			}
+			result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: chart, Helm: &objects.Helm{
+				ReleaseName: "eu", ValueFiles: []string{"more.yaml"}, Parameters: []objects.Parameter{parameter}}})
+			want, oracleErr := printed(t, helm, "template", "eu", folder, "--values", filepath.Join(folder, "more.yaml"), flag, parameter.Name+"="+parameter.Value)
+			if (err == nil) != (oracleErr == nil) {
+				t.Errorf("%s %s=%s: %v; helm template: %v", flag, parameter.Name, parameter.Value, err, oracleErr)
+			} else if err == nil {
+				sameAs(t, result, want)
+			}
+		}
+	}
+}
+
+// valueFiles are "", for a chart's own values, and every other file of values that it ships.
+func valueFiles(t *testing.T, chart string) []string {
+	t.Helper()
+	files := []string{""}
+	for _, pattern := range []string{"ci/*.yaml", "values-*.yaml"} {
+		found, err := filepath.Glob(filepath.Join(chart, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			name, err := filepath.Rel(chart, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, filepath.ToSlash(name))
+		}
+	}
+	if !acceptancetest.All() && len(files) > 2 {
+		files = []string{"", files[1+crc32.ChecksumIEEE([]byte(filepath.Base(chart)))%uint32(len(files)-1)]}
+	}
+	return files
+}
+
+// TestKustomizationsAreBuiltAsByKustomize builds every folder with a kustomization, and compares the objects with those
+// of `kustomize build`.
+func TestKustomizationsAreBuiltAsByKustomize(t *testing.T) {
+	kustomize := tool(t, "kustomize")
+	others(t, "kustomize", func(t *testing.T, folder string) { buildAll(t, folder, kustomize) })
+}
+
+func buildAll(t *testing.T, folder, kustomize string) {
+	t.Helper()
+	archives := objectstest.NewArchives(t)
+	all := archives.Add(shop, objectstest.Folder(t, folder, ""))
+	built := 0
+	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		at := filepath.Dir(file)
+		name, err := filepath.Rel(folder, at)
+		if err != nil {
+			return err
+		}
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			result, err := renderer.InProcess(archives).Render(t.Context(),
+				&objects.Request{Artifact: all, Path: filepath.ToSlash(name), Namespace: "default", Kustomize: &objects.Kustomize{}})
+			want, oracleErr := printed(t, kustomize, "build", at)
+			switch {
+			case err != nil && oracleErr != nil: // a file is missing
+			case err != nil || oracleErr != nil:
+				t.Error(errors.Join(err, oracleErr))
+			default:
+				t.Logf("%d objects", sameAs(t, result, want))
+				built++
+			}
+		})
+		return nil
+	})
+	if err != nil || built == 0 {
+		t.Errorf("%d kustomizations were built, %v", built, err)
+	}
+}

@@ -1,0 +1,240 @@
+package renderer
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
+type Pool struct {
+	fetcher artifact.Fetcher
+	options Options
+	cache   *cache
+
+	free   chan *worker
+	closed sync.Once
+
+	mutex    sync.Mutex
+	exceeded map[source]error // what came to the bounds, and how
+}
+
+// source is what requests with different values render.
+type source struct{ artifact, path string }
+
+// Options are the bounds of a Pool, and where it keeps results.
+type Options struct {
+	Cache   *diskcache.Folder // nil: results are kept in memory only
+	Time    time.Duration     // that a request may take; 30 seconds by default
+	Memory  uint64            // bytes that a worker may have; 512 MiB by default
+	Workers int               // at most; by default one for each processor
+}
+
+// New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
+func New(fetcher artifact.Fetcher, options Options) *Pool {
+	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
+	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
+	p := &Pool{fetcher: fetcher, options: options, cache: newCache(options.Cache), free: make(chan *worker, options.Workers), exceeded: map[source]error{}}
+	for range options.Workers {
+		p.free <- &worker{}
+	}
+	return p
+}
+
+// Close ends all workers, after what they are rendering. The pool renders nothing afterwards.
+func (p *Pool) Close() {
+	p.closed.Do(func() {
+		for range p.options.Workers {
+			w := <-p.free
+			w.end()
+		}
+	})
+}
+
+// Render implements Renderer.
+func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
+	if !request.Artifact.IsPinned() {
+		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
+	}
+	keys, err := p.fetcher.Keys(request.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	return p.cache.get(ctx, cacheKey(request, keys), request.Artifact.Pin.Version, func() ([]byte, error) {
+		text, err := p.fetchAndRender(ctx, request)
+		for range maxRefetches {
+			if !errors.Is(err, errNoArchive) {
+				break
+			}
+			text, err = p.fetchAndRender(ctx, request)
+		}
+		return text, err
+	})
+}
+
+// maxRefetches bounds how often an archive is fetched again that other processes remove before a worker reads it.
+const maxRefetches = 3
+
+func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]byte, error) {
+	archive, err := p.fetcher.Fetch(ctx, request.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.render(ctx, order{archive, request})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", describe(request), err)
+	}
+	return text, err
+}
+
+// boundError says to which bound something came.
+type boundError struct {
+	error
+	ofTime bool
+}
+
+// render has one worker render. What has come to its bounds once is not tried again with other values: with those of a
+// thousand hosts that would take hours.
+func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
+	message, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var w *worker
+	select {
+	case w = <-p.free:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { p.free <- w }()
+	defer budget.Begin(ctx, wording.Visible(wording.Cut(describe(o.Request), 200)))()
+	of := source{o.Request.Artifact.Key(), o.Request.Path}
+	p.mutex.Lock()
+	before := p.exceeded[of]
+	p.mutex.Unlock()
+	if before != nil {
+		return nil, fmt.Errorf("it was not rendered, since with the values of another assignment %w", before)
+	}
+	isFresh := w.process == nil
+	text, err := p.ask(ctx, w, message)
+	if bound, isBound := errors.AsType[boundError](err); isBound && !bound.ofTime && !isFresh {
+		text, err = p.ask(ctx, w, message) // what the worker had kept of others counts no more
+	}
+	if _, isBound := errors.AsType[boundError](err); isBound {
+		p.mutex.Lock()
+		p.exceeded[of] = err
+		p.mutex.Unlock()
+	}
+	return text, err
+}
+
+// ask has a worker render, which it starts and ends where that is due.
+func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, error) {
+	if w.process == nil {
+		if err := w.start(p.options.Memory); err != nil {
+			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
+		}
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, p.options.Time, boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true})
+	defer cancel()
+	answer, err := w.ask(bounded, message)
+	if err != nil {
+		status := w.end()
+		switch {
+		case bounded.Err() != nil:
+			return nil, context.Cause(bounded)
+		case status == exitMemory:
+			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.options.Memory>>20), false}
+		}
+		return nil, boundError{fmt.Errorf("it ended the process that renders (status %d), perhaps as its templates call themselves without an end", status), false}
+	}
+	switch {
+	case len(answer) > 0 && answer[0] == answerResult:
+		return answer[1:], nil
+	case len(answer) > 0 && answer[0] == answerNoFile:
+		return nil, errNoArchive
+	case len(answer) > 0 && answer[0] == answerError:
+		return nil, errors.New(string(answer[1:]))
+	}
+	w.end()
+	return nil, errors.New("the process that renders gave no answer")
+}
+
+// worker is a process that renders one request after the other.
+type worker struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// start runs this program again. The worker gets nothing of the environment, which may have credentials.
+func (w *worker) start(memory uint64) error {
+	if !isHooked.Load() {
+		return errors.New("renderer.RunIfWorker was not called when this program began")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	process := exec.Command(program) //nolint:noctx // it outlives the request, and is ended by end
+	process.Dir = os.TempDir()
+	process.Env = []string{workerVariable + "=" + strconv.FormatUint(memory, 10), "PATH=", "TZ=UTC", "GOMAXPROCS=2"}
+	if runtime.GOOS == "windows" {
+		process.Env = append(process.Env, "SystemRoot="+os.Getenv("SystemRoot"))
+	}
+	if w.in, err = process.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	w.out = bufio.NewReader(out)
+	if err := process.Start(); err != nil {
+		return err
+	}
+	w.process = process
+	return nil
+}
+
+// ask sends an order and waits for the answer. After an error the worker is to be ended.
+func (w *worker) ask(ctx context.Context, message []byte) ([]byte, error) {
+	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
+	defer stop()
+	if err := writeFrame(w.in, message); err != nil {
+		return nil, err
+	}
+	answer, err := readFrame(w.out)
+	if err == nil && !stop() {
+		return nil, ctx.Err() // it is being killed
+	}
+	return answer, err
+}
+
+// end ends the process, and returns its exit status.
+func (w *worker) end() int {
+	if w.process == nil {
+		return 0
+	}
+	_ = w.in.Close()
+	_ = w.process.Wait()
+	status := w.process.ProcessState.ExitCode()
+	*w = worker{}
+	return status
+}

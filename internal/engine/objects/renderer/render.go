@@ -1,0 +1,117 @@
+// Package renderer renders what manifests point to into final objects, as reconcilers do: charts by Helm's library,
+// kustomizations by kustomize's, plain manifests as they are. It uses pinned artifacts only, and neither network nor
+// clock nor chance: equal requests give equal objects.
+package renderer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// orLeave is the end of errors about what can be deployed, though not rendered.
+const orLeave = ", or leave `render` away"
+
+// render renders a request whose artifact is in an archive. Its errors repeat no value of the request.
+func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
+	b, err := kept.take(request.Artifact.Key(), archive)
+	if err != nil {
+		return nil, err
+	}
+	if request.Source != nil {
+		if b, err = b.archived(request.Source); err != nil {
+			return nil, err
+		}
+	}
+	result, err := renderBook(ctx, kept, b, request)
+	if err != nil && ctx.Err() == nil {
+		err = withoutValues(err, request, b.tree)
+	}
+	return result, err
+}
+
+func renderBook(ctx context.Context, kept *shelf, b *book, request *objects.Request) (*objects.Result, error) {
+	t := b.tree
+	var err error
+	folder := path.Clean(cmp.Or(request.Path, "."))
+	if path.IsAbs(folder) || leavesRoot(folder) {
+		return nil, fmt.Errorf("path %q is outside of it", request.Path)
+	}
+	if err := checkOverrides(t, folder, request.Overrides); err != nil {
+		return nil, err
+	}
+	var all collector
+	var of *objects.Chart
+	switch formOf(t, folder, request) {
+	case "chart":
+		if folder, err = chartFolder(t, folder); err != nil {
+			return nil, err
+		}
+		if err := checkOverrides(t, folder, request.Overrides); err != nil {
+			return nil, err
+		}
+		loaded, err := b.chart(folder, request.Artifact.Chart != "")
+		if err != nil {
+			return nil, err
+		}
+		err = renderHelm(ctx, t, loaded, kept.repeated, folder, request, &all)
+		if err != nil {
+			return nil, err
+		}
+		about := loaded.chart.Metadata
+		of = &objects.Chart{Name: about.Name, Version: about.Version, AppVersion: about.AppVersion}
+	case "kustomization":
+		err = renderKustomize(t, folder, request.Kustomize, &all)
+	case "directory":
+		if !t.isFolder(folder) {
+			return nil, fmt.Errorf("folder %q does not exist in it", folder)
+		}
+		err = renderDirectory(t, folder, request.Directory, &all)
+	default:
+		return nil, errors.New("the request has none of Helm, Kustomize and Directory")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := all.finish(request); err != nil {
+		return nil, err
+	}
+	all.leaveOut(request.Hooks)
+	result, err := all.result(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	result.Chart = of
+	return result, checkSchemas(result, request.KubernetesVersion)
+}
+
+// formOf is what the request is for, or of several what the folder is made for, as Argo CD finds out.
+func formOf(t *tree, folder string, request *objects.Request) string {
+	_, isChart := t.files[path.Join(folder, "Chart.yaml")]
+	switch {
+	case request.Helm != nil && (isChart || request.Kustomize == nil && request.Directory == nil):
+		return "chart"
+	case request.Kustomize != nil && (request.Directory == nil || kustomizationFile(t, folder) != ""):
+		return "kustomization"
+	case request.Directory != nil:
+		return "directory"
+	}
+	return ""
+}
+
+// describe names what is rendered, for errors.
+func describe(request *objects.Request) string {
+	a := request.Artifact
+	at := cmp.Or(a.Pin.Version, a.Pin.Commit, a.Pin.Digest)
+	switch {
+	case a.Chart != "":
+		return fmt.Sprintf("chart %s %s of %s", a.Chart, at, a.Repo)
+	case request.Path != "":
+		return fmt.Sprintf("folder %q of %s at %s", request.Path, a.Repo, at)
+	}
+	return fmt.Sprintf("%s at %s", a.Repo, at)
+}

@@ -1,0 +1,73 @@
+package renderer
+
+import (
+	"encoding/json"
+	"strings"
+
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// maxRepeatedBytes bounds each of what repeats have.
+const maxRepeatedBytes = 2 << 20
+
+// repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
+type repeats struct {
+	documents lastUsed[*document] // by their text
+	yaml      lastUsed[string]    // of values that templates write, by their JSON
+}
+
+func newRepeats() *repeats {
+	return &repeats{documents: lastUsed[*document]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
+}
+
+// document is a document of YAML that was read.
+type document struct {
+	json    []byte           // with the newline by which Helm ends it, which is part of a block of text at its end
+	isPlain bool             // is certainly no hook, and nothing that Helm refuses
+	objects []objects.Object // nil until they are asked for
+	size    int              // of the objects in JSON
+}
+
+// read reads a document of YAML.
+func (r *repeats) read(text string) (*document, error) {
+	if d, has := r.documents.get(text); has {
+		return d, nil
+	}
+	inJSON, err := yaml.YAMLToJSON([]byte(text + "\n"))
+	if err != nil {
+		return nil, err
+	}
+	d := &document{json: inJSON}
+	var head releaseutil.SimpleHead
+	if json.Unmarshal(inJSON, &head) == nil {
+		isHook := false
+		if head.Metadata != nil {
+			_, isHook = head.Metadata.Annotations[release.HookAnnotation]
+		}
+		d.isPlain = !isHook
+	}
+	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // the YAML of the objects is about as long as their JSON
+	return d, nil
+}
+
+// toYAML is Helm's function of templates.
+func (r *repeats) toYAML(value any) string {
+	inJSON, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	if text, has := r.yaml.get(string(inJSON)); has {
+		return text
+	}
+	written, err := toYAML(inJSON)
+	if err != nil {
+		return ""
+	}
+	text := strings.TrimSuffix(string(written), "\n")
+	r.yaml.keep(string(inJSON), text, int64(len(inJSON)+len(text)))
+	return text
+}

@@ -1,0 +1,111 @@
+package renderer
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/sourceignore"
+	"github.com/fluxcd/pkg/sourceignore/gitignore"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// archived returns the files that Flux' source-controller archives: regular files that neither .sourceignore files nor its
+// defaults exclude. It follows Storage.Archive and SourceIgnoreFilter of fluxcd/pkg/artifact.
+func (t *tree) archived(by *objects.FluxSource) (*tree, error) {
+	patterns, err := t.ignorePatterns()
+	if err != nil {
+		return nil, err
+	}
+	patterns = append(patterns, sourceignore.ReadPatterns(strings.NewReader(by.Ignore), nil)...)
+	matcher := sourceignore.NewDefaultMatcher(nil, nil)
+	if len(patterns) > 0 { // which replace all defaults but those about Git
+		matcher = sourceignore.NewMatcher(append(sourceignore.VCSPatterns(nil), patterns...))
+	}
+	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
+	for name, content := range t.files {
+		if !t.isLinked(name) && !matcher.Match(strings.Split(name, "/"), false) {
+			kept.files[name], kept.size = content, kept.size+int64(len(content))
+		}
+	}
+	kept.names = slices.Sorted(maps.Keys(kept.files))
+	return kept, nil
+}
+
+// exclusion returns the error about a file of the artifact that Flux leaves out; nil for other names.
+func (t *tree) exclusion(name string) error {
+	if t.whole == nil {
+		return nil
+	}
+	_, isFile := t.whole.files[name]
+	target, leads := t.whole.outside[name]
+	switch {
+	case leads:
+		return outsideError(name, target)
+	case !isFile:
+		return nil
+	case t.whole.isLinked(name):
+		return fmt.Errorf("%q is a symbolic link, or below one, and Flux leaves links out: put the file itself there", name)
+	}
+	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
+}
+
+// ignorePatterns reads the .sourceignore files, those of outer folders first. Flux reads such a file through a link, but looks
+// into no linked folder.
+func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
+	var files []string
+	for _, name := range t.names {
+		if path.Base(name) == sourceignore.IgnoreFile && !t.isLinked(path.Dir(name)) {
+			files = append(files, name)
+		}
+	}
+	for name, target := range t.outside {
+		if path.Base(name) == sourceignore.IgnoreFile {
+			return nil, outsideError(name, target)
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int {
+		return slices.Compare(domainOf(a), domainOf(b))
+	})
+	var patterns []gitignore.Pattern
+	for _, name := range files {
+		patterns = append(patterns, sourceignore.ReadPatterns(bytes.NewReader(t.files[name]), domainOf(name))...)
+	}
+	return patterns, nil
+}
+
+// domainOf returns the folders in which a file is, the outermost first.
+func domainOf(name string) []string {
+	steps := strings.Split(name, "/")
+	return steps[:len(steps)-1]
+}
+
+// checkOverrides reports a file in the folder by which the agent would render something else.
+func checkOverrides(t *tree, folder string, overrides []string) error {
+	for _, pattern := range overrides {
+		full := path.Join(folder, pattern)
+		if strings.Contains(pattern, "*") {
+			full = t.matching(full)
+		}
+		_, leads := t.outside[full]
+		if _, has := t.files[full]; has || leads {
+			return fmt.Errorf("file %s changes what the agent renders, and Flotilla does not read it: remove it, and put what it sets into the parameters "+
+				"of the manifests", full)
+		}
+	}
+	return nil
+}
+
+// matching returns the first file whose path matches a pattern; "" for none.
+func (t *tree) matching(pattern string) string {
+	for _, name := range slices.Concat(t.names, slices.Sorted(maps.Keys(t.outside))) {
+		if matches, _ := path.Match(pattern, name); matches {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,250 @@
+package renderer
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
+)
+
+// Bounds of one artifact's files in memory. What a link adds counts as a file, and not its bytes, which are shared.
+const (
+	maxTreeBytes = 128 << 20
+	maxTreeFiles = 50_000
+)
+
+// tree has the files of an artifact, with links within it resolved.
+type tree struct {
+	files   map[string][]byte
+	names   []string          // of files, sorted
+	targets map[string]string // of all links
+	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
+	outside map[string]string // links that lead out of the artifact, with their targets
+	size    int64
+	whole   *tree // the artifact, if this is the part of it that Flux archives
+}
+
+// errNoArchive is the error of an archive that is gone, or damaged: it has to be fetched again.
+var errNoArchive = errors.New("its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib")
+
+// readTree reads a tar archive, as artifact.Fetcher describes it.
+func readTree(archive string) (*tree, error) {
+	file, err := diskcache.Open(archive)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errNoArchive
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	t := &tree{files: map[string][]byte{}, links: map[string]bool{}, outside: map[string]string{}}
+	targets := map[string]string{}
+	t.targets = targets
+	reader := tar.NewReader(file)
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the archive is damaged: %w", err)
+		}
+		name := path.Clean(header.Name)
+		if path.IsAbs(name) || leavesRoot(name) {
+			return nil, fmt.Errorf("the archive has a file %q outside of its root", header.Name)
+		}
+		switch header.Typeflag {
+		case tar.TypeReg:
+			if t.size += header.Size; t.size > maxTreeBytes {
+				return nil, fmt.Errorf("its files have more than %d MiB", maxTreeBytes>>20)
+			}
+			content, err := io.ReadAll(reader)
+			if err != nil {
+				return nil, fmt.Errorf("the archive is damaged: %w", err)
+			}
+			t.files[name] = content
+		case tar.TypeSymlink:
+			targets[name] = header.Linkname
+		}
+		if len(t.files)+len(targets) > maxTreeFiles {
+			return nil, fmt.Errorf("it has more than %d files", maxTreeFiles)
+		}
+	}
+	if err := t.follow(targets); err != nil {
+		return nil, err
+	}
+	t.names = slices.Sorted(maps.Keys(t.files))
+	return t, nil
+}
+
+// follow adds what links lead to. A link may lead through others, so it goes over them until none adds anything.
+func (t *tree) follow(targets map[string]string) error {
+	names := slices.Sorted(maps.Keys(targets))
+	for range 8 {
+		before := len(t.files) + len(t.outside)
+		for _, name := range names {
+			target := targets[name]
+			to := path.Join(path.Dir(name), target)
+			_, leaves := t.outside[to]
+			if leaves || path.IsAbs(target) || leavesRoot(to) {
+				t.outside[name] = target
+				continue
+			}
+			if content, isFile := t.files[to]; isFile {
+				t.files[name] = content
+				continue
+			}
+			if to == name || to == "." || strings.HasPrefix(name, to+"/") {
+				continue // a folder within itself has no end
+			}
+			below := map[string][]byte{}
+			for file, content := range t.files {
+				if rest, is := strings.CutPrefix(file, to+"/"); is {
+					below[name+"/"+rest] = content
+				}
+			}
+			if len(t.files)+len(below) > maxTreeFiles {
+				return fmt.Errorf("its symbolic links lead to more than %d files", maxTreeFiles)
+			}
+			for file, content := range below {
+				t.files[file] = content
+				t.links[name] = true
+			}
+		}
+		if len(t.files)+len(t.outside) == before {
+			break
+		}
+	}
+	return nil
+}
+
+func leavesRoot(clean string) bool {
+	return clean == ".." || strings.HasPrefix(clean, "../")
+}
+
+// read returns a file by its path from the root of the artifact.
+func (t *tree) read(name string) ([]byte, error) {
+	if content, has := t.files[name]; has {
+		return content, nil
+	}
+	if target, leads := t.outside[name]; leads {
+		return nil, outsideError(name, target)
+	}
+	return nil, t.missing(name)
+}
+
+// missing returns the error about a file that is not there.
+func (t *tree) missing(name string) error {
+	if err := t.exclusion(name); err != nil {
+		return err
+	}
+	return missingError(name)
+}
+
+func missingError(name string) error {
+	return fmt.Errorf("file %q does not exist: %w", name, os.ErrNotExist)
+}
+
+func outsideError(name, target string) error {
+	return fmt.Errorf("symbolic link %q leads out of the artifact, to %q", name, target)
+}
+
+// isFolder tells whether there is a file below name; "." is the root.
+func (t *tree) isFolder(name string) bool {
+	at, _ := slices.BinarySearch(t.names, name+"/")
+	return name == "." || at < len(t.names) && strings.HasPrefix(t.names[at], name+"/")
+}
+
+// below are the paths of all files below a folder, relative to it and sorted, with those links that lead outside.
+func (t *tree) below(folder string) []string {
+	prefix := folder + "/"
+	if folder == "." {
+		prefix = ""
+	}
+	var all []string
+	at, _ := slices.BinarySearch(t.names, prefix)
+	for _, name := range t.names[at:] {
+		rest, is := strings.CutPrefix(name, prefix)
+		if !is {
+			break
+		}
+		all = append(all, rest)
+	}
+	sorted := len(all)
+	for name := range t.outside {
+		if rest, is := strings.CutPrefix(name, prefix); is {
+			all = append(all, rest)
+		}
+	}
+	if len(all) > sorted {
+		slices.Sort(all)
+	}
+	return all
+}
+
+// linked tells whether a path of the artifact goes through a link to a folder.
+func (t *tree) linked(name string) bool {
+	if len(t.links) == 0 {
+		return false
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if t.links[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// isLinked tells whether a path of the artifact is a link, or goes through one.
+func (t *tree) isLinked(name string) bool {
+	if len(t.targets) == 0 {
+		return false
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if _, is := t.targets[name]; is {
+			return true
+		}
+	}
+	return false
+}
+
+// real returns the path to which a path of the artifact leads through links. A path that leads out of the artifact, or has no end,
+// stays as it is after some links.
+func (t *tree) real(name string) string {
+	const most = 40 // as in Linux
+	for range most {
+		next := t.followed(name)
+		if next == name || leavesRoot(next) {
+			return name
+		}
+		name = next
+	}
+	return name
+}
+
+// followed replaces the first link of a path by its target.
+func (t *tree) followed(name string) string {
+	for i := range len(name) + 1 {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		if target, isLink := t.targets[name[:i]]; isLink && !path.IsAbs(target) {
+			return path.Join(path.Dir(name[:i]), target, name[i:])
+		}
+	}
+	return name
+}
+
+var byteOrderMark = []byte("\xEF\xBB\xBF")
+
+func withoutMark(content []byte) []byte {
+	return bytes.TrimPrefix(content, byteOrderMark)
+}

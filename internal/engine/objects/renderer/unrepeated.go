@@ -1,0 +1,151 @@
+package renderer
+
+import (
+	"errors"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// maxScanned bounds the text of an error in which values are looked for, at its beginning and at its end.
+const maxScanned = 64 << 10
+
+// withoutValues returns an error of rendering whose text repeats no value of the request, and nothing of a Secret in the
+// artifact: a template may fail with all that it knows, and libraries quote what they cannot read. t may be nil.
+func withoutValues(err error, request *objects.Request, t *tree) error {
+	text := err.Error()
+	if len(text) > 2*maxScanned {
+		text = text[:maxScanned] + " ... " + text[len(text)-maxScanned:]
+	}
+	values := valuesOf(request)
+	if t != nil {
+		values = append(values, fileValues(t, request)...)
+	}
+	return errors.New(secret.Unrepeated(text, placeIn(t), values...))
+}
+
+// valuesOf returns what a request has of configuration and parameters.
+func valuesOf(request *objects.Request) (values []any) {
+	values = append(values, request.Substitute)
+	kustomize := request.Kustomize
+	if h := request.Helm; h != nil {
+		values = append(values, h.Values)
+		for _, p := range h.Parameters {
+			values = append(values, p.Value)
+		}
+		if h.After != nil {
+			kustomize = h.After
+		}
+	}
+	if k := kustomize; k != nil {
+		values = append(values, k.Labels, k.Annotations, k.CommonLabels, k.CommonAnnotations)
+		for _, p := range k.Patches {
+			values = append(values, leavesOf(p.Patch))
+		}
+	}
+	return values
+}
+
+// fileValues returns the values of the chart's value files, and what Secrets and their generators have in files.
+func fileValues(t *tree, request *objects.Request) (values []any) {
+	const largest = 1 << 20
+	var valueFiles, generated []string
+	if h := request.Helm; h != nil {
+		for _, name := range h.ValueFiles {
+			valueFiles = append(valueFiles, path.Join(request.Path, name))
+		}
+	}
+	for _, name := range t.names {
+		content := string(t.files[name])
+		switch {
+		case len(content) > largest:
+		case slices.ContainsFunc(valueFiles, func(file string) bool { return name == file || strings.HasSuffix(name, "/"+file) }):
+			values = append(values, leavesOf(content))
+		case strings.Contains(content, "secretGenerator"):
+			generated = append(generated, name)
+			values = append(values, leavesOf(content))
+		case secret.IsManifest(content):
+			values = append(values, leavesOf(content))
+		}
+	}
+	for _, name := range generated {
+		for _, file := range t.names {
+			if content := t.files[file]; len(content) <= largest && strings.Contains(string(t.files[name]), path.Base(file)) {
+				values = append(values, leavesOf(string(content)))
+			}
+		}
+	}
+	return values
+}
+
+// naming are the fields that errors have to name, and that have no secrets.
+var naming = []string{"apiVersion", "kind", "name", "namespace", "path", "op", "from", "target", "resources", "behavior", "type", "files", "envs"}
+
+var (
+	documentEnd = regexp.MustCompile(`(?m)^---.*$`)
+	afterKey    = regexp.MustCompile(`(?m)^[^:=#\n]*[:=][ \t]*(\S.*)$`)
+)
+
+// leavesOf returns the values in text of YAML, without names. Of text that cannot be read it returns what follows the key in
+// each line.
+func leavesOf(text string) (leaves []any) {
+	for _, document := range documentEnd.Split(text, -1) {
+		var value any
+		if yaml.Unmarshal([]byte(document), &value) == nil {
+			if _, isText := value.(string); !isText {
+				leaves = append(leaves, withoutNames(value))
+				continue
+			}
+		}
+		for _, match := range afterKey.FindAllStringSubmatch(document, -1) {
+			leaves = append(leaves, strings.Trim(match[1], `"'`))
+		}
+	}
+	return leaves
+}
+
+func withoutNames(value any) any {
+	switch value := value.(type) {
+	case []any:
+		all := make([]any, len(value))
+		for i, element := range value {
+			all[i] = withoutNames(element)
+		}
+		return all
+	case map[string]any:
+		rest := map[string]any{}
+		for name, member := range value {
+			if !slices.Contains(naming, name) {
+				rest[name] = withoutNames(member)
+			}
+		}
+		return rest
+	case string:
+		if _, after, isEntry := strings.Cut(value, "="); isEntry { // a literal of a generator
+			return []any{value, after}
+		}
+	}
+	return value
+}
+
+// placeIn matches what an error says about the place of a mistake: files of the artifact, and the fields that a template reads.
+func placeIn(t *tree) *regexp.Regexp {
+	places := []string{`at <\.[\w.$]*>`}
+	if t != nil {
+		for _, name := range t.names {
+			if strings.Contains(name, "/") {
+				places = append(places, regexp.QuoteMeta(name))
+			}
+			if _, inner, has := strings.Cut(name, "templates/"); has {
+				places = append(places, `[\w./-]+/templates/`+regexp.QuoteMeta(inner))
+			}
+		}
+	}
+	return regexp.MustCompile(strings.Join(places, "|"))
+}

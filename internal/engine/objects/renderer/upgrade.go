@@ -1,0 +1,107 @@
+package renderer
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/Masterminds/semver/v3"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// releaseFields finds fields of .Release in templates, and .Release itself. The first group is empty unless the field is the same
+// in all revisions of a release.
+var releaseFields = regexp.MustCompile("[.\"`]Release\\b(\\.(?:Name|Namespace|Service)\\b)?")
+
+// mentionsState reports whether templates in a text can tell an installation from an upgrade.
+func mentionsState(text []byte) bool {
+	for _, found := range releaseFields.FindAllSubmatchIndex(text, -1) {
+		if found[2] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// chartMentionsState reports whether a template or a default value of a chart or of its dependencies can tell an installation from
+// an upgrade. A value can be a template, too.
+func chartMentionsState(c *chart.Chart) bool {
+	for _, template := range c.Templates {
+		if mentionsState(template.Data) {
+			return true
+		}
+	}
+	for _, file := range c.Files { // which templates can read and evaluate
+		if mentionsState(file.Data) {
+			return true
+		}
+	}
+	if values, err := json.Marshal(c.Values); err != nil || mentionsState(values) {
+		return true
+	}
+	for _, dependency := range c.Dependencies() {
+		if chartMentionsState(dependency) {
+			return true
+		}
+	}
+	return false
+}
+
+// readsState reports whether the release can differ between an installation and an upgrade.
+func (r *helmRelease) readsState() bool {
+	if r.chart.mentionsState {
+		return true
+	}
+	values, err := json.Marshal(r.values)
+	return err != nil || mentionsState(values)
+}
+
+// withBuild sets the build metadata of a version, as Flux does.
+func withBuild(version, metadata string) (string, error) {
+	parsed, err := semver.NewVersion(version)
+	if err != nil {
+		return "", err
+	}
+	built, err := parsed.SetMetadata(metadata)
+	return built.String(), err
+}
+
+// addManifests adds all objects of manifests.
+func (c *collector) addManifests(manifests []manifest) error {
+	for _, m := range manifests {
+		if err := c.addDocument(m.document, m.file, m.hook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinguish takes c for what is installed, and marks objects that an upgrade does not have in the same form. It adds those that
+// only an upgrade has.
+func (c *collector) distinguish(upgraded *collector) {
+	type form struct{ hook, yaml string }
+	of := func(o *objects.Object) form { return form{o.Hook, string(o.YAML)} }
+	left := map[form]int{}
+	for i := range upgraded.objects {
+		left[of(&upgraded.objects[i])]++
+	}
+	for i := range c.objects {
+		o := &c.objects[i]
+		switch {
+		case o.IsCRD:
+		case left[of(o)] > 0:
+			left[of(o)]--
+		default:
+			o.On = objects.OnInstall
+		}
+	}
+	for i, o := range upgraded.objects {
+		if left[of(&o)] > 0 {
+			left[of(&o)]--
+			o.On = objects.OnUpgrade
+			c.objects, c.files = append(c.objects, o), append(c.files, upgraded.files[i])
+		}
+	}
+	c.size = max(c.size, upgraded.size)
+}

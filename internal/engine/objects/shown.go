@@ -1,0 +1,156 @@
+package objects
+
+import (
+	"fmt"
+	"reflect"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pods"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// hidden stands for a value that may be secret, and hiddenChange for one that differs from that of a former object.
+const (
+	hidden       = "(hidden)"
+	hiddenChange = "(hidden, changed)"
+)
+
+// Shown returns the object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. A Secret,
+// also one within another object, has its type, what identifies it, and its keys without values. Text that is the manifest of a
+// Secret is hidden, and so are texts that look like a credential.
+func (o *Object) Shown() (text string, images []string, err error) {
+	value, err := o.value()
+	if err != nil {
+		return "", nil, err
+	}
+	images = pods.Images(pods.Find(value)) // of the value before anything is hidden in it
+	text, err = o.shown(value, value)
+	return text, images, err
+}
+
+// ShownAfter returns the text of Shown, in which hidden values say so if they differ from those of a former object.
+func (o *Object) ShownAfter(former *Object) (string, error) {
+	value, err := o.value()
+	if err != nil {
+		return "", err
+	}
+	old, err := former.value()
+	if err != nil {
+		return "", err
+	}
+	return o.shown(value, old)
+}
+
+// value reads the object. Its error has no content of it.
+func (o *Object) value() (value map[string]any, err error) {
+	if err := yaml.Unmarshal(o.YAML, &value); err != nil {
+		return nil, fmt.Errorf("%s %s cannot be read", o.Kind, o.Name)
+	}
+	return value, nil
+}
+
+// shown hides what may be secret in the value of an object.
+func (o *Object) shown(value, former map[string]any) (string, error) {
+	v := veil{}
+	var shown any
+	if secret.IsSecret(value) {
+		shown = v.overSecret(value, former)
+	} else {
+		shown = v.overCredentials(v.over(value, former), former)
+	}
+	if !v.hides {
+		return string(o.YAML), nil
+	}
+	text, err := yaml.Marshal(shown)
+	return string(text), err
+}
+
+// SealedSecret is the kind of objects whose values are encrypted.
+const SealedSecret = "SealedSecret"
+
+// veil hides what may be secret in values.
+type veil struct{ hides bool }
+
+// over returns a value without what may be secret. former is the value in its place before, or nil.
+func (v *veil) over(value, former any) any {
+	switch value := value.(type) {
+	case string:
+		if secret.IsManifest(value) {
+			return v.hide(value, former, former != nil)
+		}
+	case []any:
+		old, _ := former.([]any)
+		shown := make([]any, len(value))
+		for i, element := range value {
+			var before any
+			if i < len(old) {
+				before = old[i]
+			}
+			shown[i] = v.over(element, before)
+		}
+		return shown
+	case map[string]any:
+		old, _ := former.(map[string]any)
+		if secret.IsEmbedded(value) {
+			return v.overSecret(value, old)
+		}
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[name] = v.over(member, old[name])
+		}
+		return shown
+	}
+	return value
+}
+
+// overCredentials hides the texts that look like a credential, but for those of a SealedSecret, which are encrypted.
+func (v *veil) overCredentials(value any, former map[string]any) any {
+	if object, _ := value.(map[string]any); object["kind"] == SealedSecret {
+		return value
+	}
+	old := map[string]string{}
+	credential.Masked(former, func(path, text string) string {
+		old[path] = text
+		return text
+	})
+	return credential.Masked(value, func(path, text string) string {
+		before, had := old[path]
+		if text == hidden || text == hiddenChange { // in a Secret within the object
+			return text
+		}
+		v.hides = true
+		if had && before != text {
+			return hiddenChange
+		}
+		return hidden
+	})
+}
+
+func (v *veil) overSecret(value, former map[string]any) map[string]any {
+	return secret.Masked(value, func(value any, path ...string) any {
+		before, had := memberAt(former, path)
+		return v.hide(value, before, had)
+	})
+}
+
+func (v *veil) hide(value, former any, had bool) any {
+	v.hides = true
+	if had && !reflect.DeepEqual(value, former) {
+		return hiddenChange
+	}
+	return hidden
+}
+
+// memberAt returns the value at a path of members.
+func memberAt(object map[string]any, path []string) (value any, has bool) {
+	value = object
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		if value, has = members[name]; !has {
+			return nil, false
+		}
+	}
+	return value, true
+}

@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects of which something
+// is not known yet are pending. Folders are rendered only for rules about rendered objects. The last few results are
+// kept. The results are nil where a rule does not compile, and where the context has ended; the findings say why.
+func (r *Result) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Finding) {
+	r.constraintsMutex.Lock()
+	defer r.constraintsMutex.Unlock()
+	key := constraintsKey(rules, to)
+	for _, known := range r.evaluated {
+		if known.key == key {
+			return known.results, nil
+		}
+	}
+	results, found := checkConstraints(ctx, rules, constraint.Subjects{
+		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
+		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(ctx, i, to) },
+		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
+	})
+	if results != nil {
+		const kept = 4 // for the resource flotilla_assignment, and for data sources
+		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{key, results})
+		r.evaluated = r.evaluated[:min(kept, len(r.evaluated))]
+	}
+	return results, found
+}
+
+// evaluation is a kept result of [Result.Constraints].
+type evaluation struct {
+	key     [sha256.Size]byte
+	results *constraint.Results
+}
+
+// ScheduledConstraints is [Result.Constraints] for a result of [Schedule]. Subjects of rules that need values or
+// rendered objects are pending.
+func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Result) (*constraint.Results, []Finding) {
+	if len(value.Constraints) == 0 {
+		return &constraint.Results{}, nil
+	}
+	parsed, _, err := value.Fleet()
+	if err != nil {
+		return nil, []Finding{{"Invalid fleet", err.Error()}}
+	}
+	return checkConstraints(ctx, value.Constraints, constraint.Subjects{Fleet: parsed, Schedule: scheduled})
+}
+
+func checkConstraints(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Finding) {
+	if len(rules) == 0 {
+		return &constraint.Results{}, nil
+	}
+	program, found := CompileConstraints(rules)
+	if program == nil {
+		return nil, found
+	}
+	results, err := program.Check(ctx, subjects)
+	if err != nil {
+		return nil, []Finding{{"Constraints were not looked at to the end", err.Error()}}
+	}
+	return results, nil
+}
+
+// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. Where one of them does not compile, the
+// program is nil, and the findings say why.
+func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding) {
+	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
+	if err != nil {
+		return nil, []Finding{{"Invalid constraint", err.Error()}}
+	}
+	program, wrong := constraint.Compile(parsed)
+	var errs findings
+	for _, finding := range wrong {
+		errs.add("Invalid constraint", finding.String())
+	}
+	if found := errs.list(); len(found) > 0 {
+		return nil, found
+	}
+	return program, nil
+}
+
+// ConstraintWarnings are about rules, the entries of [fleet.Value.Constraints], that are probably not what was meant.
+func ConstraintWarnings(rules map[string]string) []Finding {
+	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
+	if err != nil {
+		return nil // an error elsewhere
+	}
+	var warnings findings
+	for _, warning := range constraint.Warnings(parsed) {
+		warnings.add("Questionable constraint", warning.String())
+	}
+	return warnings.list()
+}
+
+// constrainedFiles renders an assignment for rules about its documents, without final objects.
+func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (files []render.File, waitsFor string, err error) {
+	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
+		return nil, r.waitsFor(i, to), nil
+	}
+	of, err := r.files(ctx, r.subject(i, to))
+	if errors.Is(err, render.ErrUnknown) {
+		return nil, r.waitsFor(i, to), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	files = of.all
+	if render.HasObjects(r.Schedule.Assignments[i]) {
+		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsForObjects(file.Name) })
+	}
+	return files, "", nil
+}
+
+func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {
+	h := sha256.New()
+	to.write(h)
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		writeText(h, name)
+		writeText(h, rules[name])
+	}
+	h.Sum(key[:0])
+	return key
+}

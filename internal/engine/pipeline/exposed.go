@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// exposure is a value of a final object that looks like a credential.
+type exposure struct {
+	clause string // names the object and the place, without the value
+	name   string // in allow_plain
+}
+
+// exposedIn returns the exposures in final objects of an assignment that neither its deployment target nor the object allows.
+// Secrets have none: [render.Templates.Follow] refuses those that are not encrypted. Objects that several assignments have are
+// read once.
+func (r *Result) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
+	for i := range final {
+		o := &final[i]
+		key := sha256.Sum256(o.YAML)
+		known, isKnown := r.exposed.Load(key)
+		if !isKnown {
+			known = exposedBy(o)
+			r.exposed.Store(key, known)
+		}
+		found := known.([]exposure)
+		if len(found) == 0 {
+			continue
+		}
+		if allowed := r.Templates.PlainTexts(subject); len(allowed) > 0 {
+			found = exposedBy(o, allowed...)
+		}
+		for _, e := range found {
+			if !slices.Contains(subject.Assignment.Target.Target.Manifests.AllowPlain, e.name) {
+				exposed = append(exposed, e)
+			}
+		}
+	}
+	return exposed
+}
+
+// exposedBy returns the exposures in one object. It ignores the texts in known.
+func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
+	if text := string(o.YAML); o.Kind == objects.SealedSecret || !credential.MayHave(text) {
+		return nil
+	}
+	documents, err := fleet.ReadObjects(string(o.YAML))
+	if err != nil || len(documents) != 1 || secret.IsSecret(documents[0]) {
+		return nil // an object that cannot be read is an error elsewhere
+	}
+	allowed := annotatedPlain(documents[0])
+	for _, found := range credential.Find(documents[0], known...) {
+		if slices.Contains(allowed, found.Path) || isProse(o, &found) {
+			continue
+		}
+		where := found.Path
+		if found.Line > 0 {
+			where += fmt.Sprintf(", line %d,", found.Line)
+		}
+		clause := fmt.Sprintf("%s %q: %s looks like a credential (rule %s)", o.Kind, o.Name, where, found.Rule)
+		exposed = append(exposed, exposure{clause, o.Kind + "." + found.Path})
+	}
+	return exposed
+}
+
+// isProse reports whether a finding is a setting that the description of a field in a CustomResourceDefinition mentions, such as
+// `automountServiceAccountToken: true`.
+func isProse(o *objects.Object, found *credential.Finding) bool {
+	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
+}
+
+// annotatedPlain returns the paths that an object's annotation allows to look like a credential.
+func annotatedPlain(object map[string]any) (paths []string) {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	text, _ := annotations[fleet.AllowPlainAnnotation].(string)
+	for path := range strings.SplitSeq(text, ",") {
+		paths = append(paths, strings.TrimSpace(path))
+	}
+	return paths
+}
+
+// remedy ends a text about an exposure.
+func remedy(name string) string {
+	return fmt.Sprintf("take it from a Secret; if it is none, add allow_plain = [%q] to the deployment target", name)
+}
+
+// errExposed returns an error about the exposures in final objects that would be committed, or nil.
+func (r *Result) errExposed(subject render.Subject, final []objects.Object) error {
+	var mistakes []error
+	for _, e := range r.exposedIn(subject, final) {
+		mistakes = append(mistakes, fmt.Errorf("%s, and final objects are committed as they are: %s", e.clause, remedy(e.name)))
+	}
+	return errors.Join(mistakes...)
+}

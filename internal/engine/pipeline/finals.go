@@ -1,0 +1,191 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// maxFinals is how many assignments are rendered into final objects at once: some wait for an artifact.
+const maxFinals = 8
+
+// Final renders the manifests of an assignment into final objects, where its `render` asks for that: else there are none.
+// waitsFor says what is not known yet where they are not. An error names the artifact, or the field that cannot be rendered.
+func (r *Result) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
+	result, waitsFor, err := r.finalResult(ctx, i, to)
+	if result == nil {
+		return nil, waitsFor, err
+	}
+	return result.Objects, "", nil
+}
+
+// finalResult is Final with the whole result; nil where there are no objects.
+func (r *Result) finalResult(ctx context.Context, i int, to Destination) (result *objects.Result, waitsFor string, err error) {
+	if !render.IsRendered(r.Schedule.Assignments[i]) {
+		return nil, "", nil
+	}
+	if !r.Snapshots.Snapshots[i].Known {
+		return nil, r.waitsFor(i, to), nil
+	}
+	subject := r.subject(i, to)
+	files, err := r.Templates.Render(subject)
+	if err == nil {
+		result, err = r.final(ctx, subject, files)
+	}
+	if errors.Is(err, render.ErrUnknown) {
+		return nil, r.waitsFor(i, to), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return result, "", nil
+}
+
+// final renders the manifests of an assignment whose files point to them.
+func (r *Result) final(ctx context.Context, subject render.Subject, files []render.File) (*objects.Result, error) {
+	if r.Renderer == nil {
+		return nil, render.ErrUnknown
+	}
+	request, err := r.Templates.Request(subject, files)
+	if err != nil {
+		return nil, err
+	}
+	return r.Renderer.Render(ctx, request)
+}
+
+// folderFiles are the files of an assignment's folder.
+type folderFiles struct {
+	all      []render.File
+	pointers []render.File // those that templates render
+	missing  missing       // of final objects among all
+	schemas  schemaCheck   // of these
+}
+
+// files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
+func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
+	pointers, err := r.Templates.Render(subject)
+	if err != nil || !render.HasObjects(subject.Assignment) {
+		return &folderFiles{all: pointers, pointers: pointers}, err
+	}
+	var all []render.File
+	result, err := r.final(ctx, subject, pointers)
+	if err == nil {
+		all, err = r.Templates.Follow(subject, pointers, result)
+		if !errors.Is(err, render.ErrUnknown) {
+			err = errors.Join(err, r.errExposed(subject, result.Objects))
+		}
+	}
+	switch {
+	case errors.Is(err, render.ErrUnknown):
+		return nil, render.ErrUnknown
+	case ctx.Err() != nil:
+		return nil, unrendered{context.Cause(ctx)}
+	case err != nil:
+		return nil, unrendered{err}
+	}
+	return &folderFiles{all, pointers, missingOf(result), r.checkOf(subject, result)}, nil
+}
+
+// ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
+var ErrUnrendered = errors.New("final objects cannot be rendered")
+
+type unrendered struct{ error }
+
+func (u unrendered) Is(target error) bool { return target == ErrUnrendered }
+
+func (u unrendered) Unwrap() error { return u.error }
+
+// finals renders into final objects what is to be, and keeps the errors.
+func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
+	var rendered []int
+	for i, assignment := range r.Result.Schedule.Assignments {
+		if render.IsRendered(assignment) && r.failed[i] == nil && r.Result.Snapshots.Snapshots[i].Known {
+			rendered = append(rendered, i)
+		}
+	}
+	// Those of one chart follow one another, so that its files and what hosts have in common is read once.
+	slices.SortStableFunc(rendered, func(a, b int) int {
+		assignments := r.Result.Schedule.Assignments
+		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
+	})
+	r.unrendered, r.exposed = make([]string, len(r.Trees)), make([][]exposure, len(r.Trees))
+	r.schemas = make([]schemaCheck, len(r.Trees))
+	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
+		i := rendered[k]
+		if render.HasObjects(r.Result.Schedule.Assignments[i]) {
+			r.Result.tree(ctx, r, i, deployed)
+			return
+		}
+		result, _, err := r.Result.finalResult(ctx, i, r.Destination)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			r.unrendered[i] = context.Cause(ctx).Error()
+		case err != nil:
+			r.unrendered[i] = err.Error()
+		case result != nil:
+			r.missing[i] = missingOf(result)
+			subject := r.Result.subject(i, r.Destination)
+			r.exposed[i], r.schemas[i] = r.Result.exposedIn(subject, result.Objects), r.Result.checkOf(subject, result)
+		}
+	})
+	r.checkUndefined()
+}
+
+// addUnrendered adds the errors of rendering into final objects.
+func (f *findings) addUnrendered(r *Rendering) {
+	var all Unrendered
+	for i, problem := range r.unrendered {
+		if problem != "" {
+			all.Add(problem, r.Result.Schedule.Assignments[i].Target.Name)
+		}
+	}
+	for _, message := range all.Messages() {
+		f.add("Manifests cannot be rendered", message)
+	}
+}
+
+// Warnings returns a warning about each credential in final objects that are not committed, one about APIs that charts miss, and those
+// about the schemas of final objects.
+func (r *Rendering) Warnings() []Finding {
+	var all Unrendered
+	for i, exposures := range r.exposed {
+		for _, e := range exposures {
+			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Result.Schedule.Assignments[i].Target.Name)
+		}
+	}
+	var warnings findings
+	for _, message := range all.Messages() {
+		warnings.add("Credentials in final objects", message)
+	}
+	warnings.addMissing(r)
+	warnings.addQuestioned(r)
+	warnings.addRemoteSchemas(r)
+	return warnings.list()
+}
+
+// Unrendered are errors of rendering into final objects, each once with the deployment targets that it concerns. The zero
+// value has none.
+type Unrendered struct {
+	wording.Groups[string, string] // names of deployment targets, by error
+}
+
+// Messages are the errors in order, each a sentence without a full stop.
+func (u *Unrendered) Messages() []string {
+	var messages []string
+	targets := maps.Collect(u.All())
+	for _, problem := range slices.Sorted(maps.Keys(targets)) {
+		names := slices.Compact(slices.Sorted(slices.Values(targets[problem])))
+		noun := wording.OneOrMany(len(names), "deployment target", "deployment targets")
+		messages = append(messages, fmt.Sprintf("%s %s: %s", noun, wording.List(wording.Quoted(names), wording.Named), strings.TrimSuffix(problem, ".")))
+	}
+	return messages
+}

@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// missing is what rendering a chart lacked: APIs that it asked for in vain, and schemas at addresses. See [objects.Result].
+type missing struct {
+	chart   string
+	apis    []string
+	schemas []objects.RemoteSchema
+}
+
+func missingOf(result *objects.Result) missing {
+	if result.Chart == nil {
+		return missing{}
+	}
+	return missing{result.Chart.Name, result.MissingAPIs, result.RemoteSchemas}
+}
+
+// addRemoteSchemas adds one finding about the schemas of values that rendering did not read.
+func (f *findings) addRemoteSchemas(r *Rendering) {
+	byAddress := map[string]namesSet{}
+	for _, missing := range r.missing {
+		for _, schema := range missing.schemas {
+			if byAddress[schema.URL] == nil {
+				byAddress[schema.URL] = namesSet{}
+			}
+			byAddress[schema.URL][schema.Chart] = true
+		}
+	}
+	if len(byAddress) == 0 {
+		return
+	}
+	var lines []string
+	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
+		lines = append(lines, fmt.Sprintf("%s: %s", address, byAddress[address].count("chart", "charts")))
+	}
+	const message = "schemas of these charts refer to addresses that rendering does not read, so a plan accepts values that they " +
+		"refuse: the agent reads them, and fails if values are wrong or an address does not answer. To have no values checked, set " +
+		"disableSchemaValidation of install and upgrade (Flux), or source.helm.skipSchemaValidation (Argo CD), in parameters\n"
+	f.add("Values of charts are not checked", message+wording.Lines(lines, wording.Named))
+}
+
+// namesSet collects names without repeats.
+type namesSet map[string]bool
+
+// count returns the number of names with the first ones: `12 charts ("shop", "till" and 10 more)`.
+func (n namesSet) count(one, many string) string {
+	const shown = 3
+	names := wording.Quoted(slices.Sorted(maps.Keys(n)))
+	return fmt.Sprintf("%s (%s)", wording.Count(len(names), one, many), wording.List(names, shown))
+}
+
+// addMissing adds one finding about all APIs that charts asked for in vain, and that a cluster type can list. A rendering by
+// FromTrees has none.
+func (f *findings) addMissing(r *Rendering) {
+	type askers struct{ charts, clusterTypes namesSet }
+	byAPI := map[string]askers{}
+	for i, missing := range r.missing {
+		for _, api := range missing.apis {
+			if !fleet.IsAPIVersion(api) {
+				continue
+			}
+			if byAPI[api].charts == nil {
+				byAPI[api] = askers{namesSet{}, namesSet{}}
+			}
+			byAPI[api].charts[missing.chart] = true
+			byAPI[api].clusterTypes[r.Result.Schedule.Assignments[i].Host.ClusterType.Name] = true
+		}
+	}
+	if len(byAPI) == 0 {
+		return
+	}
+	var lines []string
+	for _, api := range slices.Sorted(maps.Keys(byAPI)) {
+		of := byAPI[api]
+		charts, clusterTypes := of.charts.count("chart", "charts"), of.clusterTypes.count("cluster type", "cluster types")
+		lines = append(lines, fmt.Sprintf("%s: %s, %s", api, charts, clusterTypes))
+	}
+	const message = "these charts were rendered without APIs that they ask for, and may render something else on clusters that have them: " +
+		"if clusters have one of these APIs, list it in api_versions of the cluster type\n"
+	f.add("Charts ask for APIs that are not listed", message+wording.Lines(lines, wording.Named))
+}

@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+)
+
+// Definitions are the CustomResourceDefinitions that clusters have besides those among final objects.
+type Definitions struct {
+	All []*kinds.Definition
+	Sum string // changes with them
+}
+
+// schemaCheck is the check of the final objects of an assignment against the schemas of their kinds.
+type schemaCheck struct {
+	refused, dropped []string // clauses about parts that clusters refuse, and about fields that they may drop
+	// undefined are objects of other kinds than those of Kubernetes and of definitions among the objects. definitions are these.
+	undefined, definitions []objects.Object
+}
+
+// checkOf returns the check of a result.
+func (r *Result) checkOf(subject render.Subject, result *objects.Result) (check schemaCheck) {
+	drops := r.Templates.DropsFields(subject.Assignment)
+	for _, violation := range result.Violations {
+		check.add(&result.Objects[violation.Object], violation.Message, violation.IsUnknown && (violation.IsNewer || drops))
+	}
+	for _, i := range result.Undefined {
+		check.undefined = append(check.undefined, result.Objects[i])
+	}
+	for i := range result.Objects {
+		if o := &result.Objects[i]; o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition" {
+			check.definitions = append(check.definitions, *o)
+		}
+	}
+	return check
+}
+
+func (s *schemaCheck) add(o *objects.Object, message string, mayDrop bool) {
+	if strings.Contains(o.Hook, "test") {
+		return // which no agent applies
+	}
+	clause := fmt.Sprintf("%s %q: %s", o.Kind, o.Name, message)
+	if mayDrop {
+		s.dropped = append(s.dropped, clause)
+		return
+	}
+	s.refused = append(s.refused, clause)
+}
+
+// checkUndefined checks the objects whose kinds other assignments of the host, the provider or the published schemas define.
+func (r *Rendering) checkUndefined() {
+	byHost := map[string][]objects.Object{}
+	isOpen := false
+	for i := range r.schemas {
+		host := r.Result.Schedule.Assignments[i].Host.Name
+		byHost[host] = append(byHost[host], r.schemas[i].definitions...)
+		isOpen = isOpen || len(r.schemas[i].undefined) > 0
+	}
+	if !isOpen {
+		return
+	}
+	definitions := map[string][]*kinds.Definition{}
+	for host, all := range byHost {
+		for i := range all {
+			if definition, err := readDefinition(&all[i]); err == nil { // else the check of the object itself has said so
+				definitions[host] = append(definitions[host], definition)
+			}
+		}
+	}
+	parallel.Each(len(r.schemas), func(i int) {
+		check := &r.schemas[i]
+		if len(check.undefined) == 0 {
+			return
+		}
+		assignment := r.Result.Schedule.Assignments[i]
+		catalog, err := kinds.For(assignment.Host.ClusterType.KubernetesVersion)
+		if err != nil {
+			return // the templates have reported it
+		}
+		catalog = catalog.With(r.Result.Definitions.All...).With(definitions[assignment.Host.ClusterType.Name]...).With(definitions[assignment.Host.Name]...)
+		drops := r.Result.Templates.DropsFields(assignment)
+		for j := range check.undefined {
+			o := &check.undefined[j]
+			read, err := fleet.ReadObjects(string(o.YAML))
+			if err != nil || len(read) != 1 {
+				continue // which is an error elsewhere
+			}
+			for _, violation := range catalog.Check(read[0]) {
+				mayDrop := violation.IsUnknown && (drops || catalog.MayLackFields(read[0]))
+				check.add(o, violation.In(catalog, read[0]), mayDrop)
+			}
+		}
+		check.undefined = nil
+	})
+}
+
+func readDefinition(o *objects.Object) (*kinds.Definition, error) {
+	read, err := fleet.ReadObjects(string(o.YAML))
+	if err != nil || len(read) != 1 {
+		return nil, fmt.Errorf("%s is no definition: %w", o.Name, err)
+	}
+	return kinds.ReadDefinition(read[0])
+}
+
+// addRefused adds the errors about parts of final objects that clusters refuse. Those of folders that are deployed are warnings.
+func (f *findings) addRefused(r *Rendering) {
+	var all Unrendered
+	for i := range r.schemas {
+		if !r.isDeployed(i) {
+			for _, clause := range r.schemas[i].refused {
+				all.Add(clause, r.Result.Schedule.Assignments[i].Target.Name)
+			}
+		}
+	}
+	for _, message := range all.Messages() {
+		f.add("Clusters would refuse final objects", message)
+	}
+}
+
+// addQuestioned adds the warnings about final objects: fields that clusters may drop, and parts of deployed objects that they refuse.
+func (f *findings) addQuestioned(r *Rendering) {
+	var dropped, refused Unrendered
+	for i := range r.schemas {
+		target := r.Result.Schedule.Assignments[i].Target.Name
+		for _, clause := range r.schemas[i].dropped {
+			dropped.Add(clause, target)
+		}
+		if r.isDeployed(i) {
+			for _, clause := range r.schemas[i].refused {
+				refused.Add(clause, target)
+			}
+		}
+	}
+	for _, message := range dropped.Messages() {
+		f.add("Clusters may drop fields of final objects", message)
+	}
+	for _, message := range refused.Messages() {
+		f.add("Clusters would refuse final objects", message)
+	}
+}

@@ -1,0 +1,109 @@
+package pods
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Standard is one of Kubernetes' Pod Security Standards.
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/
+type Standard string
+
+// The standards. Privileged, the third, allows everything.
+const (
+	Baseline   Standard = "baseline"
+	Restricted Standard = "restricted"
+)
+
+// evaluator is Kubernetes' own: the API server admits pods by it.
+var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
+
+// Violations returns what a standard forbids of the pod, in Kubernetes' words: `host namespaces (hostNetwork=true)`. The
+// standard is that of a version of Kubernetes such as "1.34"; "" for the newest that is known. A pod that cannot be read
+// violates every standard.
+func (p *Pod) Violations(standard Standard, kubernetesVersion string) []string {
+	checks, err := evaluator()
+	if err != nil {
+		return []string{wording.OneLine(err.Error())}
+	}
+	metadata, spec, err := p.decode()
+	if err != nil {
+		return []string{"cannot be read as a pod: " + wording.OneLine(err.Error())}
+	}
+	results := checks.EvaluatePod(api.LevelVersion{Level: api.Level(standard), Version: versionOf(kubernetesVersion)}, metadata, spec)
+	var violations []string
+	for _, result := range results {
+		if result.Allowed {
+			continue
+		}
+		violation := result.ForbiddenReason
+		if result.ForbiddenDetail != "" {
+			violation += fmt.Sprintf(" (%s)", result.ForbiddenDetail)
+		}
+		violations = append(violations, wording.OneLine(violation))
+	}
+	return violations
+}
+
+func versionOf(kubernetesVersion string) api.Version {
+	parsed, err := version.ParseGeneric(strings.TrimSpace(kubernetesVersion))
+	if err != nil || parsed.Major() != 1 {
+		return api.LatestVersion()
+	}
+	return api.MajorMinorVersion(1, int(parsed.Minor()))
+}
+
+// decode returns the pod as Kubernetes' types have it. Like the API server, it distinguishes the case of keys, so that a
+// key "privileged" is not hidden by one "Privileged".
+func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
+	spec := maps.Clone(p.Spec)
+	var regular []any
+	for _, container := range p.regularContainers() {
+		named := maps.Clone(container)
+		named["name"] = containerName(container)
+		regular = append(regular, named)
+	}
+	spec["containers"] = regular
+	annotations, _ := p.Metadata["annotations"].(map[string]any)
+	metadata, decoded := &metav1.ObjectMeta{}, &corev1.PodSpec{}
+	if err := decodeStrictly(map[string]any{"annotations": annotations}, metadata); err != nil {
+		return nil, nil, err
+	}
+	if err := decodeStrictly(spec, decoded); err != nil {
+		return nil, nil, err
+	}
+	for i := range decoded.Volumes {
+		if source := &decoded.Volumes[i].VolumeSource; *source == (corev1.VolumeSource{}) {
+			source.EmptyDir = &corev1.EmptyDirVolumeSource{} // the default
+		}
+	}
+	return metadata, decoded, nil
+}
+
+// regularContainers are those that start with the pod: all but init containers and ephemeral containers.
+func (p *Pod) regularContainers() []map[string]any {
+	spec := maps.Clone(p.Spec)
+	delete(spec, "initContainers")
+	delete(spec, "ephemeralContainers")
+	return containersIn(spec)
+}
+
+func decodeStrictly(value map[string]any, into any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}

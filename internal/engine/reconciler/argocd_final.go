@@ -1,0 +1,153 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// applicationFinal is what Argo CD does with an Application that has one source.
+var applicationFinal = &Final{
+	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: (*Listing).applicationHas,
+	Drops: func(spec map[string]any) bool {
+		policy, _ := spec["syncPolicy"].(map[string]any)
+		options, _ := policy["syncOptions"].([]any)
+		return slices.Contains(options, any("Validate=false"))
+	},
+	Request: func(object map[string]any, into *objects.Request) []string {
+		name := readFields(object, "metadata").text("name")
+		f := readFields(object, "spec")
+		f.none("source.plugin", "a plugin is a program of the agent")
+		into.Namespace = f.text("destination.namespace")
+		into.Hooks = argocdHooks
+		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
+		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
+		// Argo CD takes what the source names, and else what it finds in the folder.
+		isFound := helm == nil && kustomize == nil && directory == nil
+		if helm != nil || isFound {
+			into.Helm = f.helm(into, name)
+		}
+		if kustomize != nil || isFound {
+			into.Kustomize = f.kustomize()
+		}
+		if directory != nil || isFound {
+			f.none("source.directory.jsonnet", "Jsonnet is not rendered")
+			into.Directory = &objects.Directory{
+				Recurse: f.flag("source.directory.recurse"), Include: f.text("source.directory.include"), Exclude: f.text("source.directory.exclude"),
+			}
+		}
+		return f.problems
+	},
+	Follow: func(at Place) []Edit {
+		return []Edit{
+			{"source.repoURL", at.Repository}, {"source.targetRevision", at.Branch}, {"source.path", at.Path},
+			{"source.chart", nil}, {"source.helm", nil}, {"source.directory", nil},
+			{"source.kustomize", map[string]any{"images": []any{DigestName + ":" + at.Digest}}},
+		}
+	},
+}
+
+// argocdHooks are the hooks that Argo CD runs. Of Helm's hooks it runs neither tests nor those of a rollback.
+var argocdHooks = &objects.Hooks{
+	Helm: []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-delete", "post-delete"},
+	Own:  "argocd.argoproj.io/hook", OwnSkip: "Skip",
+	OwnEvents: []string{"PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"},
+}
+
+// action is one of a template, as the name of an ApplicationSet's Applications has it.
+var action = regexp.MustCompile(`\{\{.*?\}\}`)
+
+func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
+	f.only("source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters", "fileParameters",
+		"skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials", "version")
+	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
+	version, apis := f.versions("source.helm")
+	if version == "" { // Argo CD passes the numbers of the clusters' version alone
+		version, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
+	}
+	helm := &objects.Helm{
+		KubernetesVersion: version, APIVersions: apis,
+		ReleaseName: f.text("source.helm.releaseName"), Namespace: into.Namespace, Values: f.object("source.helm.valuesObject"),
+		ValueFiles: f.texts("source.helm.valueFiles"), IgnoreMissingValueFiles: f.flag("source.helm.ignoreMissingValueFiles"),
+		SkipCRDs: f.flag("source.helm.skipCrds"), SkipTests: f.flag("source.helm.skipTests"),
+		SkipSchema: f.flag("source.helm.skipSchemaValidation"),
+	}
+	if helm.ReleaseName == "" {
+		helm.ReleaseName = application
+	}
+	if text := f.text("source.helm.values"); text != "" && helm.Values == nil { // else Argo CD passes over it
+		read, err := yaml.YAMLToJSON([]byte(text))
+		if err == nil {
+			decoder := json.NewDecoder(strings.NewReader(string(read)))
+			decoder.UseNumber()
+			err = decoder.Decode(&helm.Values)
+		}
+		if err != nil {
+			f.problem("source.helm.values", "is not YAML of an object")
+		}
+	}
+	f.each("source.helm.parameters", func(one *fields) {
+		helm.Parameters = append(helm.Parameters, objects.Parameter{Name: one.text("name"), Value: one.text("value"), IsText: one.flag("forceString")})
+	})
+	return helm
+}
+
+func (f *fields) kustomize() *objects.Kustomize {
+	f.only("source.kustomize", "namePrefix", "nameSuffix", "images", "replicas", "patches", "components", "commonLabels", "commonAnnotations",
+		"labelWithoutSelector", "labelIncludeTemplates", "kubeVersion", "apiVersions",
+		"commonAnnotationsEnvsubst", "forceCommonLabels", "forceCommonAnnotations", "ignoreMissingComponents", "version")
+	f.none("source.kustomize.version", "Flotilla has its own version of kustomize")
+	f.none("source.kustomize.commonAnnotationsEnvsubst", "its variables are known to the agent alone")
+	f.none("source.kustomize.ignoreMissingComponents", "which components are missing is not known")
+	_, _ = f.versions("source.kustomize") // for charts in kustomizations, which are not rendered
+	kustomize := &objects.Kustomize{
+		NamePrefix: f.text("source.kustomize.namePrefix"), NameSuffix: f.text("source.kustomize.nameSuffix"),
+		Patches: f.patches("source.kustomize.patches"), Components: f.texts("source.kustomize.components"),
+		CommonLabels: f.textMap("source.kustomize.commonLabels"), CommonAnnotations: f.textMap("source.kustomize.commonAnnotations"),
+		LabelsWithoutSelector: f.flag("source.kustomize.labelWithoutSelector"), LabelsIncludeTemplates: f.flag("source.kustomize.labelIncludeTemplates"),
+	}
+	for _, text := range f.texts("source.kustomize.images") {
+		kustomize.Images = append(kustomize.Images, imageOf(text))
+	}
+	f.each("source.kustomize.replicas", func(one *fields) {
+		kustomize.Replicas = append(kustomize.Replicas, objects.Replicas{Name: one.text("name"), Count: one.count("count")})
+	})
+	return kustomize
+}
+
+// versions returns the version of Kubernetes and the APIs that a source names in place of the clusters'; "" and nil if it names none.
+func (f *fields) versions(path string) (kubernetes string, apis []string) {
+	apis = f.texts(path + ".apiVersions")
+	slices.Sort(apis)
+	return f.text(path + ".kubeVersion"), slices.Compact(apis)
+}
+
+// imageOf reads an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", of which all but one of the
+// names may be missing.
+func imageOf(text string) objects.Image {
+	name, rest, renames := strings.Cut(text, "=")
+	if !renames {
+		rest = text
+	}
+	rest, digest, _ := strings.Cut(rest, "@")
+	tag := ""
+	if at := strings.LastIndexByte(rest, ':'); at > strings.LastIndexByte(rest, '/') {
+		rest, tag = rest[:at], rest[at+1:]
+	}
+	image := objects.Image{Name: rest, NewTag: tag, Digest: digest}
+	if renames {
+		image.Name = name
+		if rest != name {
+			image.NewName = rest
+		}
+	}
+	if image.Digest != "" {
+		image.NewTag = "" // kustomize takes one of them
+	}
+	return image
+}

@@ -1,0 +1,221 @@
+package reconciler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// syncStages are what Config Sync does with a commit, in order; each has its commit and its errors in the status.
+var syncStages = []string{"source", "rendering", "sync"}
+
+// sync is the status of a RootSync or a RepoSync. It says of itself only whether everything could be applied: whether that
+// is ready, its ResourceGroup says. The same content is applied again from time to time, and stays ready.
+func (o *Listing) sync(s *Object) verdict.Status {
+	syncing, hasSynced := s.condition("Syncing")
+	if at := s.time("metadata", "deletionTimestamp"); !at.IsZero() {
+		if failure, is := s.condition("ReconcilerFinalizerFailure"); is && failure.status == "True" {
+			return s.say(verdict.Failed, failure.changed, "cannot be deleted: %s", whyOf(failure.message, failure.reason))
+		}
+		return s.say(verdict.Progressing, at, "is being deleted")
+	}
+	if stalled, is := s.condition("Stalled"); is && stalled.status == "True" {
+		return s.say(verdict.Failed, stalled.changed, "has stalled: %s", whyOf(stalled.message, stalled.reason))
+	}
+	if !s.isCurrent(condition{}) || !s.isOfSpec() {
+		return s.say(verdict.Progressing, syncing.changed, "was changed after its status was written")
+	}
+	if again, is := s.condition("Reconciling"); is && again.status == "True" {
+		return s.say(verdict.Progressing, again.changed, "is not ready yet: %s", whyOf(again.message, again.reason))
+	}
+	if !hasSynced {
+		return s.say(verdict.Progressing, s.time("metadata", "creationTimestamp"), "has no status yet")
+	}
+	if wrong := s.syncError(); wrong != "" {
+		return s.say(verdict.Failed, syncing.changed, "cannot be synced: %s", wrong)
+	}
+	last, now := s.text("status", "lastSyncedCommit"), s.newest()
+	if last == "" || now != last {
+		return s.say(verdict.Progressing, syncing.changed, "is syncing %s", cmp.Or(now, "nothing yet"))
+	}
+	own := s.say(verdict.Ready, syncing.changed, "is synced")
+	if o.alone {
+		return own
+	}
+	group := o.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]
+	if reason, unlisted := o.unlisted["ResourceGroup"]; unlisted {
+		return s.say(verdict.Unknown, own.Since, "has a ResourceGroup that says whether everything is ready, which cannot be read: %s", reason)
+	} else if group == nil {
+		return s.say(verdict.Unknown, own.Since, "has no ResourceGroup, which would say whether everything is ready")
+	}
+	return verdict.Worst(own, o.resourceGroup(group))
+}
+
+// isOfSpec says whether what was synced last is of the source in the present spec.
+func (o *Object) isOfSpec() bool {
+	source := cmp.Or(o.text("spec", "sourceType"), "git")
+	for _, field := range []string{"repo", "branch", "revision", "image", "dir"} {
+		wanted, is := o.text("spec", source, field), o.text("status", "sync", source+"Status", field)
+		if field == "dir" {
+			wanted, is = clean(wanted), clean(is)
+		}
+		if wanted != "" && wanted != is && o.has("status", "sync", source+"Status") {
+			return false
+		}
+	}
+	return true
+}
+
+// newest is the newest commit, or digest, that was read.
+func (o *Object) newest() string {
+	return cmp.Or(o.text("status", "source", "commit"), o.text("status", "rendering", "commit"), o.text("status", "sync", "commit"))
+}
+
+// syncError is the first error of reading, rendering or applying the newest commit, and how many there are; "" for none.
+// That a source cannot be read has no effect as long as nothing newer of it is known than what is synced.
+func (o *Object) syncError() string {
+	last, newest := o.text("status", "lastSyncedCommit"), o.newest()
+	for _, stage := range syncStages {
+		errors, commit := o.list("status", stage, "errors"), o.text("status", stage, "commit")
+		count, _ := o.number("status", stage, "errorSummary", "totalCount")
+		if count = max(count, int64(len(errors))); count == 0 || commit != "" && commit != newest || stage == "source" && last != "" && newest == last {
+			continue
+		}
+		first := whyOf("")
+		if len(errors) > 0 {
+			first = whyOf(errors[0].text("errorMessage"))
+		}
+		if count > 1 {
+			first = fmt.Sprintf("%d errors, the first is %s", count, first)
+		}
+		return first
+	}
+	return ""
+}
+
+// resourceGroup is the status of what a RootSync or RepoSync has applied.
+func (o *Listing) resourceGroup(g *Object) verdict.Status {
+	again, known := g.condition("Reconciling")
+	switch {
+	case !g.isCurrent(condition{}):
+		return g.say(verdict.Progressing, again.changed, "was changed after its status was written")
+	case !known:
+		return g.say(verdict.Unknown, time.Time{}, "does not say whether what is applied is ready")
+	}
+	for _, state := range []struct {
+		is   verdict.Verdict
+		says string
+		of   []string
+	}{
+		{verdict.Failed, "have failed", []string{"Failed"}},
+		{verdict.Progressing, "are not ready yet", []string{"InProgress", "NotFound", "Terminating"}},
+		{verdict.Unknown, "do not say whether they are ready", []string{"Unknown", ""}},
+	} {
+		if names := g.inState(state.of...); len(names) > 0 {
+			return g.say(state.is, again.changed, "has objects that %s: %s", state.says, wording.List(names, 3))
+		}
+	}
+	if again.status == "True" {
+		return g.say(verdict.Progressing, again.changed, "is not ready yet: %s", whyOf(again.message, again.reason))
+	}
+	return g.say(verdict.Ready, again.changed, "has only objects that are ready")
+}
+
+// inState names the objects of a ResourceGroup that are in one of some states, with what they say.
+func (o *Object) inState(states ...string) []string {
+	var names []string
+	for _, one := range o.list("status", "resourceStatuses") {
+		if !slices.Contains(states, one.text("status")) {
+			continue
+		}
+		name := resourceName(one).String()
+		for _, each := range one.list("conditions") {
+			if each.text("status") == "True" && each.text("message") != "" {
+				name += " (" + wording.OneLine(each.text("message")) + ")"
+				break
+			}
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// syncRoot is a RootSync that follows the folder dir. What Config Sync is busy with, or could not sync, is newer than what it
+// has synced.
+func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
+	branch := s.text("spec", "git", "branch")
+	if revision := s.text("spec", "git", "revision"); revision != "" && revision != "HEAD" {
+		branch = revision
+	}
+	if source := s.text("spec", "sourceType"); source != "" && source != "git" ||
+		clean(s.text("spec", "git", "dir")) != dir || cmp.Or(branch, "master") != at.Branch {
+		return Root{}, false
+	}
+	is := Applied{Root: s.ObjectName, Status: o.sync(s), Hindered: s.hindered()}
+	if wrong := s.list("status", "source", "errors"); is.Hindered.Verdict == "" && len(wrong) > 0 {
+		since := s.time("status", "source", "lastUpdate")
+		is.Hindered = s.say(verdict.Failed, since, "cannot read its source: %s", whyOf(wrong[0].text("errorMessage")))
+	}
+	if last := s.text("status", "lastSyncedCommit"); folder.IsCommit(last) {
+		is.Commit = last
+	}
+	if newest := s.newest(); folder.IsCommit(newest) && newest != is.Commit {
+		is.Attempted = newest
+	}
+	for _, stage := range syncStages {
+		for _, one := range s.list("status", stage, "errors") {
+			is.NoFolder = is.NoFolder || strings.Contains(one.text("errorMessage"), noFolderSync)
+			for _, of := range one.list("errorResources") {
+				if of.text("name") != "" {
+					is.Failing = append(is.Failing, ObjectName{of.text("gvk", "kind"), of.text("namespace"), of.text("name")})
+				}
+			}
+		}
+	}
+	if group := o.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]; group != nil {
+		for _, one := range group.list("status", "resourceStatuses") {
+			if one.text("status") == "Failed" {
+				is.Failing = append(is.Failing, resourceName(one))
+			}
+		}
+	}
+	return Root{Applied: is, SameRepository: SameRepository(s.text("spec", "git", "repo"), at.URL)}, true
+}
+
+// syncRunning is what a RootSync or a RepoSync has synced. The status says of which branch, image or chart only what is
+// being synced is.
+func (*Listing) syncRunning(s *Object) Running {
+	is := Running{Revision: s.text("status", "lastSyncedCommit")}
+	if is.Revision == "" || s.text("status", "sync", "commit") != is.Revision {
+		return is
+	}
+	of := func(field string) string {
+		for _, source := range []string{"gitStatus", "ociStatus", "helmStatus"} {
+			if text := s.text("status", "sync", source, field); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	is.Chart, is.Version = of("chart"), cmp.Or(of("version"), of("revision"))
+	if is.Version == "" || is.Version == "HEAD" {
+		is.Version = of("branch")
+	}
+	if image := of("image"); strings.LastIndexByte(image, ':') > strings.LastIndexByte(image, '/') {
+		is.Version = image[strings.LastIndexByte(image, ':')+1:]
+	}
+	if is.Version == is.Revision {
+		is.Version = ""
+	}
+	return is
+}
+
+// noFolderSync is the message of Config Sync about a folder that does not exist.
+const noFolderSync = "failed to evaluate the config directory"

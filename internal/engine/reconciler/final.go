@@ -1,0 +1,257 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// Final is how Flotilla itself renders what an object of a reconciler deploys, and how the object then follows what was
+// rendered in the GitOps repository.
+type Final struct {
+	// Request adds to a request, which has artifact, path and the cluster type's versions, what an object says. What
+	// cannot be rendered is a problem, which begins with the path of a field.
+	Request func(object map[string]any, into *objects.Request) (problems []string)
+	// Follow are the changes of the object's spec after which it follows a place. What was rendered is taken out of it.
+	Follow func(at Place) []Edit
+	// Path, Repository and Branch are the fields of the spec that have those of the place; Branch is "" if the object names no
+	// branch, and Repository is then the name of an object.
+	Path, Repository, Branch string
+	// Has is what an object that follows a place has applied, with its status.
+	Has func(all *Listing, one *Object) Applied
+	// Wraps says that a place has to be a chart.
+	Wraps bool
+	// Drops reports whether an object with these fields of its spec may have unknown fields of what it deploys dropped, in place of
+	// being refused; nil if it never has.
+	Drops func(spec map[string]any) bool
+}
+
+// Place is a folder of final objects in the GitOps repository.
+type Place struct {
+	// Repository and Branch are those of the GitOps repository, as the agent knows it: a URL, or the name of an object.
+	Repository, Branch string
+	Path               string // of the folder, without a slash at either end
+	Digest             string // of the objects, in hex
+}
+
+// Edit is a change of one field of a spec.
+type Edit struct {
+	Path  string // its steps separated by dots
+	Value any    // of JSON; nil removes the field
+}
+
+// RequestOf completes a request by the objects that Flotilla renders for an assignment, as they are in its folder. It has
+// artifact, path and the cluster type's versions. Each problem is a sentence without a full stop, which names a field.
+func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request) (problems []string) {
+	for _, object := range rendered {
+		name, _ := object["kind"].(string)
+		kind := KindNamed(name)
+		if kind == nil {
+			continue
+		}
+		if kind.Fetch != nil {
+			problems = append(problems, kind.Fetch(object, into)...)
+		}
+		if !slices.Contains(r.Deploys, name) {
+			continue
+		}
+		if kind.Template != "" {
+			template, _ := readFields(object, "spec").value(kind.Template).(map[string]any)
+			kind, object = KindNamed(kind.Makes[0]), deep.Mapped(template, unescaped).(map[string]any)
+		}
+		problems = append(problems, kind.Final.Request(object, into)...)
+	}
+	return problems
+}
+
+// FinalOf is how an object of a kind that deploys is rendered, and the path of the spec that its edits are for; nil for
+// other kinds.
+func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
+	if !slices.Contains(r.Deploys, kind) {
+		return nil, ""
+	}
+	of := KindNamed(kind)
+	if of.Template != "" {
+		return KindNamed(of.Makes[0]).Final, "spec." + of.Template + ".spec"
+	}
+	return of.Final, "spec"
+}
+
+// FinalOfKind is [Reconciler.FinalOf] of the reconciler whose objects of the kind deploy.
+func FinalOfKind(kind string) (final *Final, spec string) {
+	for _, one := range all {
+		if final, spec := one.FinalOf(kind); final != nil {
+			return final, spec
+		}
+	}
+	return nil, ""
+}
+
+// IsSource says whether objects of a kind fetch content for others.
+func IsSource(kind string) bool { return KindNamed(kind).Is(Source) }
+
+// unescaped undoes what keeps an ApplicationSet from reading a value as a template.
+func unescaped(part any) any {
+	if text, isText := part.(string); isText {
+		return strings.ReplaceAll(text, `{{ "{{" }}`, "{{")
+	}
+	return part
+}
+
+// fields reads the fields of an object, and collects what is wrong with them.
+type fields struct {
+	root     map[string]any
+	prefix   string // of paths in problems
+	problems []string
+}
+
+// readFields begins at a field of an object.
+func readFields(object map[string]any, at string) *fields {
+	below, _ := object[at].(map[string]any)
+	return &fields{root: below, prefix: at + "."}
+}
+
+func (f *fields) value(path string) any {
+	if path == "" {
+		return f.root
+	}
+	return entry(f.root).value(strings.Split(path, ".")...)
+}
+
+func (f *fields) problem(path, format string, arguments ...any) {
+	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
+}
+
+// none reports a field that has a value other than false or nothing.
+func (f *fields) none(path, why string) {
+	if isEmpty(f.value(path)) {
+		return
+	}
+	f.problem(path, "cannot be rendered: %s", why)
+}
+
+// only reports fields below a path that are not among the known ones, as a newer reconciler may render by them.
+func (f *fields) only(path string, known ...string) {
+	object := f.object(path)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, name) {
+			f.none(strings.TrimPrefix(path+"."+name, "."), "Flotilla does not know what it does")
+		}
+	}
+}
+
+// typed reads a field of a type; what is its name for people.
+func typed[T any](f *fields, path, what string) T {
+	value := f.value(path)
+	read, is := value.(T)
+	if value != nil && !is {
+		f.problem(path, "must be %s", what)
+	}
+	return read
+}
+
+func (f *fields) object(path string) map[string]any {
+	return typed[map[string]any](f, path, "an object")
+}
+
+func (f *fields) text(path string) string { return typed[string](f, path, "a string") }
+
+func (f *fields) flag(path string) bool { return typed[bool](f, path, "true or false") }
+
+func (f *fields) list(path string) []any { return typed[[]any](f, path, "a list") }
+
+// texts reads a list of texts.
+func (f *fields) texts(path string) []string {
+	var all []string
+	for i, value := range f.list(path) {
+		text, isText := value.(string)
+		if !isText {
+			f.problem(fmt.Sprintf("%s[%d]", path, i), "must be a string")
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// textMap reads a map of texts; nil where it is empty.
+func (f *fields) textMap(path string) map[string]string {
+	object := f.object(path)
+	if len(object) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(object))
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		text, isText := object[key].(string)
+		if !isText {
+			f.problem(path+"."+key, "must be a string")
+		}
+		all[key] = text
+	}
+	return all
+}
+
+// each reads a list of objects, and collects the problems of each.
+func (f *fields) each(path string, read func(one *fields)) {
+	for i, value := range f.list(path) {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			f.problem(at, "must be an object")
+			continue
+		}
+		one := &fields{root: object, prefix: f.prefix + at + "."}
+		read(one)
+		f.problems = append(f.problems, one.problems...)
+	}
+}
+
+func (f *fields) count(path string) int64 {
+	switch value := f.value(path).(type) {
+	case json.Number:
+		if number, err := value.Int64(); err == nil {
+			return number
+		}
+	case int64:
+		return value
+	}
+	f.problem(path, "must be a whole number")
+	return 0
+}
+
+// patches reads patches as kustomize has them.
+func (f *fields) patches(path string) (all []objects.Patch) {
+	f.each(path, func(one *fields) {
+		one.only("", "patch", "target")
+		patch := objects.Patch{Patch: one.text("patch")}
+		if one.object("target") != nil {
+			one.only("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
+			patch.Target = &objects.Target{
+				Group: one.text("target.group"), Version: one.text("target.version"), Kind: one.text("target.kind"), Name: one.text("target.name"),
+				Namespace: one.text("target.namespace"), LabelSelector: one.text("target.labelSelector"), AnnotationSelector: one.text("target.annotationSelector"),
+			}
+		}
+		all = append(all, patch)
+	})
+	return all
+}
+
+// images reads images as kustomize has them.
+func (f *fields) images(path string) (all []objects.Image) {
+	f.each(path, func(one *fields) {
+		one.only("", "name", "newName", "newTag", "digest")
+		all = append(all, objects.Image{Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest")})
+	})
+	return all
+}
+
+// noObjects is why reconcilers other than those do not have final objects.
+const noObjects = "final objects are rendered for Flux and Argo CD alone"
+
+// DigestName is the name of an image that no manifest has, by which the digest of final objects is in the spec of what
+// follows them: changed objects are then a new generation of it, and no status of the former ones is taken for theirs.
+const DigestName = "flotilla.dev/objects"

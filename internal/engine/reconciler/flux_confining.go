@@ -1,0 +1,133 @@
+package reconciler
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Confinement says which arguments confine the controllers of an agent. Without them, a user who may create the agent's
+// objects in one namespace gets the rights of the controllers, on the whole cluster.
+type Confinement struct {
+	// Selector selects the controllers' Deployments by labels. In the agent's namespace, images are enough.
+	Selector string
+	// Arguments are the arguments that each controller needs, by its name.
+	Arguments map[string][]Argument
+}
+
+// Argument is an argument of a controller.
+type Argument struct {
+	Flag string
+	// Value is the value that the flag needs; "" for any. The value that Flotilla sets is then the controller's own account.
+	Value string
+}
+
+const accountFlag = "--default-service-account"
+
+// fluxConfinement has the arguments of https://fluxcd.io/flux/installation/configuration/multitenancy/
+var fluxConfinement = func() *Confinement {
+	account, references, bases := Argument{accountFlag, ""}, Argument{"--no-cross-namespace-refs", "true"}, Argument{"--no-remote-bases", "true"}
+	return &Confinement{
+		Selector: "app.kubernetes.io/part-of=flux",
+		Arguments: map[string][]Argument{
+			"kustomize-controller":        {account, references, bases},
+			"helm-controller":             {account, references},
+			"notification-controller":     {references},
+			"image-reflector-controller":  {references},
+			"image-automation-controller": {references},
+		},
+	}
+}()
+
+// Missing returns the arguments that a Deployment lacks, as they are to be given; none if it is no controller of the agent.
+func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
+	name, container := c.controller(deployment)
+	if container == nil {
+		return nil
+	}
+	given := slices.Concat(container.texts("command"), container.texts("args"))
+	var missing []string
+	for _, argument := range c.Arguments[name] {
+		if value := flagIn(given, argument.Flag); value == "" || argument.Value != "" && value != argument.Value {
+			missing = append(missing, argument.Flag+"="+argument.valueFor(name, deployment))
+		}
+	}
+	return missing
+}
+
+// Add adds the arguments that a Deployment lacks, and returns them. A later argument wins over an earlier one.
+func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
+	missing := c.Missing(deployment)
+	if len(missing) == 0 {
+		return nil
+	}
+	_, container := c.controller(deployment)
+	args, _ := container["args"].([]any)
+	args = slices.Clone(args)
+	for _, argument := range missing {
+		args = append(args, argument)
+	}
+	container["args"] = args
+	return missing
+}
+
+// controller returns the name of the controller that a Deployment runs, and its container; nil if it runs none. A mirror may
+// have another name for the image.
+func (c *Confinement) controller(deployment *unstructured.Unstructured) (string, entry) {
+	containers := entry(deployment.Object).list("spec", "template", "spec", "containers")
+	for _, container := range containers {
+		image, _, _ := strings.Cut(container.text("image"), "@")
+		name, _, _ := strings.Cut(path.Base(image), ":")
+		if c.Arguments[name] != nil {
+			return name, container
+		}
+	}
+	for _, name := range []string{deployment.GetLabels()["app.kubernetes.io/component"], deployment.GetName()} {
+		if c.Arguments[name] != nil && len(containers) > 0 {
+			at := slices.IndexFunc(containers, func(container entry) bool { return container.text("name") == "manager" })
+			return name, containers[max(at, 0)]
+		}
+	}
+	return "", nil
+}
+
+// valueFor returns the value that Flotilla gives. The account of the controller itself exists in the controllers' namespace
+// alone: objects there go on, and an object in any other namespace has the rights of an account of that namespace.
+func (a Argument) valueFor(controller string, deployment *unstructured.Unstructured) string {
+	if a.Value != "" {
+		return a.Value
+	}
+	if account := entry(deployment.Object).text("spec", "template", "spec", "serviceAccountName"); account != "" {
+		return account
+	}
+	return controller
+}
+
+// flagIn returns the last value of a flag among arguments; "" if it is not given. A flag without a value is "true".
+func flagIn(arguments []string, flag string) string {
+	value := ""
+	for i, argument := range arguments {
+		name, given, hasValue := strings.Cut(argument, "=")
+		if name != flag {
+			continue
+		}
+		switch {
+		case hasValue:
+			value = given
+		case flag == accountFlag && i+1 < len(arguments):
+			value = arguments[i+1]
+		case flag != accountFlag:
+			value = "true"
+		}
+	}
+	return value
+}
+
+// Lacks is a clause about the arguments that a Deployment lacks.
+func Lacks(deployment *unstructured.Unstructured, missing []string) string {
+	return "Deployment " + deployment.GetNamespace() + "/" + deployment.GetName() + " lacks " + wording.List(missing, wording.Named)
+}

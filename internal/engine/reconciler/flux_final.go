@@ -1,0 +1,148 @@
+package reconciler
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+)
+
+// kustomizationFinal is what kustomize-controller does with a Kustomization.
+var kustomizationFinal = &Final{
+	Path: "path", Repository: "sourceRef.name", Has: (*Listing).kustomizationHas,
+	Request: func(object map[string]any, into *objects.Request) []string {
+		f := readFields(object, "spec")
+		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
+		f.none("buildMetadata", "it adds what only the agent knows")
+		f.none("ignoreMissingComponents", "which components are missing is not known")
+		into.Namespace = f.text("targetNamespace")
+		into.Substitute = f.textMap("postBuild.substitute")
+		into.Kustomize = &objects.Kustomize{
+			Generate: true, Namespace: into.Namespace, NamePrefix: f.text("namePrefix"), NameSuffix: f.text("nameSuffix"),
+			Images: f.images("images"), Patches: f.patches("patches"), Components: f.texts("components"),
+			Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations"),
+		}
+		return f.problems
+	},
+	Follow: func(at Place) []Edit {
+		return []Edit{
+			{"path", "./" + at.Path},
+			{"sourceRef", map[string]any{"kind": "GitRepository", "name": at.Repository}},
+			{"namePrefix", nil}, {"nameSuffix", nil}, {"patches", nil}, {"components", nil}, {"commonMetadata", nil}, {"postBuild", nil},
+			{"images", []any{map[string]any{"name": DigestName, "newTag": at.Digest}}},
+		}
+	},
+}
+
+// helmReleaseFinal is what helm-controller does with a HelmRelease.
+var helmReleaseFinal = &Final{
+	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: (*Listing).helmReleaseHas, Wraps: true,
+	// Helm 3 creates objects without validation of fields. Helm 4, in helm-controller 1.6, asks for it.
+	Drops: func(map[string]any) bool { return true },
+	Request: func(object map[string]any, into *objects.Request) []string {
+		f := readFields(object, "spec")
+		f.none("valuesFrom", "its values are on the cluster alone; use values")
+		f.none("upgrade.preserveValues", "values of earlier releases are on the cluster alone")
+		if strategy := f.text("postRenderStrategy"); strategy != "" && strategy != "combined" {
+			f.problem("postRenderStrategy", `can only be "combined" to be rendered, which is the default`)
+		}
+		if verifiedCosign(f, "chart.spec.verify") {
+			into.Artifact.Signed = true
+		}
+		into.Namespace = f.text("targetNamespace")
+		into.Helm = &objects.Helm{
+			ReleaseName: f.text("releaseName"), Namespace: into.Namespace, Values: f.object("values"),
+			ValueFiles: f.texts("chart.spec.valuesFiles"), IgnoreMissingValueFiles: f.flag("chart.spec.ignoreMissingValuesFiles"),
+			SkipCRDs: f.text("install.crds") == "Skip", OnCluster: true, VersionMetadata: f.versionMetadata(into),
+			SkipSchema: f.flag("install.disableSchemaValidation") && f.flag("upgrade.disableSchemaValidation"),
+		}
+		into.Hooks = f.helmHooks()
+		after := &objects.Kustomize{Labels: f.textMap("commonMetadata.labels"), Annotations: f.textMap("commonMetadata.annotations")}
+		if len(f.list("postRenderers")) > 1 {
+			f.problem("postRenderers", "can only have one element to be rendered: put all into that")
+		}
+		f.each("postRenderers", func(one *fields) {
+			one.only("", "kustomize")
+			one.only("kustomize", "patches", "images")
+			after.Patches, after.Images = one.patches("kustomize.patches"), one.images("kustomize.images")
+		})
+		if len(after.Labels)+len(after.Annotations)+len(after.Patches)+len(after.Images) > 0 {
+			into.Helm.After = after
+		}
+		return f.problems
+	},
+	Follow: func(at Place) []Edit {
+		return []Edit{
+			{"chartRef", nil},
+			{"chart.spec.chart", "./" + at.Path}, {"chart.spec.version", nil}, {"chart.spec.reconcileStrategy", "ChartVersion"},
+			{"chart.spec.sourceRef", map[string]any{"kind": "GitRepository", "name": at.Repository}},
+			{"chart.spec.valuesFiles", nil}, {"chart.spec.ignoreMissingValuesFiles", nil}, {"chart.spec.verify", nil},
+			{"commonMetadata", nil}, {"postRenderers", nil}, {"postRenderStrategy", nil},
+			{"values", map[string]any{"objects": at.Digest}},
+		}
+	},
+}
+
+// helmHooks returns the hooks that helm-controller runs at some time in the life of a release.
+func (f *fields) helmHooks() *objects.Hooks {
+	hooks := &objects.Hooks{}
+	for _, action := range []struct {
+		field  string
+		events []string
+	}{
+		{"install", []string{"pre-install", "post-install"}}, {"upgrade", []string{"pre-upgrade", "post-upgrade"}},
+		{"rollback", []string{"pre-rollback", "post-rollback"}}, {"uninstall", []string{"pre-delete", "post-delete"}},
+	} {
+		if !f.flag(action.field + ".disableHooks") {
+			hooks.Helm = append(hooks.Helm, action.events...)
+		}
+	}
+	if f.flag("test.enable") {
+		hooks.Helm = append(hooks.Helm, "test", "test-success")
+	}
+	return hooks
+}
+
+// versionMetadata is the build metadata that Flux gives the version of a chart: the beginning of the commit, or of the digest of an
+// image. With valuesFiles it also has the generation of the HelmChart, which is known on the cluster alone.
+func (f *fields) versionMetadata(into *objects.Request) string {
+	const length = 12
+	revision := ""
+	switch pin := into.Artifact.Pin; {
+	case f.text("chartRef.kind") == "OCIRepository":
+		_, revision, _ = strings.Cut(pin.Digest, ":")
+	case f.text("chart.spec.sourceRef.kind") == "GitRepository" && f.text("chart.spec.reconcileStrategy") == "Revision":
+		revision = pin.Commit
+	}
+	return revision[:min(length, len(revision))]
+}
+
+// fetchGit is what source-controller does with a GitRepository.
+func fetchGit(object map[string]any, into *objects.Request) []string {
+	f := readFields(object, "spec")
+	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
+		f.none(path, "it changes what the source gives")
+	}
+	into.Source = &objects.FluxSource{Ignore: f.text("ignore")}
+	into.Artifact.Signed = verifiedGit(f) || into.Artifact.Signed
+	return f.problems
+}
+
+// chartLayer is the layer of an image that has a chart.
+const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// fetchOCI is what source-controller does with an OCIRepository, which copies the archive of a chart.
+func fetchOCI(object map[string]any, into *objects.Request) []string {
+	f := readFields(object, "spec")
+	ignore, layer := f.text("ignore"), f.text("layerSelector.mediaType")
+	switch operation := cmp.Or(f.text("layerSelector.operation"), "extract"); {
+	case layer == chartLayer && operation == "copy":
+		f.none("ignore", "the archive of a chart is copied as it is")
+	case layer == "" && operation == "extract":
+		into.Source = &objects.FluxSource{Ignore: ignore}
+	default:
+		f.problem("layerSelector", "cannot be rendered: Flotilla reads the layer of a chart, or else the first one")
+	}
+	into.Artifact.Signed = verifiedCosign(f, "verify") || into.Artifact.Signed
+	return f.problems
+}

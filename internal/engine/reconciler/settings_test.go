@@ -1,0 +1,169 @@
+package reconciler_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// schema is the part of a definition's OpenAPI schema that says which fields there are.
+type schema struct {
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties *schema            `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+}
+
+// paths adds the paths of all fields, without the indexes of lists. The keys of free maps are "*".
+func (s *schema) paths(at string, to map[string]bool) {
+	if s == nil {
+		return
+	}
+	if at != "" {
+		to[at] = true
+	}
+	for name, property := range s.Properties {
+		property.paths(strings.TrimPrefix(at+"."+name, "."), to)
+	}
+	s.AdditionalProperties.paths(at+".*", to)
+	s.Items.paths(at, to)
+}
+
+// published are the fields of the specs of kinds with a parameter, from their own definitions.
+func published(t *testing.T) map[*reconciler.Kind][]string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("downloads the modules with the definitions of Flux, Argo CD and Rancher Fleet")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	files, err := kubetest.Definitions(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[*reconciler.Kind]map[string]bool{}
+	for _, texts := range files {
+		for _, text := range texts {
+			for document := range strings.SplitSeq(string(text), "\n---") {
+				var definition struct {
+					Spec struct {
+						Group    string
+						Names    struct{ Kind string }
+						Versions []struct {
+							Name   string
+							Schema struct {
+								OpenAPIV3Schema *schema `json:"openAPIV3Schema"`
+							}
+						}
+					}
+				}
+				if err := yaml.Unmarshal([]byte(document), &definition); err != nil {
+					t.Fatal(err)
+				}
+				kind := reconciler.KindOf(definition.Spec.Group, definition.Spec.Names.Kind)
+				if kind == nil || kind.Parameter == "" {
+					continue
+				}
+				fields[kind] = map[string]bool{}
+				for _, version := range definition.Spec.Versions {
+					if !strings.Contains(version.Name, "beta") || len(definition.Spec.Versions) == 1 {
+						version.Schema.OpenAPIV3Schema.Properties["spec"].paths("", fields[kind])
+					}
+				}
+			}
+		}
+	}
+	lists := map[*reconciler.Kind][]string{}
+	for kind, paths := range fields {
+		lists[kind] = slices.Sorted(maps.Keys(paths))
+	}
+	if len(lists) < 8 {
+		t.Fatalf("%d kinds were found", len(lists))
+	}
+	return lists
+}
+
+// Every field of the definitions that names a Secret, an account, a namespace, a cluster or a source is decided, by itself
+// or by a field above that reaches something. A field of a newer version that nobody has decided fails here.
+func TestEveryFieldThatReachesSomethingIsDecided(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for kind, paths := range published(t) {
+		for _, path := range paths {
+			if reach := kind.ReachOf(path); reach == reconciler.Unknown {
+				t.Errorf("%s: it is not decided what %s reaches", kind.Kind, path)
+			}
+			if reconciler.IsSuspicious(path) {
+				checked++
+			}
+		}
+		for _, field := range kind.Settings {
+			if known := strings.TrimSuffix(field.Path, ".*"); !slices.Contains(paths, known) {
+				t.Errorf("%s has no field %s", kind.Kind, known)
+			}
+		}
+	}
+	if checked < 140 {
+		t.Errorf("%d fields are called as those that reach something", checked)
+	}
+}
+
+// What a newer version adds is refused until it is decided.
+func TestAFieldThatNobodyKnowsReachesWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	kind := reconciler.KindOfParameter("kustomization")
+	for path, want := range map[string]reconciler.Reach{
+		"tokenRef":                        reconciler.Unknown,
+		"postBuild.newSecretRef.name":     reconciler.Unknown,
+		"postBuild.newRef.inner":          reconciler.Unknown,
+		"postBuild.substitute.SECRET_REF": reconciler.Nothing, // a key of the user's own
+		"postBuild.substituteFrom.name":   reconciler.Secrets,
+		"kubeConfig.secretRef.name":       reconciler.Clusters,
+		"commonMetadata.labels.namespace": reconciler.Nothing,
+		"dependsOn.name":                  reconciler.Nothing,
+		"dependsOn.namespace":             reconciler.Namespaces,
+		"sourceRef.name":                  reconciler.Decided,
+		"healthChecks.namespace":          reconciler.Nothing,
+		"decryption.secretRef.name":       reconciler.Secrets,
+		"decryption.secretRef":            reconciler.Secrets,
+		"decryption.provider":             reconciler.Accounts,
+		"interval":                        reconciler.Nothing,
+		"":                                reconciler.Unknown,
+	} {
+		if got := kind.ReachOf(path); got != want {
+			t.Errorf("%q reaches %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestNoFieldIsDecidedTwice(t *testing.T) {
+	t.Parallel()
+	for _, kind := range reconciler.Kinds() {
+		seen := map[string]bool{}
+		for _, field := range kind.Settings {
+			path := strings.TrimSuffix(field.Path, ".*")
+			if seen[path] {
+				t.Errorf("%s: %s is there twice", kind.Kind, path)
+			}
+			seen[path] = true
+			if (field.Reach == reconciler.Decided) != (field.By != "") {
+				t.Errorf("%s: %s is decided by %q", kind.Kind, path, field.By)
+			}
+		}
+	}
+}
+
+func TestEveryReconcilerSaysHowAChartGetsSecrets(t *testing.T) {
+	for _, name := range reconciler.Names() {
+		if of := reconciler.Named(name); (of.SecretValues == nil) == (of.NoSecretValues == "") {
+			t.Errorf("%s: %v, %q", name, of.SecretValues, of.NoSecretValues)
+		}
+	}
+}

@@ -1,0 +1,370 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// arrangement is what an assignment's files depend on besides the assignment itself: the others on its clusters.
+type arrangement struct {
+	// follows says that another assignment, on the same host or on its cluster type, writes the namespace
+	// and the workspace's objects in it.
+	follows bool
+	project *project // the AppProject that it writes for its workspace, or nil
+	// elsewhere are the names of Secrets whose encrypted files another assignment in the namespace writes.
+	elsewhere []string
+	// waits says that it is not known yet whether another writes one of them.
+	waits bool
+}
+
+// project is what an Argo CD project allows.
+type project struct {
+	sources, namespaces []any
+	isPending           bool // some of the sources are not known yet
+	// ofObjects is an assignment that has final objects, whose source is the GitOps repository; nil for none.
+	ofObjects *schedule.Assignment
+}
+
+// Arrange decides, before anything is rendered, which assignment writes an object that several need: the namespace
+// that deployment targets share, and the AppProject of a workspace, one for each Argo CD. Findings are about
+// objects that two assignments would write. Warnings are about an order that a reconciler cannot keep, and about
+// fields that it probably does not have. Without Arrange every assignment is rendered as if it were alone.
+func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
+	catalog, _ := kinds.For("") // without a version, there is no error
+	a := &arranger{
+		catalog: catalog, templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
+		checkedSpelling: map[string]bool{},
+		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
+	}
+	for _, assignment := range assignments {
+		host := t.hostOf(assignment)
+		if assignment.Target.Target.Namespace != "" {
+			a.share(assignment)
+		}
+		if team := t.workspaceOf(assignment.Target.Workload.Workspace); team.project.Render && host.reconciler.HasProjects() {
+			on := projectOn{assignment.Host.ClusterType.Name, team.Name}
+			if host.reconciler.OnHub() {
+				on.host = assignment.Host.Name
+			}
+			a.projects[on] = append(a.projects[on], assignment)
+		}
+		a.order(host, assignment)
+		a.spellings(host, assignment)
+	}
+	a.names(assignments)
+	a.namespaces()
+	a.appProjects()
+	t.arranged = a.arranged
+	return a.findings, a.warnings
+}
+
+// namespaceOn is a namespace that deployment targets set by name, on the clusters of a host.
+type namespaceOn struct{ host, namespace string }
+
+// projectOn is a workspace's project on the clusters of a host.
+type projectOn struct{ host, workspace string }
+
+// objectOn is the name of reconciler objects on the clusters of a host, or on a hub, where that is "".
+type objectOn struct{ host, name string }
+
+type arranger struct {
+	catalog            *kinds.Catalog
+	templates          *Templates
+	arranged           map[*schedule.Assignment]*arrangement
+	writers            map[namespaceOn][]*schedule.Assignment
+	projects           map[projectOn][]*schedule.Assignment
+	findings, warnings fleet.Findings
+	seen               map[string]bool // findings and warnings
+	checkedSpelling    map[string]bool // deployment targets and cluster types whose parameters were looked at
+}
+
+func (a *arranger) of(assignment *schedule.Assignment) *arrangement {
+	if a.arranged[assignment] == nil {
+		a.arranged[assignment] = &arrangement{}
+	}
+	return a.arranged[assignment]
+}
+
+// add adds a finding once, however many hosts it is found on.
+func (a *arranger) add(to *fleet.Findings, path *fleet.Path, format string, arguments ...any) {
+	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
+	if text := finding.String(); !a.seen[text] {
+		a.seen[text] = true
+		*to = append(*to, finding)
+	}
+}
+
+func targetPath(target *schedule.Target) *fleet.Path {
+	return fleet.TargetPath(target.Workload.Name, target.Target.Name)
+}
+
+func (a *arranger) share(assignment *schedule.Assignment) {
+	on := namespaceOn{assignment.Host.Name, assignment.Namespace}
+	a.writers[on] = append(a.writers[on], assignment)
+}
+
+// namespaces chooses which assignment writes each namespace that may be shared: the first by name. An assignment of
+// the cluster type comes before those of its clusters, since it also reaches them.
+func (a *arranger) namespaces() {
+	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
+		a.conflicts(all)
+		for _, assignment := range here {
+			a.of(assignment).follows = assignment != all[0]
+		}
+	})
+}
+
+// eachNamespace calls do with the writers in each namespace on a host, and with all that share it there: on a cluster, those of
+// its cluster type come first.
+func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
+	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		here := sortedByTarget(writers[on])
+		all := here
+		if host := here[0].Host; host.Cluster != nil {
+			all = slices.Concat(sortedByTarget(writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
+		}
+		do(here, all)
+	}
+}
+
+// conflicts finds objects that two assignments would write into the namespace that they share.
+func (a *arranger) conflicts(sharing []*schedule.Assignment) {
+	configs := map[string]*schedule.Assignment{}
+	for _, assignment := range sharing {
+		first, path := sharing[0], targetPath(assignment.Target)
+		if team, other := assignment.Target.Workload.Workspace, first.Target.Workload.Workspace; team != other {
+			a.add(&a.findings, path.Attribute("namespace"),
+				"namespace %q is shared with deployment target %q of workspace %q: a namespace belongs to one workspace, here %q",
+				assignment.Namespace, first.Target.Name, other, team)
+		}
+		if !a.templates.hostOf(assignment).hasBuiltinConfig {
+			continue
+		}
+		name, written := configName(assignment.Target.Target)
+		if !written || assignment.Target.Target.ManifestsPending { // config_as is not known either
+			continue
+		}
+		if other := configs[name]; other != nil && other.Target != assignment.Target {
+			a.add(&a.findings, path.Attribute("config_as"),
+				"deployment target %q writes %q into namespace %q, too: give one of them another name, \"configmap:<name>\", or another form",
+				other.Target.Name, name, assignment.Namespace)
+		} else {
+			configs[name] = assignment
+		}
+	}
+}
+
+// appProjects chooses which assignment writes each workspace's AppProject: the first by name on the cluster type,
+// since that reaches all of its clusters, and where there is none the first on each cluster.
+func (a *arranger) appProjects() {
+	onHub := map[string]projectOn{} // by name
+	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
+	}) {
+		if a.templates.hostOf(a.projects[on][0]).reconciler.OnHub() {
+			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
+			if other, taken := onHub[name]; taken {
+				a.add(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
+					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name", on.host, name, other.workspace, other.host)
+			}
+			onHub[name] = on
+		}
+		byHost := map[string][]*schedule.Assignment{}
+		for _, assignment := range a.projects[on] {
+			byHost[assignment.Host.Name] = append(byHost[assignment.Host.Name], assignment)
+		}
+		if ofType := byHost[on.host]; ofType != nil {
+			a.of(sortedByTarget(ofType)[0]).project = projectOf(a.projects[on])
+			continue
+		}
+		for _, ofCluster := range byHost {
+			a.of(sortedByTarget(ofCluster)[0]).project = projectOf(ofCluster)
+		}
+	}
+}
+
+func projectOf(assignments []*schedule.Assignment) *project {
+	made := &project{}
+	sources, namespaces := map[string]bool{}, map[string]bool{}
+	for _, assignment := range assignments {
+		target := assignment.Target.Target
+		made.isPending = made.isPending || target.ManifestsPending
+		if HasObjects(assignment) {
+			made.ofObjects = assignment
+		}
+		sources[sourceURL(&target.Manifests)], namespaces[assignment.Namespace] = true, true
+	}
+	made.sources, made.namespaces = listOf(slices.Sorted(maps.Keys(sources))), listOf(slices.Sorted(maps.Keys(namespaces)))
+	return made
+}
+
+// sourceURL is the repoURL of an Application, as the template argocd writes it.
+func sourceURL(manifests *fleet.Manifests) string {
+	return artifact.RepositoryURL(manifests.Manifests)
+}
+
+// order warns where a reconciler cannot wait for what a workload requires.
+func (a *arranger) order(host *host, assignment *schedule.Assignment) {
+	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
+		return
+	}
+	path := fleet.PathOf("workloads", assignment.Target.Workload.Name).Attribute("requires")
+	own := manifestsOf(&assignment.Target.Target.Manifests)
+	for _, dependency := range assignment.Dependencies {
+		other := dependency.Target.Target
+		if other.ManifestsPending {
+			continue
+		}
+		if reason := host.reconciler.Unordered(own, manifestsOf(&other.Manifests), dependency.Host == assignment.Host); reason != "" {
+			a.add(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",
+				assignment.Target.Name, dependency.Target.Name, reason)
+		}
+	}
+}
+
+// names finds assignments of two deployment targets whose reconciler objects would have one name on a cluster or a hub: the
+// second would replace the objects of the first. Who may choose names of deployment targets could do it on purpose. It
+// also finds parameters that name objects of another workspace's workloads.
+func (a *arranger) names(assignments []*schedule.Assignment) {
+	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
+	each := func(do func(*schedule.Assignment, objectOn)) {
+		for _, assignment := range assignments {
+			by := a.templates.hostOf(assignment).reconciler
+			if by == nil {
+				continue
+			}
+			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.templates.environment)}
+			if by.OnHub() {
+				on.host = ""
+			}
+			do(assignment, on)
+		}
+	}
+	var clashes placedFindings
+	compare := func(one, other *schedule.Assignment, name string) {
+		if other != nil && other.Target != one.Target {
+			clashes.add(strconv.Quote(one.Host.Name), targetPath(one.Target), "its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
+				"give one of them another name, or another namespace", name, other.Target.Name, other.Target.Workload.Workspace)
+		}
+	}
+	// Each folder has the namespace of its deployment target.
+	distinct := func(assignment *schedule.Assignment, host string) {
+		of, at := a.templates.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
+		if !of.Distinct || cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
+			return
+		}
+		if other := named[at]; other != nil && other.Target != assignment.Target {
+			clashes.add(strconv.Quote(host), targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
+				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, of.Product)
+		} else if host == assignment.Host.Name {
+			named[at] = assignment
+		}
+	}
+	each(func(assignment *schedule.Assignment, on objectOn) {
+		distinct(assignment, on.host)
+		compare(assignment, named[on], on.name)
+		named[on] = assignment
+		if team := assignment.Target.Workload.Workspace; !slices.Contains(owners[on.name], team) {
+			owners[on.name] = append(owners[on.name], team)
+		}
+	})
+	checked := map[*schedule.Target]bool{}
+	each(func(assignment *schedule.Assignment, on objectOn) {
+		if assignment.Host.Cluster != nil && on.host != "" { // its type's objects are there, too
+			distinct(assignment, assignment.Host.ClusterType.Name)
+			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
+		}
+		if on.host == "" {
+			a.applications(assignment, on.name, named)
+		}
+		if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
+			checked[assignment.Target] = true
+			path := targetPath(assignment.Target).Attribute("manifests").Attribute("parameters")
+			check := reachCheck{
+				parameterCheck: &parameterCheck{path: path}, team: &fleet.Workspace{Name: assignment.Target.Workload.Workspace}, objects: owners,
+			}
+			check.parameters(parameters)
+			a.findings = append(a.findings, check.findings...)
+		}
+	})
+	a.findings = append(a.findings, clashes.list()...)
+}
+
+// placedFindings are findings that are each the same in several places, such as hosts, in the order in which they are found.
+type placedFindings struct {
+	wording.Groups[fleet.Finding, string] // the places, by the finding with %s in place of them
+	seen                                  map[placedFinding]bool
+}
+
+type placedFinding struct {
+	fleet.Finding
+	place string
+}
+
+// add adds a finding, in whose text %%s stands for the place.
+func (p *placedFindings) add(place string, path *fleet.Path, format string, arguments ...any) {
+	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
+	if p.seen[placedFinding{finding, place}] {
+		return
+	}
+	if p.seen == nil {
+		p.seen = map[placedFinding]bool{}
+	}
+	p.seen[placedFinding{finding, place}] = true
+	p.Add(finding, place)
+}
+
+func (p *placedFindings) list() fleet.Findings {
+	var findings fleet.Findings
+	for finding, places := range p.All() {
+		finding.Message = strings.Replace(finding.Message, "%s", wording.List(places, wording.Named), 1)
+		findings = append(findings, finding)
+	}
+	return findings
+}
+
+// applications finds Applications on a hub that the ApplicationSet of another deployment target makes, too, for another
+// cluster: they are called as the set, "-" and the cluster.
+func (a *arranger) applications(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
+	for _, cluster := range a.clustersOf(assignment.Host) {
+		for i := range len(cluster) {
+			if cluster[i] != '-' {
+				continue
+			}
+			other := named[objectOn{"", name + "-" + cluster[:i]}]
+			if other != nil && slices.Contains(a.clustersOf(other.Host), cluster[i+1:]) {
+				a.add(&a.findings, targetPath(assignment.Target), "its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
+					"give one of them another name, or another namespace", cluster, name+"-"+cluster, other.Target.Name, other.Target.Workload.Workspace, cluster[i+1:])
+			}
+		}
+	}
+}
+
+func (a *arranger) clustersOf(host *schedule.Host) []string {
+	if host.Cluster != nil {
+		return []string{host.Cluster.Name}
+	}
+	return a.templates.clusters[host.Name]
+}
+
+func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {
+	return slices.SortedStableFunc(slices.Values(assignments), func(a, b *schedule.Assignment) int {
+		return cmp.Compare(a.Target.Name, b.Target.Name)
+	})
+}
+
+func sortedKeys[K comparable, V any](values map[K]V, compare func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(values), compare)
+}

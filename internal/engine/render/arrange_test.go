@@ -1,0 +1,495 @@
+package render_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// neighbours is a fleet of one workload with several deployment targets, each with a name, and where it
+// goes: to the cluster type drone, or to its clusters.
+type neighbours struct {
+	reconciler string
+	templates  []fleet.Template
+	workspaces []fleet.Workspace
+	targets    map[string]neighbour
+	decryption *fleet.Decryption
+
+	secretService string
+	stores        map[string]fleet.SecretStore
+}
+
+type neighbour struct {
+	hosts     []string // "drone" or "clusters/drone-1"
+	namespace string
+	workspace string // default "kaizen"
+	manifests fleet.Manifests
+	configAs  fleet.ConfigAs
+	requires  []string
+	encrypted []encrypted.File
+	isPending bool // what reaches it is not known yet
+	secrets   map[string]fleet.SecretReference
+}
+
+// render schedules and renders: contents by path, and what Arrange finds.
+func (n neighbours) render(t *testing.T) (files map[string]string, findings, warnings fleet.Findings) {
+	t.Helper()
+	f := &fleet.Fleet{
+		Environment: "dev", Workspaces: n.workspaces, Explicit: true, Templates: n.templates,
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap", Decryption: n.decryption, SecretService: n.secretService, SecretStores: n.stores}},
+		Clusters:     []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.targets)) {
+		target := n.targets[name]
+		if target.manifests.Repo == "" {
+			target.manifests = fromGit()
+		}
+		if target.workspace == "" {
+			target.workspace = "kaizen"
+		}
+		if target.configAs != nil {
+			target.manifests.ConfigAs = target.configAs
+		}
+		f.Workloads = append(f.Workloads, fleet.Workload{
+			Name: name, Workspace: target.workspace, Requires: target.requires,
+			DeploymentTargets: []fleet.DeploymentTarget{{
+				Name: "dev", Namespace: target.namespace, Manifests: target.manifests,
+			}},
+		})
+		for _, host := range target.hosts {
+			assignment := fleet.ExplicitAssignment{DeploymentTarget: name + "-dev", ClusterType: host}
+			if cluster, isCluster := strings.CutPrefix(host, "clusters/"); isCluster {
+				assignment.Cluster, assignment.ClusterType = cluster, ""
+			}
+			f.Assignments = append(f.Assignments, assignment)
+		}
+	}
+	scheduled, wrong := schedule.Schedule(f)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	templates := compile(t, f)
+	findings, warnings = templates.Arrange(scheduled.Assignments)
+	targetOf := func(i int) neighbour { return n.targets[scheduled.Assignments[i].Target.Workload.Name] }
+	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) render.EncryptedReach {
+		return render.EncryptedReach{Known: !targetOf(i).isPending, Files: targetOf(i).encrypted, References: len(targetOf(i).secrets) > 0}
+	})...)
+	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+		secrets := targetOf(i).secrets
+		return func(yield func(string, fleet.SecretReference) bool) {
+			for _, key := range slices.Sorted(maps.Keys(secrets)) {
+				if !yield(key, secrets[key]) {
+					return
+				}
+			}
+		}, func(string) string { return "db" }
+	})...)
+	files = map[string]string{}
+	for i, assignment := range scheduled.Assignments {
+		subject := render.Subject{
+			Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Encrypted: targetOf(i).encrypted, Secrets: targetOf(i).secrets,
+		}
+		rendered, err := templates.Render(subject)
+		if errors.Is(err, render.ErrUnknown) {
+			files[assignment.Key()+"/unknown"] = ""
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := templates.Check(subject, rendered); len(wrong) > 0 && len(findings) == 0 { // with findings, a plan renders nothing
+			t.Fatal(wrong)
+		}
+		for _, file := range rendered {
+			files[assignment.Key()+"/"+file.Name] = string(file.Content)
+		}
+	}
+	return files, findings, warnings
+}
+
+// identities are the objects of files, and in which files each is.
+func identities(t *testing.T, files map[string]string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		for _, document := range documentsOf(t, []byte(files[path])) {
+			identity := textAt(document, "kind") + " " + textAt(document, "metadata.namespace") + "/" + textAt(document, "metadata.name")
+			found[identity] = append(found[identity], path)
+		}
+	}
+	return found
+}
+
+func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
+	team := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{"devs"}}
+	for name, test := range map[string]struct {
+		targets map[string]neighbour
+		writer  string
+	}{
+		"on a cluster type": {map[string]neighbour{
+			"b": {hosts: []string{"drone"}, namespace: "shared"}, "a": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:a"}},
+		}, "drone/a-dev"},
+		"on a cluster and its type": {map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:b"}},
+		}, "drone/b-dev"},
+		"on a cluster": {map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:a"}},
+			"b": {hosts: []string{"clusters/drone-1"}, namespace: "shared"},
+			"c": {hosts: []string{"drone"}},
+		}, "clusters/drone-1/a-dev"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, findings, warnings := neighbours{reconciler: "flux", workspaces: []fleet.Workspace{team}, targets: test.targets}.render(t)
+			if findings != nil || warnings != nil {
+				t.Error(findings, warnings)
+			}
+			found := identities(t, files)
+			if got := found["Namespace /shared"]; !slices.Equal(got, []string{test.writer + "/namespace.yaml"}) {
+				t.Errorf("the namespace is in %q", got)
+			}
+			if got := found["RoleBinding shared/workspace-contributors"]; !slices.Equal(got, []string{test.writer + "/policy.yaml"}) {
+				t.Errorf("the policy is in %q", got)
+			}
+			for identity, paths := range found {
+				if strings.HasPrefix(paths[0], "clusters/") {
+					continue // both clusters have theirs
+				}
+				if len(paths) > 1 {
+					t.Errorf("%s is in %q", identity, paths)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
+	at := `workloads["b"].deployment_targets["dev"].`
+	own := []fleet.Template{{Type: "config", Name: "configmap", Manifests: []string{""}}}
+	for name, test := range map[string]struct {
+		templates []fleet.Template
+		targets   map[string]neighbour
+		want      string
+	}{
+		"the configuration": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
+		}, at + `config_as: deployment target "a-dev" writes "platform-config" into namespace "shared", too: give one of them another name, "configmap:<name>", or another form`},
+		"the configuration of a type": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shared"},
+		}, at + `config_as: deployment target "a-dev" writes "platform-config"`},
+		"other configuration": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"substitute"}},
+		}, ""},
+		"configuration by a template of one's own": {own, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
+		}, ""},
+		"two workspaces": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", workspace: "other", configAs: fleet.ConfigAs{"substitute"}},
+		}, at + `namespace: namespace "shared" is shared with deployment target "a-dev" of workspace "kaizen": a namespace belongs to one workspace, here "other"`},
+		"different clusters": {nil, map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-2"}, namespace: "shared"},
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings, _ := neighbours{reconciler: "flux", templates: test.templates, workspaces: []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, targets: test.targets}.render(t)
+			if test.want == "" && findings != nil || test.want != "" && (len(findings) != 1 || !strings.HasPrefix(findings.Error(), test.want)) {
+				t.Errorf("findings\n%v\nwant\n%s", findings, test.want)
+			}
+		})
+	}
+}
+
+func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
+	files, findings, _ := neighbours{reconciler: "argocd", workspaces: []fleet.Workspace{team, {Name: "other"}}, targets: map[string]neighbour{
+		"b": {hosts: []string{"drone"}},
+		"c": {hosts: []string{"drone"}, manifests: ociChart, namespace: "given"},
+		"a": {hosts: []string{"clusters/drone-1"}, manifests: helmChart},
+		"x": {hosts: []string{"drone"}, workspace: "other"},
+	}}.render(t)
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	if got := identities(t, files)["AppProject argocd/kaizen"]; !slices.Equal(got, []string{"drone/b-dev/reconciler.yaml"}) {
+		t.Fatalf("the project is in %q", got)
+	}
+	documents := documentsOf(t, []byte(files["drone/b-dev/reconciler.yaml"]))
+	wantSources := []any{"https://charts.example.com", "https://git.example.com/hello", "oci://registry.example.com/charts/podinfo"}
+	if got := at(documents[0], "spec.sourceRepos"); !reflect.DeepEqual(got, wantSources) {
+		t.Errorf("sources %v, want %v", got, wantSources)
+	}
+	var namespaces []string
+	for _, destination := range at(documents[0], "spec.destinations").([]any) {
+		namespaces = append(namespaces, textAt(destination, "namespace"))
+	}
+	if want := []string{"dev-drone-1-a-dev", "dev-drone-b-dev", "given"}; !slices.Equal(namespaces, want) {
+		t.Errorf("namespaces %q, want %q", namespaces, want)
+	}
+	for path, want := range map[string]string{"drone/c-dev": "kaizen", "clusters/drone-1/a-dev": "kaizen", "drone/x-dev": "default"} {
+		documents := documentsOf(t, []byte(files[path+"/reconciler.yaml"]))
+		if got := textAt(documents[len(documents)-1], "spec.project"); got != want {
+			t.Errorf("%s is in project %q, want %q", path, got, want)
+		}
+	}
+
+	onClusters, _, _ := neighbours{reconciler: "argocd", workspaces: []fleet.Workspace{team}, targets: map[string]neighbour{
+		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
+	}}.render(t)
+	want := []string{"clusters/drone-1/a-dev/reconciler.yaml", "clusters/drone-2/a-dev/reconciler.yaml"}
+	if got := identities(t, onClusters)["AppProject argocd/kaizen"]; !slices.Equal(got, want) {
+		t.Errorf("the project is in %q, want %q", got, want)
+	}
+}
+
+func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
+	files, findings, _ := neighbours{reconciler: "argocd-hub", workspaces: []fleet.Workspace{team}, targets: map[string]neighbour{
+		"b": {hosts: []string{"drone"}},
+		"c": {hosts: []string{"drone"}},
+		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
+	}}.render(t)
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	projects := map[string][]string{}
+	for name, places := range identities(t, files) {
+		if strings.HasPrefix(name, "AppProject ") {
+			projects[name] = places
+		}
+	}
+	own := func(host string) string { return "AppProject argocd/" + render.LabelValue("kaizen-dev-clusters/"+host) }
+	want := map[string][]string{
+		"AppProject argocd/kaizen-dev-drone": {"drone/b-dev/reconciler.yaml"},
+		own("drone-1"):                       {"clusters/drone-1/a-dev/reconciler.yaml"},
+		own("drone-2"):                       {"clusters/drone-2/a-dev/reconciler.yaml"},
+	}
+	if !reflect.DeepEqual(projects, want) {
+		t.Errorf("projects %v, want %v", projects, want)
+	}
+	for path, want := range map[string]string{
+		"drone/c-dev": "server:*", "drone/b-dev": "server:*", "clusters/drone-1/a-dev": "name:drone-1",
+	} {
+		documents := documentsOf(t, []byte(files[path+"/reconciler.yaml"]))
+		project := textAt(documents[len(documents)-1], "spec.template.spec.project")
+		if projects["AppProject argocd/"+project] == nil {
+			t.Errorf("%s is in project %q, which is not there", path, project)
+		}
+		if len(documents) == 2 {
+			if got := fmt.Sprint(at(documents[0], "spec.destinations.0")); !strings.Contains(got, want) {
+				t.Errorf("%s: the project allows %s, want %s", path, got, want)
+			}
+		}
+	}
+}
+
+func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
+	f := deployment{}.fleet()
+	f.Workspaces = []fleet.Workspace{
+		{Name: "a", ArgocdProject: &fleet.ArgocdProject{Name: "shared"}}, {Name: "b", ArgocdProject: &fleet.ArgocdProject{Name: "shared", Render: true}},
+	}
+	_, findings := render.Compile(f)
+	if want := `workspaces["a"].argocd_project: project "shared" is rendered for workspace "b", and allows only what belongs to that workspace: choose another name`; findings.Error() != want {
+		t.Errorf("findings %v, want %s", findings, want)
+	}
+}
+
+func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
+	for name, test := range map[string]struct {
+		reconciler  string
+		api, needed neighbour
+		want        string
+	}{
+		"Flux, two Kustomizations": {"flux", neighbour{}, neighbour{}, ""},
+		"Flux, two charts":         {"flux", neighbour{manifests: helmChart}, neighbour{manifests: ociChart}, ""},
+		"Flux, one of each":        {"flux", neighbour{}, neighbour{manifests: helmChart}, "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"},
+		"Flux, from the type":      {"flux", neighbour{hosts: []string{"clusters/drone-1"}}, neighbour{}, ""},
+		"Argo CD":                  {"argocd", neighbour{}, neighbour{manifests: helmChart}, ""},
+		"Argo CD, from the type":   {"argocd", neighbour{hosts: []string{"clusters/drone-1", "clusters/drone-2"}}, neighbour{}, "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"},
+		"Rancher Fleet, HelmOps":   {"fleet", neighbour{manifests: helmChart}, neighbour{}, ""},
+		"Rancher Fleet, a GitRepo": {"fleet", neighbour{}, neighbour{manifests: helmChart}, "Rancher Fleet cannot apply anything before a GitRepo"},
+		"Config Sync":              {"config-sync", neighbour{}, neighbour{}, "Config Sync waits until another RootSync is set up, and not until what it applies is there"},
+		"Zarf":                     {"zarf", neighbour{}, neighbour{}, "a Zarf package is deployed by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.api.requires = []string{"db"}
+			if test.api.hosts == nil {
+				test.api.hosts = []string{"drone"}
+			}
+			test.needed.hosts = []string{"drone"}
+			_, findings, warnings := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.needed}}.render(t)
+			want := ""
+			if test.want != "" {
+				want = `workloads["api"].requires: deployment target "api-dev" requires "db-dev", and is deployed without waiting for it: ` + test.want
+			}
+			if findings != nil || warnings.Error() != want {
+				t.Errorf("findings %v, warnings %v, want %s", findings, warnings, want)
+			}
+		})
+	}
+}
+
+func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
+	files, _, _ := neighbours{reconciler: "flux", targets: map[string]neighbour{
+		"api":   {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, requires: []string{"db", "queue"}},
+		"db":    {hosts: []string{"drone"}},
+		"queue": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "queues"},
+	}}.render(t)
+	exists := map[string]bool{}
+	for _, content := range files {
+		for _, document := range documentsOf(t, []byte(content)) {
+			exists[textAt(document, "kind")+" "+textAt(document, "metadata.name")] = true
+		}
+	}
+	for _, cluster := range []string{"drone-1", "drone-2"} {
+		documents := documentsOf(t, []byte(files["clusters/"+cluster+"/api-dev/reconciler.yaml"]))
+		needed := at(documents[1], "spec.dependsOn").([]any)
+		if len(needed) != 2 {
+			t.Errorf("depends on %v", needed)
+		}
+		for _, one := range needed {
+			if name := textAt(one, "name"); !exists["Kustomization "+name] {
+				t.Errorf("%s depends on %q, which is not there", cluster, name)
+			}
+		}
+	}
+}
+
+// What an AppProject allows is not known as long as the sources of one deployment target are not; every
+// other folder is.
+func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
+	f := &fleet.Fleet{
+		Environment: "dev", Workspaces: []fleet.Workspace{team}, Explicit: true,
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: "argocd", NamespaceService: "default", ConfigType: "configmap"}},
+		Workloads:    []fleet.Workload{required("a", fromGit()), required("b", fromGit()), required("c", fleet.Manifests{})},
+	}
+	f.Workloads[2].DeploymentTargets[0].ManifestsPending = true
+	for _, workload := range f.Workloads {
+		f.Assignments = append(f.Assignments, fleet.ExplicitAssignment{ClusterType: "drone", DeploymentTarget: workload.Name + "-dev"})
+	}
+	scheduled, _ := schedule.Schedule(f)
+	templates := compile(t, f)
+	if findings, warnings := templates.Arrange(scheduled.Assignments); findings != nil || warnings != nil {
+		t.Error(findings, warnings)
+	}
+	for i, want := range []error{render.ErrUnknown, nil, render.ErrUnknown} {
+		subject := render.Subject{Assignment: scheduled.Assignments[i], Environment: "dev", Owner: "platform"}
+		if _, err := templates.Render(subject); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", scheduled.Assignments[i].Key(), err, want)
+		}
+	}
+}
+
+// Whatever shares namespaces, on cluster types and clusters: no cluster gets an object twice, everything
+// that is waited for is there, and a namespace is written wherever something is in it.
+func TestNoClusterGetsAnObjectTwice(t *testing.T) {
+	rendered := 0
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		targets := map[string]neighbour{}
+		for i := range 2 + random.IntN(5) {
+			target := neighbour{manifests: []fleet.Manifests{fromGit(), helmChart, ociChart, ociManifests}[random.IntN(4)]}
+			if target.hosts = []string{"drone"}; random.IntN(2) == 0 {
+				target.hosts = [][]string{{"clusters/drone-1"}, {"clusters/drone-1", "clusters/drone-2"}}[random.IntN(2)]
+			}
+			if random.IntN(2) == 0 {
+				target.namespace = []string{"shared", "common"}[random.IntN(2)]
+			}
+			if random.IntN(2) == 0 {
+				target.configAs = fleet.ConfigAs{fmt.Sprintf("configmap:own-%d", i)}
+			}
+			if random.IntN(8) == 0 {
+				target.workspace = "other"
+			}
+			if i > 0 && random.IntN(3) == 0 && targets["w0"].hosts[0] == "drone" {
+				target.requires = []string{"w0"}
+			}
+			targets[fmt.Sprintf("w%d", i)] = target
+		}
+		team := fleet.Workspace{
+			Name: "kaizen", ReaderGroups: []string{"auditors"}, NetworkPolicy: "isolated",
+			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+		}
+		reconciler := []string{"flux", "argocd", "fleet"}[random.IntN(3)]
+		files, findings, _ := neighbours{reconciler: reconciler, workspaces: []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}}, targets: targets}.render(t)
+		if findings != nil {
+			continue
+		}
+		rendered++
+		for _, cluster := range []string{"clusters/drone-1/", "clusters/drone-2/"} {
+			there := map[string]string{}
+			for path, content := range files {
+				if strings.HasPrefix(path, "drone/") || strings.HasPrefix(path, cluster) {
+					there[path] = content
+				}
+			}
+			found := identities(t, there)
+			for identity, paths := range found {
+				if len(paths) > 1 {
+					t.Fatalf("seed %d: %s is in %q", seed, identity, paths)
+				}
+				if _, in, _ := strings.Cut(identity, " "); strings.HasPrefix(identity, "ConfigMap") {
+					namespace, _, _ := strings.Cut(in, "/")
+					if found["Namespace /"+namespace] == nil {
+						t.Fatalf("seed %d: namespace %q is written nowhere", seed, namespace)
+					}
+				}
+			}
+			for path, content := range there {
+				for _, document := range documentsOf(t, []byte(content)) {
+					needed, _ := at(document, "spec.dependsOn").([]any)
+					for _, one := range needed {
+						if name := textAt(one, "name"); name != "" && !strings.Contains(fmt.Sprint(slices.Sorted(maps.Keys(found))), "/"+name) {
+							t.Fatalf("seed %d: %s waits for %q, which is not there", seed, path, name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if rendered < 40 {
+		t.Errorf("%d of the fleets could be rendered", rendered)
+	}
+}
+
+// Each folder has the namespace of its deployment target, and Config Sync applies nothing where two files have it.
+func TestNamespacesThatConfigSyncWouldFindTwiceAreFindings(t *testing.T) {
+	for name, test := range map[string]struct {
+		reconciler string
+		api, db    neighbour
+		want       string
+	}{
+		"one folder":         {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"type and cluster":   {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"two clusters":       {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"clusters/drone-2"}, namespace: "shop"}, ""},
+		"other namespaces":   {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "bar"}, ""},
+		"another reconciler": {"flux", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, ""},
+		"namespaces made up": {"config-sync", neighbour{hosts: []string{"drone"}}, neighbour{hosts: []string{"drone"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings, _ := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.db}}.render(t)
+			if got := fmt.Sprint(findings); strings.Contains(got, "two files have the same object") != (test.want != "") || !strings.Contains(got, test.want) {
+				t.Errorf("findings %v, want %s", findings, test.want)
+			}
+		})
+	}
+}

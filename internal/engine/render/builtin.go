@@ -1,0 +1,58 @@
+package render
+
+import (
+	"embed"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// Built-in templates are files: templates/<type>/<name>.<extension of the content type>, one manifest
+// each. Those of reconcilers are where all is that is known of them.
+//
+//go:embed templates
+var builtinFiles embed.FS
+
+// builtins reads the built-in templates.
+func builtins() map[templateKey]*fleet.Template {
+	contentTypes := map[string]string{}
+	for contentType, extension := range extensions {
+		contentTypes[extension] = contentType
+	}
+	templates := map[templateKey]*fleet.Template{}
+	for _, name := range reconciler.Names() {
+		templates[templateKey{"reconciler", name}] = &fleet.Template{
+			Name: name, Type: "reconciler", ContentType: "yaml", Manifests: []string{reconciler.Named(name).Template()},
+		}
+	}
+	for _, kind := range []string{"namespace", "config", "policy", "secret"} {
+		for name, text := range builtinTexts(kind) {
+			extension := path.Ext(name)
+			name = strings.TrimSuffix(name, extension)
+			templates[templateKey{kind, name}] = &fleet.Template{Name: name, Type: kind, ContentType: contentTypes[extension], Manifests: []string{text}}
+		}
+	}
+	return templates
+}
+
+// builtinTexts are the texts of the files in a folder of built-in templates, by the names of the files.
+func builtinTexts(folder string) map[string]string {
+	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	texts := map[string]string{}
+	for _, entry := range entries {
+		content, err := builtinFiles.ReadFile(path.Join("templates", folder, entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		texts[entry.Name()] = string(content)
+	}
+	return texts
+}
+
+// wrappedConfig is the folder of the templates that put a file of configuration into a ConfigMap.
+const wrappedConfig = "configmap"

@@ -1,0 +1,495 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// maxConfigMap is the size, in bytes, that all values of a ConfigMap may have together in Kubernetes.
+const maxConfigMap = 1 << 20
+
+// Check checks the rendered files of an assignment as a cluster would read them. Files of YAML and JSON must
+// parse; Kubernetes documents must have apiVersion, kind, and a valid name and namespace, labels and
+// ConfigMap values must be strings, and no two documents of the folder may be the same object.
+// Findings name the template, the file and the line.
+func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
+	host := t.hostOf(subject.Assignment)
+	check := t.newCheck(host, subject)
+	check.encryptedObjects()
+	var open []unchecked
+	for i := range files {
+		for _, template := range host.templates {
+			if template.file != files[i].Name {
+				continue
+			}
+			if files[i].isRight && host.isBuiltin {
+				continue
+			}
+			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
+			// The objects of built-in templates are of different kinds. One of the user's may write any.
+			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
+				open = append(open, unchecked{template, &files[i], shape})
+			}
+		}
+	}
+	isRight := true
+	for _, u := range open {
+		isRight = isRight && (check.isPlainlyRight(u) || check.content(u.template, *u.file))
+	}
+	if !isRight { // all are read with their lines, since an object may be in two of them
+		clear(check.objects)
+		check.encryptedObjects()
+		check.findings = nil
+	}
+	for _, u := range open {
+		isContentRight := isRight || check.content(u.template, *u.file)
+		if u.shape != nil && u.shape.checked.Load() {
+			continue
+		}
+		if check.isUnexposed(t, u.template, *u.file) && isContentRight && u.shape != nil {
+			u.shape.checked.Store(true)
+		}
+	}
+	return check.findings
+}
+
+// unchecked is a file that a check has to look at.
+type unchecked struct {
+	template *compiled
+	file     *File
+	shape    *shape // nil where it has none
+}
+
+// shapeOf returns the shape of a file that has been rendered, or nil where it has none.
+func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, names slots, content []byte) *shape {
+	key, hasShape := t.shapeKeyOf(host, template, subject)
+	if !hasShape {
+		return nil
+	}
+	shape := t.shapes.with(&key).get(&key).shape
+	if shape == nil || shape == noShape || !shape.matches(content, names) {
+		return nil
+	}
+	return shape
+}
+
+// content checks one file, and says whether it found nothing wrong.
+func (c *check) content(template *compiled, file File) bool {
+	before := len(c.findings)
+	c.file, c.template = file.Name, template
+	switch template.contentType {
+	case "yaml":
+		c.yaml(file.Content)
+	case "json":
+		c.json(file.Content)
+	}
+	return len(c.findings) == before
+}
+
+// identity is what makes two documents the same object: Kubernetes serves each in all versions.
+type identity struct{ group, kind, namespace, name string }
+
+type position struct {
+	file string
+	line int
+}
+
+// check is the state of one folder's check.
+type check struct {
+	subject    Subject
+	templates  *Templates
+	catalog    *kinds.Catalog // of the clusters
+	names      slots
+	reconciler *reconciler.Reconciler // the built-in one, or nil
+	file       string
+	template   *compiled
+	unusual    bool // the file has something that parsers read in different ways
+	objects    map[identity]position
+	findings   fleet.Findings
+}
+
+func (t *Templates) newCheck(host *host, subject Subject) *check {
+	return &check{
+		subject: subject, templates: t, catalog: host.catalog, names: slotsOf(subject), reconciler: host.reconciler,
+		objects: map[identity]position{},
+	}
+}
+
+func (c *check) report(line int, format string, arguments ...any) {
+	position := ""
+	if line > 0 {
+		position = fmt.Sprintf(", line %d", line)
+	}
+	message := secret.Unrepeated(fmt.Sprintf(format, arguments...), nil, c.subject.Config)
+	c.findings.Report(fleet.PathOf("templates", c.template.name), "%s template: %s%s: %s", c.template.kind, c.file, position, message)
+}
+
+func (c *check) yaml(content []byte) {
+	if line, err := fleet.CheckYAMLText(string(content)); err != nil {
+		c.report(line, "%s", err)
+		return
+	}
+	before := len(c.findings)
+	c.unusual = hasUnusualBreaks(content)
+	defer func() {
+		if c.unusual && len(c.findings) == before {
+			c.strictly(content)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			c.report(yamlProblem(err))
+			return
+		}
+		if len(document.Content) == 1 {
+			c.document(document.Content[0])
+		}
+	}
+}
+
+// hasUnusualBreaks looks for characters that end a line only in YAML 1.1, and for control characters.
+func hasUnusualBreaks(content []byte) bool {
+	for i, c := range content {
+		switch {
+		case c >= ' ' && c < 0x7f, c == '\n':
+		case c < 0x80:
+			return true
+		case bytes.HasPrefix(content[i:], []byte("\u0085")), bytes.HasPrefix(content[i:], []byte("\u2028")),
+			bytes.HasPrefix(content[i:], []byte("\u2029")), bytes.HasPrefix(content[i:], []byte("\ufeff")):
+			return true
+		}
+	}
+	return false
+}
+
+// isUnusual says whether Kubernetes, which reads YAML 1.1, may read a value in another way than the parser here,
+// which knows the lines.
+func isUnusual(node *yaml.Node) bool {
+	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Style&yaml.TaggedStyle != 0 {
+		return true
+	}
+	if node.Kind != yaml.ScalarNode || node.Style != 0 {
+		return false
+	}
+	switch text := strings.ToLower(strings.TrimLeft(node.Value, "+-")); text {
+	case "<<", ".inf", ".nan":
+		return true
+	}
+	return false
+}
+
+// strictly reads the documents with the parser of Kubernetes. Its errors are not shown, since they have no line
+// and may have values in them.
+func (c *check) strictly(content []byte) {
+	line := 1
+	for _, document := range parting.Split(string(content), -1) {
+		if _, err := fleet.ParseLooseYAML(document); err != nil {
+			c.report(line, "is YAML, but not as Kubernetes reads it: a tag, an anchor or a key that is not a string")
+		}
+		line += strings.Count(document, "\n") + 1 // that of the dashes
+	}
+}
+
+var parting = regexp.MustCompile(`(?m)^---(?:[ \t].*)?(?:\n|\z)`)
+
+var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+
+// yamlProblem returns the line in the parser's message, and the message without what may be a value.
+func yamlProblem(err error) (int, string) {
+	match := yamlMessage.FindStringSubmatch(err.Error())
+	if match == nil {
+		return 0, "is not YAML"
+	}
+	line, _ := strconv.Atoi(match[1])
+	message := match[2]
+	if strings.HasPrefix(message, "unknown anchor") {
+		message = `a value that starts with "*" must be in quotes`
+	}
+	return line, "is not YAML: " + message
+}
+
+func (c *check) json(content []byte) {
+	value, err := fleet.ParseJSON(string(content))
+	if err != nil {
+		line := 0
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			line = 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
+		}
+		c.report(line, "is not JSON: %s", err)
+		return
+	}
+	object, ok := value.(map[string]any)
+	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
+		if c.reconciler != nil && c.reconciler.ReadsJSON {
+			c.report(1, "is not a Kubernetes document, but %s reads every file that ends in .json as one: use another content_type", c.reconciler.Product)
+		}
+		return
+	}
+	var document yaml.Node // every JSON text is YAML too
+	if err := yaml.Unmarshal(content, &document); err == nil && len(document.Content) == 1 {
+		c.document(document.Content[0])
+	}
+}
+
+// mayWriteData says whether a template may write documents without apiVersion and kind, data for another program. Only
+// config templates may, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
+func (c *check) mayWriteData(template *compiled) bool {
+	return template.kind == "config" && !c.reconciler.HasAgent()
+}
+
+// document checks one document.
+func (c *check) document(node *yaml.Node) {
+	c.keys(node, 0)
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return // nothing but comments
+	}
+	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
+	if apiVersion == nil && kind == nil && c.mayWriteData(c.template) {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		c.report(node.Line, "is not a Kubernetes document: it has no apiVersion and kind")
+		return
+	}
+	version, hasVersion := c.required(node, "apiVersion", apiVersion)
+	kindName, hasKind := c.required(node, "kind", kind)
+	if !hasVersion || !hasKind {
+		return
+	}
+	if version == "v1" && kindName == "List" {
+		if items := member(node, "items"); items != nil && items.Kind == yaml.SequenceNode {
+			for _, item := range items.Content {
+				c.document(item)
+			}
+			return
+		}
+	}
+	c.object(node, version, kindName)
+}
+
+// required returns the text of a member that must be a string and must not be empty.
+func (c *check) required(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
+	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
+		c.report(node.Line, "has no %s", name)
+		return "", false
+	}
+	if !isText(value) {
+		c.report(value.Line, "%s is not a string", name)
+		return "", false
+	}
+	return value.Value, true
+}
+
+func (c *check) object(node *yaml.Node, apiVersion, kind string) {
+	metadata := member(node, "metadata")
+	if metadata == nil {
+		c.report(node.Line, "has no metadata.name")
+		return
+	}
+	c.texts(metadata, "labels")
+	c.texts(metadata, "annotations")
+	c.labels(member(metadata, "labels"))
+	name, ok := c.required(metadata, "metadata.name", member(metadata, "name"))
+	if !ok {
+		return
+	}
+	group := groupOf(apiVersion)
+	if problem := nameProblem(group, kind, name); problem != "" {
+		c.report(member(metadata, "name").Line, "metadata.name %q %s", name, problem)
+	}
+	namespace := ""
+	if value := member(metadata, "namespace"); value != nil {
+		if namespace, ok = c.required(metadata, "metadata.namespace", value); !ok {
+			return
+		}
+		if problem := fleet.CheckLabelName(namespace); problem != "" {
+			c.report(value.Line, "metadata.namespace %q %s", namespace, problem)
+		}
+	}
+	if group == "" && kind == "ConfigMap" {
+		c.configMap(node)
+	}
+	c.schema(node, kind)
+	identity := identity{group, kind, namespace, name}
+	if other, twice := c.objects[identity]; twice {
+		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)
+		return
+	}
+	c.objects[identity] = position{c.file, node.Line}
+}
+
+// groupOf returns the API group of an apiVersion, "" for "v1".
+func groupOf(apiVersion string) string {
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
+}
+
+// nameProblem says what is wrong with a name, or "". Names are DNS subdomains, with exceptions for some kinds.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+func nameProblem(group, kind, name string) string {
+	switch {
+	case group == "rbac.authorization.k8s.io":
+		return strings.Join(content.IsPathSegmentName(name), "; ")
+	case group == "" && (kind == "Namespace" || kind == "Service"):
+		return fleet.CheckLabelName(name)
+	}
+	return fleet.CheckSubdomainName(name)
+}
+
+// texts checks that a map in metadata has only strings: true and 1 are not strings.
+func (c *check) texts(node *yaml.Node, name string) {
+	object := member(node, name)
+	if object == nil || object.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 1; i < len(object.Content); i += 2 {
+		if value := resolve(object.Content[i]); !isText(value) {
+			c.report(value.Line, "%s[%q] is not a string: put it in quotes", name, object.Content[i-1].Value)
+		}
+	}
+}
+
+func (c *check) labels(object *yaml.Node) {
+	if object == nil || object.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 1; i < len(object.Content); i += 2 {
+		key, value := object.Content[i-1], resolve(object.Content[i])
+		if problem := fleet.CheckLabelKey(key.Value); problem != "" {
+			c.report(key.Line, "%s", problem)
+		}
+		if problem := fleet.CheckLabelValue(value.Value); isText(value) && problem != "" {
+			c.report(value.Line, "labels[%q]: %s", key.Value, problem)
+		}
+	}
+}
+
+// configMap checks the data of a ConfigMap.
+func (c *check) configMap(node *yaml.Node) {
+	size, largest, largestSize := 0, "", 0
+	for _, name := range []string{"data", "binaryData"} {
+		c.texts(node, name)
+		object := member(node, name)
+		if object == nil || object.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(object.Content); i += 2 {
+			key := object.Content[i]
+			if problems := validation.IsConfigMapKey(key.Value); len(problems) > 0 {
+				c.reportKey(key.Line, key.Value, `key %q cannot be one of a ConfigMap: letters, digits, "-", "_" and "." can, `+
+					`up to 253 of them, and it does not start with ".."`, key.Value)
+			}
+			length := len(resolve(object.Content[i+1]).Value)
+			if size += length; length > largestSize {
+				largest, largestSize = key.Value, length
+			}
+		}
+	}
+	if size > maxConfigMap {
+		c.reportKey(node.Line, largest, "the ConfigMap's values have %d bytes, and Kubernetes accepts %d; the largest is %q, with %d",
+			size, maxConfigMap, largest, largestSize)
+	}
+}
+
+// reportKey reports a key of a ConfigMap, at the config container that it comes from where that is known.
+func (c *check) reportKey(line int, key, format string, arguments ...any) {
+	container := ""
+	if _, isConfig := c.subject.Config[key]; isConfig && c.subject.Origin != nil && c.template.isBuiltin {
+		container = c.subject.Origin(key)
+	}
+	if container == "" {
+		c.report(line, format, arguments...)
+		return
+	}
+	c.findings.Report(fleet.PathOf("config_containers", container).Attribute("data").Key(key), format, arguments...)
+}
+
+// keys reports keys that appear twice, of which some parsers take the first and some the last, and keys that are
+// not strings.
+func (c *check) keys(node *yaml.Node, depth int) {
+	c.unusual = c.unusual || isUnusual(node)
+	if depth > maxNest || node.Kind == yaml.AliasNode {
+		return
+	}
+	if node.Kind == yaml.MappingNode {
+		seen := make(map[string]int, len(node.Content)/2)
+		for i := 0; i < len(node.Content); i += 2 {
+			key := node.Content[i]
+			if !isKey(key) {
+				c.report(key.Line, "a key is not a string")
+			}
+			if first, twice := seen[key.Value]; twice && key.Kind == yaml.ScalarNode {
+				c.report(key.Line, "key %q appears twice, first in line %d", key.Value, first)
+			}
+			seen[key.Value] = key.Line
+		}
+	}
+	for _, child := range node.Content {
+		c.keys(child, depth+1)
+	}
+}
+
+func isKey(node *yaml.Node) bool {
+	if node = resolve(node); node.Kind != yaml.ScalarNode {
+		return false
+	}
+	return node.Style != 0 || len(node.Value) > len("null") || node.ShortTag() != "!!null"
+}
+
+// member returns the value of a key of a mapping, or nil.
+func member(node *yaml.Node, name string) *yaml.Node {
+	node = resolve(node)
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return resolve(node.Content[i+1])
+		}
+	}
+	return nil
+}
+
+func resolve(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
+}
+
+// oldBooleans are strings in YAML 1.2, and booleans in YAML 1.1, which Kubernetes reads.
+var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
+
+// isText says whether Kubernetes reads the value as a string.
+func isText(node *yaml.Node) bool {
+	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" {
+		return false
+	}
+	return node.Style != 0 || !slices.Contains(oldBooleans, strings.ToLower(node.Value))
+}

@@ -1,0 +1,441 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// Templates are the templates of a fleet, parsed once for all assignments.
+type Templates struct {
+	environment string
+	hosts       map[string]*host // by cluster type
+	workspaces  map[string]*workspace
+	clusters    map[string][]string       // names, by cluster type
+	waves       map[string]int            // by workload: the length of the longest chain of workloads that it requires
+	parameters  map[string]map[string]any // of deployment targets, by full name
+	problems    map[string]*targetProblems
+	shapes      shapes
+	entries     kept[entryKey, entryOf]
+	arranged    map[*schedule.Assignment]*arrangement
+	runners     sync.Pool // of *runner
+}
+
+// host has the templates and parameters that the assignments of a cluster type are rendered with.
+type host struct {
+	templates  []*compiled
+	reconciler *reconciler.Reconciler // of the built-in templates; nil for one of the user's own
+	isBuiltin  bool                   // all of its templates are built-in
+	// hasBuiltinConfig says that its template of type config is built-in.
+	hasBuiltinConfig bool
+	parameters       map[string]any // of the cluster type
+	catalog          *kinds.Catalog // of its clusters
+	// parametersID is equal for cluster types with the same parameters.
+	parametersID string
+	service      *secretservice.Service       // of the built-in templates; nil for one of the user's own, and for none
+	hasSecrets   bool                         // it has a template of type secret
+	stores       map[string]fleet.SecretStore // of the cluster type
+	// storesID is equal for cluster types with the same stores.
+	storesID string
+}
+
+// hostOf returns that of an assignment of the fleet.
+func (t *Templates) hostOf(assignment *schedule.Assignment) *host {
+	return t.hosts[assignment.Host.ClusterType.Name]
+}
+
+// compiled is a parsed template.
+type compiled struct {
+	kind, name  string
+	file        string // of the assignment's folder
+	contentType string
+	separator   string // between manifests
+	sources     []string
+	manifests   []*template.Template
+	mutates     bool // may change the maps that it is given
+	isBuiltin   bool
+	hasShape    bool // of a template of the user's own: its files have a [shape]
+}
+
+// Files of an assignment's folder, by type of template.
+var fileNames = map[string]string{
+	"namespace":  "namespace",
+	"config":     "platform-config",
+	"secret":     "platform-secrets",
+	"policy":     "policy",
+	"reconciler": "reconciler",
+}
+
+var extensions = map[string]string{
+	"yaml": ".yaml", "json": ".json", "env": ".env", "properties": ".properties", "sh": ".sh", "text": ".txt",
+}
+
+// policyTemplate is the template of type policy that every assignment is rendered with.
+const policyTemplate = "default"
+
+// maxSource is the size, in bytes, of the largest text of a template.
+const maxSource = 1 << 20
+
+// Compile parses every template that the fleet's cluster types use, once. A template of the fleet
+// replaces the built-in one of its type and name. Findings name the template, the manifest and the
+// line; with findings the templates are nil.
+func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
+	compiler := newCompiler(f)
+	hosts := make(map[string]*host, len(f.ClusterTypes))
+	for i := range f.ClusterTypes {
+		clusterType := &f.ClusterTypes[i]
+		path := fleet.PathOf("cluster_types", clusterType.Name)
+		host := &host{isBuiltin: true}
+		var err error
+		if host.catalog, err = kinds.For(clusterType.KubernetesVersion); err != nil {
+			compiler.findings.Report(path.Attribute("kubernetes_version"), "%s", err)
+			continue
+		}
+		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
+			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
+			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},
+			{"secret", clusterType.SecretService, "secret_service"},
+			{"policy", policyTemplate, ""},
+			{"reconciler", cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "reconciler"},
+		} {
+			if use.name == "" { // no secret service
+				continue
+			}
+			template, found := compiler.template(use.kind, use.name)
+			if !found {
+				compiler.findings.Report(path.Attribute(use.attribute), "no template of type %s is called %q%s", use.kind, use.name,
+					fleet.DidYouMean(use.name, compiler.names(use.kind)))
+				continue
+			}
+			host.templates = append(host.templates, template)
+			host.isBuiltin = host.isBuiltin && template.isBuiltin
+			if use.kind == "reconciler" && template.isBuiltin {
+				host.reconciler = reconciler.Named(template.name)
+			}
+			if use.kind == "secret" {
+				host.hasSecrets = true
+				if template.isBuiltin {
+					host.service = secretservice.Named(template.name)
+				}
+			}
+			host.hasBuiltinConfig = host.hasBuiltinConfig || use.kind == "config" && template.isBuiltin
+		}
+		compiler.wrapConfig(host)
+		compiler.parameters(path.Attribute("parameters"), clusterType, host)
+		compiler.stores(path.Attribute("secret_stores"), clusterType, host)
+		hosts[clusterType.Name] = host
+	}
+	compiler.argocdProjects(f)
+	if compiler.findings != nil {
+		return nil, compiler.findings
+	}
+	templates := &Templates{
+		environment: f.Environment,
+		hosts:       hosts,
+		workspaces:  indexWorkspaces(f),
+		clusters:    indexClusters(f),
+		waves:       indexWaves(f),
+		parameters:  indexParameters(f),
+	}
+	templates.problems = templates.indexProblems(f)
+	templates.runners.New = func() any { return newRunner() }
+	return templates, nil
+}
+
+// Validate parses one template and returns what is wrong with it. The paths of the findings are
+// relative to the template.
+func Validate(template *fleet.Template) fleet.Findings {
+	_, findings := compileTemplate(template)
+	for i := range findings {
+		if _, path, ok := strings.Cut(findings[i].Path, "]."); ok {
+			findings[i].Path = path
+		}
+	}
+	return findings
+}
+
+type templateKey struct{ kind, name string }
+
+// compiler parses each template once, however many cluster types use it.
+type compiler struct {
+	builtins map[templateKey]*fleet.Template
+	sources  map[templateKey]*fleet.Template // those of the fleet in place of built-in ones
+	compiled map[templateKey]*compiled
+	findings fleet.Findings
+}
+
+func newCompiler(f *fleet.Fleet) *compiler {
+	compiler := &compiler{builtins: builtins(), compiled: map[templateKey]*compiled{}}
+	compiler.sources = maps.Clone(compiler.builtins)
+	for i := range f.Templates {
+		compiler.sources[templateKey{f.Templates[i].Type, f.Templates[i].Name}] = &f.Templates[i]
+	}
+	return compiler
+}
+
+func (c *compiler) template(kind, name string) (*compiled, bool) {
+	key := templateKey{kind, name}
+	if template, ok := c.compiled[key]; ok {
+		return template, true
+	}
+	source, ok := c.sources[key]
+	if !ok {
+		return nil, false
+	}
+	template, findings := compileTemplate(source)
+	template.isBuiltin = c.builtins[key] == source
+	c.compiled[key] = template
+	c.findings = append(c.findings, findings...)
+	return template, true
+}
+
+// parameters reads and checks the parameters of a cluster type. The user's own templates accept any.
+func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+	if len(clusterType.Parameters) == 0 {
+		return
+	}
+	host.parameters = naturalObject(clusterType.Parameters)
+	id, err := fleet.CanonicalJSON(clusterType.Parameters)
+	if err != nil {
+		c.findings.Report(path, "%s", err)
+	}
+	host.parametersID = id
+	check := parameterCheck{path: path}
+	if host.isBuiltin {
+		check.known(host.parameters, parametersFor(host.reconciler))
+	}
+	if host.reconciler != nil {
+		check.fields(host.parameters, newWorkspace(&fleet.Workspace{}))
+	}
+	c.findings = append(c.findings, check.findings...)
+}
+
+// stores reads the stores of a cluster type, and checks those of a built-in secret service.
+func (c *compiler) stores(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+	host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
+	if host.service == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(host.stores)) {
+		for _, problem := range host.service.CheckStore(secretservice.Store(host.stores[name])) {
+			at := path.Key(name)
+			for _, attribute := range problem.Attribute {
+				at = at.Attribute(attribute)
+			}
+			c.findings.Report(at, "%s", problem.Message)
+		}
+	}
+}
+
+// argocdProjects finds Argo CD projects that are rendered for one workspace and used by another.
+func (c *compiler) argocdProjects(f *fleet.Fleet) {
+	rendered := map[string]string{}
+	for _, team := range f.Workspaces {
+		if team.ArgocdProject != nil && team.ArgocdProject.Render && rendered[team.ArgocdProject.Name] == "" {
+			rendered[team.ArgocdProject.Name] = team.Name
+		}
+	}
+	for _, team := range f.Workspaces {
+		if team.ArgocdProject == nil {
+			continue
+		}
+		if owner := rendered[team.ArgocdProject.Name]; owner != "" && owner != team.Name {
+			c.findings.Report(fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
+				"project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name", team.ArgocdProject.Name, owner)
+		}
+	}
+}
+
+// wrapConfig replaces a config template by one that writes the file into a ConfigMap, where a reconciler of
+// Kubernetes would ignore the file or read it as a manifest.
+func (c *compiler) wrapConfig(host *host) {
+	if !host.reconciler.HasAgent() || !host.hasBuiltinConfig {
+		return
+	}
+	for i, template := range host.templates {
+		if template.kind == "config" && template.contentType != "yaml" {
+			host.templates[i] = c.wrapped(template.name)
+		}
+	}
+}
+
+func (c *compiler) wrapped(configType string) *compiled {
+	key := templateKey{wrappedConfig, configType}
+	if c.compiled[key] == nil {
+		template, findings := compileTemplate(&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}})
+		if findings != nil {
+			panic(findings) // the files are part of the binary
+		}
+		template.isBuiltin = true
+		c.compiled[key] = template
+	}
+	return c.compiled[key]
+}
+
+// names are the names of the templates of a type, sorted.
+func (c *compiler) names(kind string) []string {
+	var names []string
+	for key := range c.sources {
+		if key.kind == kind {
+			names = append(names, key.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
+	contentType := cmp.Or(source.ContentType, "yaml")
+	result := &compiled{
+		kind: source.Type, name: source.Name,
+		file:        fileNames[source.Type] + extensions[contentType],
+		contentType: contentType,
+		sources:     source.Manifests,
+	}
+	if contentType == "yaml" {
+		result.separator = "---\n"
+	}
+	path := fleet.PathOf("templates", source.Name).Attribute("manifests")
+	var findings fleet.Findings
+	reads := map[string]bool{}
+	for i, text := range source.Manifests {
+		manifest, mutates, err := parseManifest(text, true, reads, nil)
+		if err != nil {
+			findings.Report(path.Index(i), "%s template%s", source.Type, result.failure(i, err).position())
+			continue
+		}
+		result.manifests = append(result.manifests, manifest)
+		result.mutates = result.mutates || mutates
+	}
+	result.hasShape = hasShape(result, reads)
+	return result, findings
+}
+
+// manifestName is the name of a manifest in the messages of text/template.
+const manifestName = "manifest"
+
+// parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
+// must be added before it runs. isRoot says that it will run with the data of an assignment, of which it adds to reads
+// what the text reads. more are functions beside those of all templates.
+func parseManifest(text string, isRoot bool, reads map[string]bool, more template.FuncMap) (parsed *template.Template, mutates bool, err error) {
+	if len(text) > maxSource {
+		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
+	}
+	parsed, err = template.New(manifestName).Funcs(functions()).Funcs(more).Parse(text)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, named := range parsed.Templates() {
+		if named.Tree != nil {
+			guard := &guard{tree: named.Tree, isRoot: isRoot && named.Name() == manifestName, reads: reads}
+			guard.body(named.Root)
+			mutates = mutates || guard.mutates
+		}
+	}
+	if mutates && isRoot { // again: the first time, guards were left out that are only needed after a change
+		parsed, _, err = parseManifest(text, false, reads, more)
+		return parsed, true, err
+	}
+	if parsed.Tree == nil { // nothing but definitions
+		empty := &parse.Tree{Name: manifestName, ParseName: manifestName, Root: &parse.ListNode{NodeType: parse.NodeList}}
+		parsed, err = parsed.AddParseTree(manifestName, empty)
+	}
+	return parsed, mutates, err
+}
+
+// problem is an error whose text can be shown to users as it is.
+type problem struct{ text string }
+
+func (p *problem) Error() string { return p.text }
+
+func problemf(format string, arguments ...any) error {
+	return &problem{fmt.Sprintf(format, arguments...)}
+}
+
+var (
+	// template: manifest:3:12: executing "manifest" at <.X.y>: message
+	executionMessage = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
+	// template: manifest:3: message
+	parseMessage      = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+): (.*)$`)
+	undefinedFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
+	calling           = regexp.MustCompile(`^error calling [^:]*: `)
+)
+
+// maxMessage bounds the message of an error, in which a template may have put whatever it likes.
+const maxMessage = 2 << 10
+
+// failure makes an Error of an error of text/template. Its message repeats none of the values that the template got.
+func (c *compiled) failure(manifest int, err error, values ...any) *Error {
+	failure := &Error{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
+	explain(failure, c.sources[manifest], err)
+	if !errors.Is(err, ErrUnknown) {
+		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
+	}
+	return failure
+}
+
+// explain fills in line, action and message.
+func explain(failure *Error, source string, err error) {
+	text := err.Error()
+	if match := executionMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		column, _ := strconv.Atoi(match[2])
+		failure.Action = actionAt(source, failure.Line, column)
+		failure.Message = calling.ReplaceAllString(match[3], "")
+	} else if match := parseMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		failure.Message = strings.ReplaceAll(match[2], manifestName+":", "line ")
+		if name := undefinedFunction.FindStringSubmatch(failure.Message); name != nil {
+			failure.Message = unknownFunction(name[1])
+		}
+	}
+	var own *problem
+	if errors.As(err, &own) {
+		failure.Message = own.text
+	}
+}
+
+// maxAction is how many characters of an action a message shows.
+const maxAction = 80
+
+// actionAt returns the action, "{{ ... }}", at a line and a column of a template.
+func actionAt(source string, line, column int) string {
+	offset := 0
+	for ; line > 1; line-- {
+		next := strings.IndexByte(source[offset:], '\n')
+		if next < 0 {
+			return ""
+		}
+		offset += next + 1
+	}
+	offset = min(offset+column, len(source))
+	start := strings.LastIndex(source[:offset], "{{")
+	if start < 0 {
+		return ""
+	}
+	action := source[start:]
+	if end := strings.Index(action, "}}"); end >= 0 {
+		action = action[:end+2]
+	}
+	action = strings.Join(strings.Fields(action), " ")
+	if len(action) > maxAction {
+		action = strings.ToValidUTF8(action[:maxAction], "") + "..."
+	}
+	return action
+}

@@ -1,0 +1,428 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// workspace is a workspace, and what templates see of it in another form.
+type workspace struct {
+	*fleet.Workspace
+	contributorGroups, readerGroups, limitRange []any
+	resourceQuota                               map[string]any
+	project                                     fleet.ArgocdProject // without a name where there is none
+}
+
+// data is what templates see. Names that Kalypso also has mean the same. Lists and maps are []any and
+// map[string]any, because that is what sprig's functions take. A runner fills the same maps for one
+// assignment after the other.
+type data struct {
+	root, labels, hostLabels, manifests, config map[string]any
+	substituteProblem                           error // of what Flux is to substitute
+}
+
+func (d *data) fill(t *Templates, subject Subject) map[string]any {
+	if d.root == nil {
+		*d = data{
+			root: map[string]any{}, labels: map[string]any{}, hostLabels: map[string]any{}, manifests: map[string]any{},
+			config: map[string]any{},
+		}
+	}
+	assignment := subject.Assignment
+	workload, target, host := assignment.Target.Workload, assignment.Target.Target, assignment.Host
+	parameters := t.parametersOf(assignment)
+
+	fillLabels(d.labels, assignment.Target.Labels)
+	d.labels["workspace"], d.labels["workload"] = workload.Workspace, workload.Name
+	fillLabels(d.hostLabels, host.Labels)
+	fillManifests(d.manifests, &target.Manifests, parameters)
+	fillNatural(d.config, subject.Config)
+	cluster := ""
+	if host.Cluster != nil {
+		cluster = host.Cluster.Name
+	}
+	team := t.workspaceOf(workload.Workspace)
+
+	root := d.root
+	root["DeploymentTargetName"] = assignment.Target.Name
+	root["Namespace"] = assignment.Namespace
+	root["NamespaceIsGiven"] = target.Namespace != ""
+	root["Name"] = objectName(assignment.Target, host, assignment.Namespace, subject.Environment)
+	root["Environment"] = subject.Environment
+	root["Workspace"] = workload.Workspace
+	root["Workload"] = workload.Name
+	root["Labels"] = d.labels
+	root["Manifests"] = d.manifests
+	root["SourceURL"] = artifact.RepositoryURL(target.Manifests.Manifests)
+	root["Image"] = artifact.Image(target.Manifests.Manifests)
+	root["ClusterType"] = host.ClusterType.Name
+	root["ConfigData"] = d.config
+
+	root["Cluster"] = cluster
+	root["HostLabels"] = d.hostLabels
+	root["ConfigVersion"] = subject.ConfigVersion
+	root["Policies"] = listOf(assignment.Policies)
+	root["Requires"] = listOf(assignment.Requires)
+	root["Dependencies"] = t.dependencies(subject)
+	root["Wave"] = t.waves[workload.Name]
+	root["IsChart"] = isChart(&target.Manifests)
+	root["Repo"] = repoOf(subject.Repo)
+	valuesSecret, fromSecret := t.valuesSecretOf(subject), subject.Secrets
+	if valuesSecret == nil {
+		fromSecret = nil
+	}
+	root["ValuesSecret"], root["Values"] = valuesSecret, d.values(target, parameters, fromSecret)
+	root["ConfigName"], _ = configName(target)
+	root["SecretName"] = secretName(target)
+	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
+	fillOwner(root, subject)
+	root["RenderedProject"] = t.projectOf(subject)
+
+	root["ContributorGroups"] = team.contributorGroups
+	root["ReaderGroups"] = team.readerGroups
+	root["ResourceQuota"] = team.resourceQuota
+	root["LimitRange"] = team.limitRange
+	root["NetworkPolicy"] = team.NetworkPolicy
+	root["ServiceAccount"] = team.ServiceAccount
+	root["ArgocdProject"], root["HubProject"] = team.project.Name, team.project.Name
+	if team.project.Render {
+		root["HubProject"] = hubProject(team.project.Name, subject.Environment, host.Name)
+	}
+	return root
+}
+
+// setNames replaces the names that [slotsOf] lists.
+func (d *data) setNames(name func(slot int) string) {
+	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
+	if secret, _ := d.root["ValuesSecret"].(map[string]any); secret != nil {
+		secret["name"] = name(objectSlot) + valuesSuffix
+	}
+	if dependencies, ok := d.root["Dependencies"].([]any); ok {
+		for i := range dependencies {
+			dependencies[i].(map[string]any)["object"] = name(dependencySlot + i)
+		}
+	}
+}
+
+// values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
+// parameter in the place of a reference whose secret comes from a Secret is left out, since reconcilers may prefer it to that.
+func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any, fromSecret map[string]fleet.SecretReference) map[string]any {
+	values, _ := parameters[valuesParameter].(map[string]any)
+	below, among := target.Manifests.ConfigAs.Values()
+	if len(fromSecret) > 0 {
+		values = without(values, below, fromSecret)
+	}
+	if !among || len(d.config) == 0 {
+		return values
+	}
+	config := d.config
+	for i := len(below) - 1; i >= 0; i-- {
+		config = map[string]any{below[i]: config}
+	}
+	return overlay(values, config)
+}
+
+// defaultConfigName is the name of the ConfigMap of the configuration.
+const defaultConfigName = "platform-config"
+
+// configName returns the name of the ConfigMap, and whether it is written.
+func configName(target *fleet.DeploymentTarget) (name string, written bool) {
+	name, written = target.Manifests.ConfigAs.ConfigMap()
+	return cmp.Or(name, defaultConfigName), written
+}
+
+// substitute returns the variables that a reconciler substitutes, or why it cannot.
+func (d *data) substitute(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
+	if !target.Manifests.ConfigAs.Substitute() {
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.config)) {
+		text, isScalar := textOf(d.config[key])
+		if problem := by.NoVariable(key, text, isScalar); problem != "" {
+			return nil, problemf("config_as \"substitute\": %s", problem)
+		}
+	}
+	return d.config, nil
+}
+
+// fillOwner writes the labels of the owner and the assignment. The name of the owner may not be known yet.
+func fillOwner(root map[string]any, subject Subject) {
+	root["HostLabel"] = LabelValue(subject.Assignment.Host.FirstName())
+	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
+	root["Owner"], root["OwnerLabel"] = any(unknownRepo{}), any(unknownRepo{})
+	if subject.Owner != "" {
+		root["Owner"], root["OwnerLabel"] = subject.Owner, LabelValue(subject.Owner)
+	}
+}
+
+// projectOf is the AppProject that an assignment writes: {sources, namespaces}, or nil.
+func (t *Templates) projectOf(subject Subject) map[string]any {
+	arranged := t.arranged[subject.Assignment]
+	if arranged == nil || arranged.project == nil {
+		return nil
+	}
+	made := map[string]any{"sources": arranged.project.sources, "namespaces": arranged.project.namespaces}
+	follower := arranged.project.ofObjects
+	switch {
+	case arranged.project.isPending || follower != nil && subject.Repo == nil:
+		made["sources"] = unknownList{}
+	case follower != nil:
+		made["sources"] = append(slices.Clone(arranged.project.sources), any(t.repositoryOf(follower, subject.Repo)))
+	}
+	return made
+}
+
+func fillLabels(into map[string]any, labels fleet.Labels) {
+	clear(into)
+	for key, value := range labels {
+		into[key] = value
+	}
+}
+
+func fillNatural(into, values map[string]any) {
+	clear(into)
+	for key, value := range values {
+		into[key] = natural(value)
+	}
+}
+
+// fillManifests writes every key, so that templates can read each. Parameters are written beside them, too,
+// because Kalypso's manifests are a free map.
+func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
+	clear(into)
+	maps.Copy(into, parameters)
+	pinned, digest := manifests.Pinned()
+	into["storage"] = pinned.Storage
+	into["repo"] = pinned.Repo
+	into["branch"] = pinned.Branch
+	into["tag"] = pinned.Tag
+	into["commit"] = pinned.Commit
+	into["path"] = pinned.Path
+	into["chart"] = pinned.Chart
+	into["version"] = pinned.Version
+	into["digest"] = digest
+	into["type"] = manifests.Type
+	into["parameters"] = parameters
+}
+
+// parametersOf are a deployment target's parameters over those of its cluster type. Nothing may change
+// them.
+func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any {
+	merged := overlay(t.hostOf(assignment).parameters, t.parameters[assignment.Target.Name])
+	if merged == nil {
+		return map[string]any{}
+	}
+	return merged
+}
+
+// dependencies are the deployment targets that the assignment requires: each is {name, namespace, isChart,
+// object}. While the manifests of one of them are not known, the list is not, since isChart depends on them.
+func (t *Templates) dependencies(subject Subject) any {
+	requires := subject.Assignment.Dependencies
+	if len(requires) == 0 {
+		return []any(nil)
+	}
+	dependencies := make([]any, len(requires))
+	for i, dependency := range requires {
+		if dependency.Target.Target.ManifestsPending {
+			return unknownList{}
+		}
+		dependencies[i] = map[string]any{
+			"name":      dependency.Target.Name,
+			"namespace": dependency.Namespace,
+			"isChart":   isChart(&dependency.Target.Target.Manifests),
+			"object":    objectName(dependency.Target, dependency.Host, dependency.Namespace, subject.Environment),
+		}
+	}
+	return dependencies
+}
+
+// isChart says whether manifests are a Helm chart.
+func isChart(manifests *fleet.Manifests) bool {
+	return manifests.Storage == "helm" || manifests.Type == "helm" || manifests.Chart != ""
+}
+
+// manifestsOf says what manifests are, as reconcilers distinguish them.
+func manifestsOf(manifests *fleet.Manifests) reconciler.Manifests {
+	return reconciler.ManifestsOf(manifests.Storage, isChart(manifests))
+}
+
+// unknownRepo stands for a repository that is not known yet: a template that reads it fails.
+type unknownRepo struct{}
+
+// URL fails.
+func (unknownRepo) URL() (string, error) { return "", ErrUnknown }
+
+// Branch fails.
+func (unknownRepo) Branch() (string, error) { return "", ErrUnknown }
+
+// Path fails.
+func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
+
+// unknownList stands for a list that is not known yet and is not empty: a template that reads it fails.
+type unknownList struct{}
+
+func repoOf(repo *Repo) any {
+	if repo == nil {
+		return unknownRepo{}
+	}
+	return map[string]any{"URL": repo.URL, "Branch": repo.Branch, "Path": repo.Path}
+}
+
+func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
+	index := make(map[string]*workspace, len(f.Workspaces))
+	for i := range f.Workspaces {
+		index[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
+	}
+	return index
+}
+
+func newWorkspace(of *fleet.Workspace) *workspace {
+	team := &workspace{
+		Workspace: of, contributorGroups: listOf(of.ContributorGroups), readerGroups: listOf(of.ReaderGroups), limitRange: limitsOf(of.LimitRange),
+		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
+	}
+	fillLabels(team.resourceQuota, of.ResourceQuota)
+	if of.ArgocdProject != nil {
+		team.project = *of.ArgocdProject
+	}
+	return team
+}
+
+// workspaceOf returns the workspace of a name, with nothing else where the fleet has none.
+func (t *Templates) workspaceOf(name string) *workspace {
+	if team := t.workspaces[name]; team != nil {
+		return team
+	}
+	return newWorkspace(&fleet.Workspace{Name: name})
+}
+
+// limitsOf are the limits of a LimitRange, as Kubernetes names their fields.
+func limitsOf(limits []fleet.Limit) []any {
+	if len(limits) == 0 {
+		return nil
+	}
+	list := make([]any, len(limits))
+	for i, limit := range limits {
+		fields := map[string]any{"type": limit.Type}
+		for name, quantities := range map[string]map[string]string{
+			"default": limit.Default, "defaultRequest": limit.DefaultRequest, "max": limit.Max, "min": limit.Min,
+			"maxLimitRequestRatio": limit.MaxLimitRequestRatio,
+		} {
+			if len(quantities) > 0 {
+				texts := make(map[string]any, len(quantities))
+				fillLabels(texts, quantities)
+				fields[name] = texts
+			}
+		}
+		list[i] = fields
+	}
+	return list
+}
+
+// indexParameters are those of the deployment targets that have any, by full name.
+func indexParameters(f *fleet.Fleet) map[string]map[string]any {
+	index := map[string]map[string]any{}
+	for workload, target := range f.Targets() {
+		if len(target.Manifests.Parameters) > 0 {
+			index[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
+		}
+	}
+	return index
+}
+
+func naturalObject(object map[string]any) map[string]any {
+	if len(object) == 0 {
+		return nil
+	}
+	return natural(object).(map[string]any)
+}
+
+// indexClusters are the names of the clusters of each cluster type.
+func indexClusters(f *fleet.Fleet) map[string][]string {
+	index := map[string][]string{}
+	for i := range f.Clusters {
+		index[f.Clusters[i].ClusterType] = append(index[f.Clusters[i].ClusterType], f.Clusters[i].Name)
+	}
+	return index
+}
+
+// indexWaves returns, for each workload, the length of the longest chain of workloads that it requires. It ends at
+// cycles, which are errors elsewhere.
+func indexWaves(f *fleet.Fleet) map[string]int {
+	requires := make(map[string][]string, len(f.Workloads))
+	for i := range f.Workloads {
+		requires[f.Workloads[i].Name] = f.Workloads[i].Requires
+	}
+	waves := make(map[string]int, len(f.Workloads))
+	var wave func(name string) int
+	wave = func(name string) int {
+		if known, ok := waves[name]; ok {
+			return known
+		}
+		waves[name] = 0 // ends a cycle
+		longest := 0
+		for _, required := range requires[name] {
+			longest = max(longest, wave(required)+1)
+		}
+		waves[name] = longest
+		return longest
+	}
+	for i := range f.Workloads {
+		wave(f.Workloads[i].Name)
+	}
+	return waves
+}
+
+func listOf(names []string) []any {
+	if len(names) == 0 {
+		return nil
+	}
+	result := make([]any, len(names))
+	for i, name := range names {
+		result[i] = name
+	}
+	return result
+}
+
+// natural returns a value with int64 and float64 in place of json.Number, or the value itself where it has none. A
+// number that neither can hold exactly is left as it is, and prints as it was written.
+func natural(value any) any {
+	isNumber := func(part any) bool { _, is := part.(json.Number); return is }
+	if !deep.Holds(value, isNumber) {
+		return value
+	}
+	return deep.Mapped(value, func(value any) any {
+		if number, isNumber := value.(json.Number); isNumber {
+			return naturalNumber(number)
+		}
+		return value
+	})
+}
+
+func naturalNumber(number json.Number) any {
+	if integer, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return integer
+	}
+	float, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || float == 0 {
+		return number // out of range, or perhaps a number so small that it only looks like zero
+	}
+	exact, err := fleet.CanonicalNumber(number)
+	if err != nil || string(exact) != numberText(float) {
+		return number
+	}
+	if integer, err := strconv.ParseInt(string(exact), 10, 64); err == nil {
+		return integer
+	}
+	return float
+}

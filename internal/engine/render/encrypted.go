@@ -1,0 +1,171 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
+// [Templates.Arrange]. reach returns what reaches the assignment of a number. Findings are about files that cannot be used where they arrive, each once for all hosts.
+func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
+	a := &encryptedArranger{
+		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, referring: map[encryptedOn][]*schedule.Assignment{},
+	}
+	var all []encryptedIn
+	for i, assignment := range assignments {
+		reaching := reach(i)
+		if on := (namespaceOn{assignment.Host.Name, assignment.Namespace}); !reaching.Known && assignment.Target.Target.Namespace != "" {
+			if first, waits := a.waiting[on]; !waits || assignment.Target.Name < first {
+				a.waiting[on] = assignment.Target.Name
+			}
+		}
+		for j := range reaching.Files {
+			all = append(all, encryptedIn{assignment, &reaching.Files[j]})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for i, assignment := range assignments {
+		if name := secretName(assignment.Target.Target); name != "" && reach(i).References {
+			on := encryptedOn{assignment.Host.ClusterType.Name, assignment.Namespace, name}
+			a.referring[on] = append(a.referring[on], assignment)
+		}
+	}
+	for _, one := range all {
+		a.check(one)
+	}
+	a.share()
+	found := a.list()
+	slices.SortStableFunc(found, func(a, b fleet.Finding) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return found
+}
+
+// EncryptedReach is what reaches an assignment: encrypted files, and whether references to secrets do, too. Files that are not
+// Known yet are none.
+type EncryptedReach struct {
+	Known      bool
+	Files      []encrypted.File
+	References bool
+}
+
+// encryptedIn is an encrypted file that reaches an assignment.
+type encryptedIn struct {
+	*schedule.Assignment
+	file *encrypted.File
+}
+
+// encryptedOn is a Secret of an encrypted file in a namespace that deployment targets set by name, on the clusters of a host.
+type encryptedOn struct{ host, namespace, name string }
+
+type encryptedArranger struct {
+	placedFindings
+	templates *Templates
+	sharing   map[encryptedOn][]encryptedIn
+	waiting   map[namespaceOn]string                 // the first deployment target by name whose files are not known yet
+	referring map[encryptedOn][]*schedule.Assignment // those whose references become a Secret, by cluster type
+}
+
+// report adds what is wrong with a file in a place, for which %%s stands in the text.
+func (a *encryptedArranger) report(file *encrypted.File, where, format string, arguments ...any) {
+	a.add(where, fleet.PathOf("config_containers", file.Container).Attribute("encrypted").Index(file.Index), format, arguments...)
+}
+
+// check finds what is wrong with a file of one assignment.
+func (a *encryptedArranger) check(one encryptedIn) {
+	host, clusterType := a.templates.hostOf(one.Assignment), one.Host.ClusterType
+	if one.file.Namespace != one.Namespace {
+		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace),
+			"is for namespace %q, but reaches %%s: encrypt a file for each namespace, or give the deployment targets this one", one.file.Namespace)
+		return
+	}
+	if one.file.Method == encrypted.SOPS {
+		where := fmt.Sprintf("cluster type %q", clusterType.Name)
+		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s: %s; give a SealedSecret there, or references to a store, in secrets", host.reconciler.NoSOPS)
+		} else if clusterType.Decryption == nil {
+			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s, whose agent has no key for it: set the cluster type's decryption")
+		}
+	}
+	for _, other := range a.referring[encryptedOn{clusterType.Name, one.Namespace, one.file.Name}] {
+		if other.Host.Name == one.Host.Name || other.Host.Cluster == nil || one.Host.Cluster == nil {
+			a.report(one.file, fmt.Sprintf("deployment target %q", other.Target.Name),
+				"is of Secret %q, which the references to secrets of %%s become: give one of the two another name", one.file.Name)
+		}
+	}
+	if one.Target.Target.Namespace != "" {
+		on := encryptedOn{one.Host.Name, one.Namespace, one.file.Name}
+		a.sharing[on] = append(a.sharing[on], one)
+	}
+}
+
+// share chooses which assignment writes a file that several in a namespace get, as [arranger.namespaces] does.
+func (a *encryptedArranger) share() {
+	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	}) {
+		byTarget := func(a, b encryptedIn) int { return cmp.Compare(a.Target.Name, b.Target.Name) }
+		here := slices.SortedFunc(slices.Values(a.sharing[on]), byTarget)
+		first := here[0]
+		if first.Host.Cluster != nil {
+			if ofType := a.sharing[encryptedOn{first.Host.ClusterType.Name, on.namespace, on.name}]; ofType != nil {
+				first = slices.MinFunc(ofType, byTarget)
+			}
+		}
+		for _, one := range here {
+			switch {
+			case one.Assignment == first.Assignment:
+				arranged := a.templates.arranged[one.Assignment]
+				arranged.waits = arranged.waits || a.waitsBefore(one)
+			case one.file.Text != first.file.Text:
+				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name),
+					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
+					on.name, on.namespace, first.Target.Name, first.file.Container)
+			default:
+				arranged := a.templates.arranged[one.Assignment]
+				arranged.elsewhere = append(arranged.elsewhere, on.name)
+			}
+		}
+	}
+}
+
+// waitsBefore says whether files are not known yet of a deployment target that would write a file in place of another.
+func (a *encryptedArranger) waitsBefore(one encryptedIn) bool {
+	first, waits := a.waiting[namespaceOn{one.Host.Name, one.Namespace}]
+	if waits = waits && first < one.Target.Name; !waits && one.Host.Cluster != nil {
+		_, waits = a.waiting[namespaceOn{one.Host.ClusterType.Name, one.Namespace}]
+	}
+	return waits
+}
+
+// encryptedFiles are the encrypted files of an assignment's folder, sorted by name: copies, byte for byte.
+func (t *Templates) encryptedFiles(subject Subject) []File {
+	var elsewhere []string
+	if arranged := t.arranged[subject.Assignment]; arranged != nil {
+		elsewhere = arranged.elsewhere
+	}
+	var files []File
+	for i := range subject.Encrypted {
+		if one := &subject.Encrypted[i]; !slices.Contains(elsewhere, one.Name) {
+			files = append(files, File{Name: one.FileName(), Content: []byte(one.Text)})
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return files
+}
+
+// encryptedObjects adds the objects of encrypted files to those that no other file may have.
+func (c *check) encryptedObjects() {
+	for i := range c.subject.Encrypted {
+		one := &c.subject.Encrypted[i]
+		group, kind := one.Object()
+		c.objects[identity{group, kind, one.Namespace, one.Name}] = position{one.FileName(), 1}
+	}
+}

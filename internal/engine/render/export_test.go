@@ -1,0 +1,55 @@
+package render
+
+import "github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+
+// ParameterNames are the names of all parameters of built-in templates.
+var ParameterNames = parameterNames
+
+// HasShape says whether the files of a template of the user's own are written from shapes.
+func HasShape(kind, manifest string) bool {
+	template, _ := compileTemplate(&fleet.Template{Type: kind, Name: "own", Manifests: []string{manifest}})
+	return template.hasShape
+}
+
+// Shapes is how many shapes are kept.
+func Shapes(t *Templates) (kept int) {
+	for i := range t.shapes.shards {
+		for _, seen := range t.shapes.shards[i].all {
+			if seen.shape != nil {
+				kept++
+			}
+		}
+	}
+	return kept
+}
+
+// ForgetShapes lets templates render as if they had rendered nothing yet.
+func ForgetShapes(t *Templates) { t.shapes = shapes{} }
+
+// IsPlainlyRight says whether Check leaves a file at a glance.
+func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
+	check := t.newCheck(hostOf(t, subject), subject)
+	return check.isPlainlyRight(unchecked{templateOf(t, subject, file), &file, nil})
+}
+
+// FullCheck checks files with all that Check has.
+func FullCheck(t *Templates, subject Subject, files ...File) fleet.Findings {
+	check := t.newCheck(hostOf(t, subject), subject)
+	for _, file := range files {
+		check.content(templateOf(t, subject, file), file)
+	}
+	return check.findings
+}
+
+func hostOf(t *Templates, subject Subject) *host {
+	return t.hosts[subject.Assignment.Host.ClusterType.Name]
+}
+
+func templateOf(t *Templates, subject Subject, file File) *compiled {
+	for _, template := range hostOf(t, subject).templates {
+		if template.file == file.Name {
+			return template
+		}
+	}
+	panic("no template writes " + file.Name)
+}

@@ -1,0 +1,75 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// PlainTexts returns the texts of an assignment that look like a credential and are allowed: those of its configuration values
+// and parameters that were not refused when the fleet was read.
+func (t *Templates) PlainTexts(subject Subject) []string {
+	return credential.Texts([]any{subject.Config, t.parametersOf(subject.Assignment)})
+}
+
+// isUnexposed reports credentials in a file that a custom template has rendered, and returns whether there are none, not even
+// allowed ones. Built-in templates render only values that were checked when the fleet was read.
+func (c *check) isUnexposed(t *Templates, template *compiled, file File) bool {
+	text := string(file.Content)
+	if template.isBuiltin || !credential.MayHave(text) {
+		return true
+	}
+	isUnexposed, known := true, t.PlainTexts(c.subject)
+	for _, part := range exposureParts(template.contentType, text, file.Name) {
+		isUnexposed = isUnexposed && len(credential.Find(part.value)) == 0
+		for _, found := range credential.Find(part.value, known...) {
+			name := strings.TrimSuffix(part.name+"."+found.Path, ".")
+			if slices.Contains(c.subject.Assignment.Target.Target.Manifests.AllowPlain, name) {
+				continue
+			}
+			where := ""
+			if found.Line > 0 {
+				where = fmt.Sprintf(", line %d,", found.Line)
+			}
+			c.findings.Report(fleet.PathOf("templates", template.name), "%s template: %s: %s%s looks like a credential (rule %s), and files are committed "+
+				"as they are: refer to a Secret instead; if it is none, add allow_plain = [%q] to deployment target %q",
+				template.kind, file.Name, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
+		}
+	}
+	return isUnexposed
+}
+
+// exposurePart is a part of a file, and the first step of the names of values in it.
+type exposurePart struct {
+	name  string
+	value any
+}
+
+// exposureParts returns the documents of a file of YAML or JSON, without those whose values are encrypted or checked otherwise,
+// or the file as one text.
+func exposureParts(contentType, text, file string) (parts []exposurePart) {
+	if contentType != "yaml" && contentType != "json" {
+		return []exposurePart{{file, text}}
+	}
+	for _, document := range fleet.SplitYAML(text) {
+		value, err := fleet.ParseLooseYAML(document.Text)
+		if err != nil {
+			return []exposurePart{{file, text}}
+		}
+		object, _ := value.(map[string]any)
+		kind, _ := object["kind"].(string)
+		switch {
+		case kind == objects.SealedSecret, object["sops"] != nil && secret.IsSecret(object):
+		case kind != "":
+			parts = append(parts, exposurePart{kind, value})
+		default:
+			parts = append(parts, exposurePart{file, value})
+		}
+	}
+	return parts
+}

@@ -1,0 +1,150 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote. Fields
+// keep their order and their quotes, and new ones come last, sorted by name. A null removes a field.
+func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
+	applies := false
+	for _, kind := range parameterKinds {
+		applies = applies || parameters[kind.Parameter] != nil
+	}
+	if !applies {
+		return content, nil
+	}
+	return rewritten(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
+}
+
+// rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay. A document that
+// has become the zero node is left out.
+func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
+	var output bytes.Buffer
+	encoder := yaml.NewEncoder(&output)
+	encoder.SetIndent(2)
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = change(&document)
+		}
+		if err == nil && !document.IsZero() {
+			err = encoder.Encode(&document)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return output.Bytes(), nil
+}
+
+func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {
+	root := document.Content[0]
+	kind, spec := member(root, "kind"), member(root, "spec")
+	if kind == nil || spec == nil {
+		return nil
+	}
+	of := reconciler.KindNamed(kind.Value)
+	if of != nil && of.Template != "" {
+		of, spec = reconciler.KindNamed(of.Makes[0]), member(member(spec, of.Template), "spec")
+	}
+	if of == nil || of.Parameter == "" {
+		return nil
+	}
+	fields, _ := parameters[of.Parameter].(map[string]any)
+	if len(fields) == 0 {
+		return nil
+	}
+	text, err := e.yaml.toYAML(fields)
+	if err != nil {
+		return err
+	}
+	var over yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &over); err != nil {
+		return err
+	}
+	if either := of.Either; either[0] != "" && member(spec, either[0]) != nil {
+		remove(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
+	}
+	if team.ServiceAccount != "" { // of a cluster type, for the other workspaces
+		remove(over.Content[0], of.Account)
+	}
+	if team.project.Name != "" {
+		remove(over.Content[0], of.Project)
+	}
+	mergeNode(spec, over.Content[0], of.Extended)
+	return nil
+}
+
+// mergeNode merges one mapping over another. The lists named added, by their paths, are extended instead of replaced.
+func mergeNode(base, over *yaml.Node, added []string) {
+	for i := 0; i+1 < len(over.Content); i += 2 {
+		key, value := over.Content[i], over.Content[i+1]
+		present := member(base, key.Value)
+		switch {
+		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null":
+			remove(base, key.Value)
+		case present == nil:
+			base.Content = append(base.Content, key, withoutNulls(value))
+		case present.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+			if present.Style&yaml.FlowStyle != 0 { // an empty one, "{}"
+				present.Style &^= yaml.FlowStyle
+			}
+			mergeNode(present, value, below(added, key.Value))
+		case slices.Contains(added, key.Value) && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+			present.Content = append(present.Content, value.Content...)
+		default:
+			*present = *withoutNulls(value)
+		}
+	}
+}
+
+// below are the rests of the paths that begin with a step.
+func below(paths []string, step string) []string {
+	var rests []string
+	for _, path := range paths {
+		if rest, isBelow := strings.CutPrefix(path, step+"."); isBelow {
+			rests = append(rests, rest)
+		}
+	}
+	return rests
+}
+
+// withoutNulls removes the nulls of a mapping that is new as a whole, so that it has no fields to remove.
+func withoutNulls(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.MappingNode {
+		for i := len(node.Content) - 2; i >= 0; i -= 2 {
+			if value := node.Content[i+1]; value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
+				node.Content = append(node.Content[:i], node.Content[i+2:]...)
+			} else {
+				withoutNulls(value)
+			}
+		}
+	}
+	return node
+}
+
+func remove(mapping *yaml.Node, name string) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			mapping.Content = append(mapping.Content[:i], mapping.Content[i+2:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// IsRendered says whether the manifests of an assignment are rendered into final objects. Of manifests that are not known
+// yet it is not known either, and false.
+func IsRendered(assignment *schedule.Assignment) bool {
+	target := assignment.Target.Target
+	return !target.ManifestsPending && fleet.RenderingOf(assignment.Host.ClusterType, target) != fleet.RenderPointers
+}
+
+// ArrangeFinals finds what cannot be rendered into final objects, before anything is.
+func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings fleet.Findings) {
+	var weakened placedFindings
+	seen := map[string]bool{}
+	add := func(path *fleet.Path, format string, arguments ...any) {
+		if at := path.String(); !seen[at] {
+			seen[at] = true
+			findings.Report(path, format, arguments...)
+		}
+	}
+	for _, assignment := range assignments {
+		t.checkStrength(assignment, &weakened)
+		if !IsRendered(assignment) {
+			continue
+		}
+		host := t.hostOf(assignment)
+		how := fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target)
+		at := fleet.PathOf("cluster_types", assignment.Host.ClusterType.Name).Attribute("reconciler")
+		switch {
+		case host.reconciler == nil:
+			add(at, "is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q", assignment.Target.Name, how)
+		case host.reconciler.NoObjects != "":
+			add(at, "is %q, and deployment target %q has render = %q: %s", host.reconciler.Name, assignment.Target.Name, how, host.reconciler.NoObjects)
+		}
+		if pinned, isPinned := artifactOf(&assignment.Target.Target.Manifests); !isPinned {
+			hint := ""
+			if pinned.Storage == "git" {
+				hint = ", or give the full id of a commit as commit"
+			}
+			add(targetPath(assignment.Target).Attribute("manifests"),
+				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s", how, hint)
+		}
+	}
+	return append(findings, weakened.list()...)
+}
+
+// checkStrength reports a deployment target with a weaker `render` than the cluster type of a host: it would escape rules for
+// final objects.
+func (t *Templates) checkStrength(assignment *schedule.Assignment, to *placedFindings) {
+	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
+	team := t.workspaceOf(assignment.Target.Workload.Workspace)
+	if target.ManifestsPending || !fleet.WeakensRendering(clusterType, target, team.Workspace) {
+		return
+	}
+	to.add(fmt.Sprintf("%q", clusterType.Name), targetPath(assignment.Target).Attribute("render"),
+		"%q is weaker than render = %q of cluster type %%s: leave it out, or have the platform set least_render = %[1]q for workspace %[3]q",
+		target.Manifests.Render, clusterType.Render, team.Name)
+}
+
+// artifactOf is what manifests point to. isPinned is false where that may change.
+func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool) {
+	of := artifact.Artifact{Storage: manifests.Storage, Repo: manifests.Repo, Chart: manifests.Chart, Pin: manifests.Pin}
+	if of.Storage == "git" && of.Pin == (folder.Pin{}) && folder.IsCommit(manifests.Commit) {
+		of.Pin.Commit = manifests.Commit
+	}
+	if of.Storage == "oci" && of.Pin == (folder.Pin{}) && manifests.Digest != "" {
+		of.Pin = folder.Pin{Version: cmp.Or(manifests.Tag, manifests.Version), Digest: manifests.Digest}
+	}
+	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
+}
+
+// DropsFields reports whether the agent of an assignment may drop unknown fields of final objects. Other agents refuse such objects.
+func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
+	of := t.hostOf(assignment).reconciler
+	if of == nil {
+		return false
+	}
+	kind := of.KindFor(manifestsOf(&assignment.Target.Target.Manifests))
+	if kind == nil {
+		return false
+	}
+	if kind.Template != "" {
+		kind = reconciler.KindNamed(kind.Makes[0])
+	}
+	fields, _ := t.parametersOf(assignment)[kind.Parameter].(map[string]any)
+	return kind.Final != nil && kind.Final.Drops != nil && kind.Final.Drops(fields)
+}
+
+// Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
+func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
+	assignment := subject.Assignment
+	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
+	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
+	host := t.hostOf(assignment)
+	return request, host.complete(request, host.reconciler, files, "what its reconciler would apply is not known")
+}
+
+// requestOf is what is asked of rendering for manifests on the clusters of a type, before what reconciler objects say. isPinned is
+// false where that may change.
+func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (request *objects.Request, isPinned bool) {
+	request = &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
+	if request.Artifact, isPinned = artifactOf(manifests); request.Artifact.Chart == "" {
+		request.Path = manifests.Path
+	}
+	return request, isPinned
+}
+
+// complete completes a request by the objects of a reconciler that files have. What they say and cannot be asked is an error, which
+// begins with a clause.
+func (h *host) complete(request *objects.Request, by *reconciler.Reconciler, files []File, clause string) error {
+	rendered, err := h.reconcilerObjects(files)
+	if err != nil {
+		return err
+	}
+	if problems := by.RequestOf(rendered, request); len(problems) > 0 {
+		return fmt.Errorf("%s: %s", clause, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// reconcilerObjects are the objects in the file of the host's reconciler.
+func (h *host) reconcilerObjects(files []File) (rendered []map[string]any, err error) {
+	for _, template := range h.templates {
+		if template.kind != "reconciler" {
+			continue
+		}
+		for _, file := range files {
+			if file.Name != template.file {
+				continue
+			}
+			documents, err := fleet.ReadObjects(string(file.Content))
+			if err != nil {
+				return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
+			}
+			rendered = append(rendered, documents...)
+		}
+	}
+	return rendered, nil
+}

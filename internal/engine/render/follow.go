@@ -1,0 +1,351 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	kubernetesyaml "sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// The folder of an assignment that has final objects has them in a folder of their own. What follows the folder of the
+// host passes over that: kustomize, and Flux by it, takes of a folder with a kustomization only what that lists, and Argo CD no
+// file with the comment skipped.
+const (
+	kustomizationFile = "kustomization.yaml"
+	kustomization     = skipped + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:"
+	skipped           = "# +argocd:skip-file-rendering\n"
+)
+
+// HasObjects says whether the folder of an assignment has final objects in place of what points to them.
+func HasObjects(assignment *schedule.Assignment) bool {
+	return IsRendered(assignment) && fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target) == fleet.RenderObjects
+}
+
+// IsForObjects says whether a file of such a folder has final objects, or is there for them.
+func IsForObjects(name string) bool {
+	return name == kustomizationFile || folder.IsOfObjects(name)
+}
+
+// Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
+// returned: the reconciler's object then follows the objects, and has what it needs of the GitOps repository in place of
+// sources of its own. The error is [ErrUnknown] while the repository is not known.
+func (t *Templates) Follow(subject Subject, files []File, result *objects.Result) ([]File, error) {
+	if subject.Repo == nil {
+		return nil, ErrUnknown
+	}
+	of := t.hostOf(subject.Assignment).reconciler
+	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests)).Kind
+	final, spec := of.FinalOf(kind)
+	made, digest, err := objectFiles(result, final.Wraps)
+	if err != nil {
+		return nil, err
+	}
+	edits := final.Follow(reconciler.Place{
+		Repository: t.repositoryOf(subject.Assignment, subject.Repo), Branch: subject.Repo.Branch,
+		Path: path.Join(subject.Repo.Path, subject.Assignment.Key(), folder.ObjectsFolder), Digest: digest,
+	})
+	listed := kustomization
+	for _, file := range files {
+		if extension := path.Ext(file.Name); extension == ".yaml" || extension == ".yml" {
+			listed += "\n  - " + file.Name
+		}
+		content := file.Content
+		if file.Name == "reconciler.yaml" {
+			if content, err = following(content, kind, spec, edits); err != nil {
+				return nil, err
+			}
+		}
+		made = append(made, File{Name: file.Name, Content: content})
+	}
+	made = append(made, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
+	slices.SortFunc(made, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return made, nil
+}
+
+// repositoryOf is the GitOps repository as the agent of an assignment's host knows it.
+func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *Repo) string {
+	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
+	return cmp.Or(given, t.hostOf(assignment).reconciler.Repository, repo.URL)
+}
+
+// following is a file with a reconciler's objects without the sources among them, and with edits of the spec of the one that deploys.
+func following(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
+	return rewritten(content, func(document *yaml.Node) error {
+		at := document.Content[0]
+		name := member(at, "kind")
+		switch {
+		case name == nil:
+		case reconciler.IsSource(name.Value):
+			*document = yaml.Node{}
+		case name.Value == kind:
+			for step := range strings.SplitSeq(spec, ".") {
+				at = member(at, step)
+			}
+			for _, edit := range edits {
+				if err := setField(at, edit.Path, edit.Value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// setField sets the field at a path of a mapping; nil removes it.
+func setField(mapping *yaml.Node, at string, value any) error {
+	step, rest, isDeeper := strings.Cut(at, ".")
+	present := member(mapping, step)
+	if value == nil && (present == nil || !isDeeper) {
+		remove(mapping, step)
+		return nil
+	}
+	if present == nil || isDeeper && present.Kind != yaml.MappingNode {
+		remove(mapping, step)
+		present = &yaml.Node{Kind: yaml.MappingNode}
+		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: step}, present)
+	}
+	if isDeeper {
+		return setField(present, rest, value)
+	}
+	return present.Encode(value)
+}
+
+// objectFiles are the files with final objects, as a chart or a kustomization, and their digest. All objects that cannot be
+// there are in the error.
+func objectFiles(result *objects.Result, asChart bool) (files []File, digest string, err error) {
+	var all, definitions [][]byte
+	var mistakes []error
+	var secrets []string
+	for i := range result.Objects {
+		o := &result.Objects[i]
+		isPlain, err := hasPlainSecret(o)
+		switch {
+		case o.On != "":
+			mistakes = append(mistakes, fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: set values with which it is, "+
+				"or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview))
+		case err != nil:
+			mistakes = append(mistakes, err)
+		case isPlain && o.Kind != "Secret":
+			mistakes = append(mistakes, fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name))
+		case isPlain:
+			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
+		case len(skipped)+len(o.YAML) > MaxFile:
+			mistakes = append(mistakes, fmt.Errorf("%s %q has more than %d MiB", o.Kind, o.Name, MaxFile>>20))
+		case !asChart && o.IsGenerated():
+			mistakes = append(mistakes, fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+		case !asChart && i > 0 && o.Identity() == result.Objects[i-1].Identity():
+			mistakes = append(mistakes, fmt.Errorf("%s %q is there as a hook and as another object, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+		}
+		if asChart && o.IsCRD {
+			definitions = append(definitions, o.YAML)
+		} else {
+			all = append(all, o.YAML)
+		}
+	}
+	if len(secrets) > 0 {
+		secrets = slices.Compact(secrets)
+		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
+			"encrypt them with SOPS, or set render = %q", wording.OneOrMany(len(secrets), "Secret", "Secrets"), wording.List(secrets, wording.Named), fleet.RenderPreview))
+	}
+	text, crds := bytes.Join(all, separator), bytes.Join(definitions, separator)
+	if size := releaseSize(text); asChart && size > maxRelease {
+		mistakes = append(mistakes, fmt.Errorf("its final objects make a release of %d KiB, and Helm stores a release in a Secret, "+
+			"which can have %d KiB: set values with which the chart renders less, or divide it into several "+
+			"deployment targets", size>>10, maxRelease>>10))
+	}
+	if mistakes != nil {
+		return nil, "", errors.Join(mistakes...)
+	}
+	digest = fmt.Sprintf("%x", sha256.Sum256(slices.Concat(text, []byte("\x00"), crds)))
+	if asChart {
+		files, err = chartFiles(result.Chart, parts(all), parts(definitions), digest)
+	} else {
+		files = kustomizationFiles(parts(all))
+	}
+	for i := range files {
+		files[i].Name = path.Join(folder.ObjectsFolder, files[i].Name)
+	}
+	return files, digest, err
+}
+
+var separator = []byte("---\n")
+
+// parts joins objects to files of at most [MaxFile] bytes, which one object does not exceed. There is at least one file.
+func parts(all [][]byte) (files [][]byte) {
+	var file []byte
+	for i, object := range all {
+		if i > 0 && len(skipped)+len(file)+len(separator)+len(object) > MaxFile {
+			files, file = append(files, file), nil
+		}
+		if file != nil {
+			file = append(file, separator...)
+		}
+		file = append(file, object...)
+	}
+	return append(files, file)
+}
+
+// subchart is the chart within the chart of final objects that has them. Helm stores the files of a chart in the Secret of its
+// release beside the objects, and leaves out those of its dependencies.
+const subchart = "rendered"
+
+// chartFiles returns the files of a chart that renders objects as they are.
+func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []File, err error) {
+	about := objects.Chart{}
+	if of != nil {
+		about = *of
+	}
+	// Flux upgrades where the version is another one, and uninstalls where the name is.
+	joint := "+"
+	if strings.Contains(about.Version, "+") {
+		joint = "."
+	}
+	const version = "1.0.0"
+	below := "charts/" + subchart + "/"
+	for name, description := range map[string]map[string]any{
+		"Chart.yaml": {
+			"apiVersion": "v2", "type": "application", "name": about.Name, "version": about.Version + joint + digest[:12],
+			"appVersion":   about.AppVersion,
+			"dependencies": []any{map[string]any{"name": subchart, "version": version}},
+		},
+		below + "Chart.yaml": {"apiVersion": "v2", "type": "application", "name": subchart, "version": version},
+	} {
+		text, err := kubernetesyaml.Marshal(description)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{Name: name, Content: []byte(skipped + string(text))})
+	}
+	template := ""
+	for i, part := range all {
+		name := folder.ObjectsFileAt(i)
+		template += fmt.Sprintf("---\n{{ .Files.Get %q }}\n", name)
+		files = append(files, File{Name: below + name, Content: append([]byte(skipped), part...)})
+	}
+	files = append(files, File{Name: below + "templates/all.yaml", Content: []byte(template)})
+	for i, part := range definitions {
+		if len(part) > 0 {
+			files = append(files, File{Name: below + "crds/" + folder.ObjectsFileAt(i), Content: append([]byte(skipped), part...)})
+		}
+	}
+	return files, nil
+}
+
+// kustomizationFiles returns the files of a kustomization of objects.
+func kustomizationFiles(all [][]byte) (files []File) {
+	listed := kustomization
+	for i, part := range all {
+		name := folder.ObjectsFileAt(i)
+		files = append(files, File{Name: name, Content: append([]byte(skipped), part...)})
+		if len(part) > 0 {
+			listed += "\n  - " + name
+		}
+	}
+	if listed == kustomization {
+		listed += " []"
+	}
+	return append(files, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
+}
+
+// maxRelease is the size of a Secret, in which Helm stores a release.
+const maxRelease = 1 << 20
+
+// releaseSize returns about how many bytes Helm stores of a release with these objects: JSON, compressed, in base64.
+func releaseSize(objects []byte) int {
+	const rest = 8 << 10 // the description of the chart and its state
+	if len(objects) < maxRelease/2 {
+		return len(objects) // and less
+	}
+	text, _ := json.Marshal(string(objects)) // a string has no error
+	var compressed bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression) // as Helm does
+	_, _ = writer.Write(text)
+	_ = writer.Close()
+	return rest + base64.StdEncoding.EncodedLen(compressed.Len())
+}
+
+// hasPlainSecret reports whether an object is a Secret with values that are not encrypted, or has one within it. The error is
+// about a Secret that is encrypted in part.
+func hasPlainSecret(o *objects.Object) (bool, error) {
+	if !maybeSecret.Match(o.YAML) { // as in most objects, which are not read
+		return false, nil
+	}
+	documents, err := fleet.ReadObjects(string(o.YAML))
+	if err != nil {
+		return false, err
+	}
+	object := documents[0]
+	switch {
+	case !secret.IsSecret(object):
+		return secret.EmbedsPlain(object), nil
+	case !secret.HasPlain(object):
+		return false, nil
+	case object["sops"] == nil:
+		return true, nil
+	}
+	if metadata, _ := object["metadata"].(map[string]any); metadata != nil && metadata["namespace"] == nil {
+		metadata["namespace"] = o.Namespace
+	}
+	if _, err := encrypted.Check(object); err != nil {
+		return false, fmt.Errorf("Secret %q: %w", o.Name, err)
+	}
+	return false, nil
+}
+
+var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
+
+// FormerObjects are the final objects that a folder has, sorted; nil where it has none. Those without a namespace get that of the
+// wanted object of the same name, which has none either.
+func FormerObjects(files []folder.File, wanted []objects.Object) (former []objects.Object, err error) {
+	type name struct{ group, kind, name string }
+	namespaces := map[name]string{}
+	for i := range wanted {
+		o := &wanted[i]
+		namespaces[name{o.Group, o.Kind, o.Name}] = o.Namespace
+	}
+	for _, file := range files {
+		if !folder.HasObjects(file.Name) {
+			continue
+		}
+		documents, err := fleet.ReadObjects(string(file.Content))
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", file.Name, err)
+		}
+		for _, object := range documents {
+			text, err := kubernetesyaml.Marshal(object)
+			if err != nil {
+				return nil, err
+			}
+			of := identityOf(object)
+			one := objects.Object{Group: of.group, Kind: of.kind, Namespace: of.namespace, Name: of.name, YAML: text}
+			if one.Namespace == "" {
+				one.Namespace = namespaces[name{of.group, of.kind, of.name}]
+			}
+			former = append(former, one)
+		}
+	}
+	slices.SortStableFunc(former, func(a, b objects.Object) int {
+		return a.Identity().Compare(b.Identity())
+	})
+	return former, nil
+}

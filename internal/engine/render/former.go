@@ -1,0 +1,43 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Former is what an assignment's folder was made from, as far as that is known.
+type Former struct {
+	ClusterType *fleet.ClusterType // of the host, as it was then; nil: as it is now
+	Manifests   *folder.Manifests  // of the deployment target; nil: not known
+	Files       []folder.File
+}
+
+// FormerRequest is [Templates.Request] for what an assignment's folder was made from. Its errors say why there is none, and are the
+// same each time.
+func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former) (*objects.Request, error) {
+	clusterType := cmp.Or(former.ClusterType, assignment.Host.ClusterType)
+	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))
+	switch {
+	case former.Manifests == nil:
+		return nil, errors.New("no record says what they were rendered from")
+	case named == nil || named.NoObjects != "":
+		return nil, fmt.Errorf("their reconciler was %q", clusterType.Reconciler)
+	}
+	request, isPinned := requestOf(clusterType, &fleet.Manifests{Manifests: *former.Manifests})
+	if !isPinned {
+		return nil, errors.New("their manifests were not pinned")
+	}
+	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
+	files := make([]File, len(former.Files))
+	for i, file := range former.Files {
+		files[i] = File{Name: file.Name, Content: file.Content}
+	}
+	return request, t.hostOf(assignment).complete(request, named, files, "what their reconciler applied is not known")
+}

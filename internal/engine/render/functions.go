@@ -1,0 +1,224 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/naming"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// Reasons why templates do not have a function of sprig. Two runs with the same input must give the same bytes, on
+// every machine.
+const (
+	readsEnvironment = "it reads the environment of the machine that renders"
+	readsNetwork     = "it reads the network"
+	readsClock       = "it reads the clock, or the time zone of the machine that renders"
+	differs          = "its result differs from run to run"
+	differsBySystem  = "its result differs between operating systems; use base, clean, dir, ext or isAbs"
+	hidesNothing     = "its result would be committed unencrypted"
+)
+
+// refused are the functions of sprig's that templates do not have, and why.
+var refused = map[string]string{
+	"env": readsEnvironment, "expandenv": readsEnvironment,
+	"getHostByName": readsNetwork,
+
+	"ago": readsClock, "date": readsClock, "date_in_zone": readsClock, "date_modify": readsClock,
+	"dateInZone": readsClock, "dateModify": readsClock, "htmlDate": readsClock, "htmlDateInZone": readsClock,
+	"must_date_modify": readsClock, "mustDateModify": readsClock, "mustToDate": readsClock, "now": readsClock,
+	"toDate": readsClock, "unixEpoch": readsClock,
+
+	"randAlphaNum": differs, "randAlpha": differs, "randAscii": differs, "randNumeric": differs, "randBytes": differs,
+	"randInt": differs, "shuffle": differs, "uuidv4": differs, "bcrypt": differs, "htpasswd": differs,
+	"genPrivateKey": differs, "genCA": differs, "genCAWithKey": differs, "genSelfSignedCert": differs,
+	"genSelfSignedCertWithKey": differs, "genSignedCert": differs, "genSignedCertWithKey": differs, "encryptAES": differs,
+
+	"osBase": differsBySystem, "osClean": differsBySystem, "osDir": differsBySystem, "osExt": differsBySystem,
+	"osIsAbs": differsBySystem,
+
+	"derivePassword": hidesNothing,
+}
+
+// unknownFunction is the message about a function that templates do not have.
+func unknownFunction(name string) string {
+	if reason, ok := refused[name]; ok {
+		return fmt.Sprintf("function %q is not for templates: %s", name, reason)
+	}
+	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
+}
+
+// functions returns the functions that templates can call: those of sprig, without the refused ones, and with our
+// own in place of those that hide errors, depend on the order of a map, or return results without bound.
+func functions() template.FuncMap {
+	all := sprig.GenericFuncMap()
+	for name := range refused {
+		delete(all, name)
+	}
+	maps.Copy(all, map[string]any{
+		"fromYaml":     fromYAML,
+		"hash":         hash,
+		"shorten":      shorten,
+		"withScheme":   reconciler.WithScheme,
+		"unquote":      unquote,
+		"toEnv":        toEnv,
+		"toProperties": toProperties,
+
+		// A runner has its own, once it runs.
+		"toYaml":    func(any) (string, error) { return "", nil },
+		"stringify": func(any) (string, error) { return "", nil },
+		"tpl":       func(string, any) (string, error) { return "", nil },
+
+		"toJson": toJSON, "mustToJson": toJSON,
+		"toPrettyJson": toPrettyJSON, "mustToPrettyJson": toPrettyJSON,
+		"toRawJson": toRawJSON, "mustToRawJson": toRawJSON,
+		"fromJson": fromJSON, "mustFromJson": fromJSON,
+
+		"keys":     keys,
+		"values":   values,
+		"dig":      dig,
+		"quote":    quote,
+		"squote":   singleQuote,
+		"toString": toString,
+	})
+	maps.Copy(all, growing(all))
+	maps.Copy(all, withShortPattern(all))
+	return all
+}
+
+// shorten implements the template function of that name: see [naming.Shorten].
+func shorten(longest int, name string) (string, error) {
+	if longest < naming.Shortest {
+		return "", problemf("shorten: a name cannot be shortened to %d characters; the least is %d", longest, naming.Shortest)
+	}
+	return naming.Shorten(name, longest), nil
+}
+
+func toJSON(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+func toPrettyJSON(value any) (string, error) {
+	text, err := json.MarshalIndent(value, "", "  ")
+	return string(text), err
+}
+
+func toRawJSON(value any) (string, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(buffer.String(), "\n"), err
+}
+
+func fromJSON(text string) (any, error) {
+	value, err := fleet.ParseJSON(text)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, problemf("fromJson: the text ends too early")
+	}
+	if err != nil {
+		return nil, problemf("fromJson: %s", err)
+	}
+	return natural(value), nil
+}
+
+func fromYAML(text string) (any, error) {
+	value, err := fleet.ParseLooseYAML(text)
+	if err != nil {
+		message := strings.TrimPrefix(err.Error(), "yaml: ")
+		if strings.Contains(message, "anchor") { // the message would name what may be part of a value
+			message = `a value that starts with "*" must be in quotes`
+		}
+		return nil, problemf("fromYaml: %s", message)
+	}
+	return natural(value), nil
+}
+
+// keys returns the keys of maps, one map after the other, each map's sorted.
+func keys(dicts ...map[string]any) []string {
+	names := []string{}
+	for _, dict := range dicts {
+		names = append(names, slices.Sorted(maps.Keys(dict))...)
+	}
+	return names
+}
+
+// values returns the values of a map in the order of their keys.
+func values(dict map[string]any) []any {
+	all := make([]any, 0, len(dict))
+	for _, key := range slices.Sorted(maps.Keys(dict)) {
+		all = append(all, dict[key])
+	}
+	return all
+}
+
+// dig returns a value inside of nested maps: dig "a" "b" "default" map. Where a key is missing it returns the default.
+func dig(arguments ...any) (any, error) {
+	if len(arguments) < 3 {
+		return nil, problemf("dig needs keys, a default and a map")
+	}
+	value := arguments[len(arguments)-1]
+	missing := arguments[len(arguments)-2]
+	for _, step := range arguments[:len(arguments)-2] {
+		key, ok := step.(string)
+		if !ok {
+			return nil, problemf("dig: a key is not a string")
+		}
+		switch object := value.(type) {
+		case nil:
+			return missing, nil
+		case unknownRepo:
+			return nil, ErrUnknown
+		case map[string]any:
+			value, ok = object[key]
+			if !ok {
+				return missing, nil
+			}
+		default:
+			return nil, problemf("dig: what should hold %q is not a map", key)
+		}
+	}
+	return value, nil
+}
+
+// quote puts each value in double quotes, as Go, JSON and YAML read them.
+func quote(values ...any) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = strconv.Quote(toString(value))
+	}
+	return strings.Join(quoted, " ")
+}
+
+func singleQuote(values ...any) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = "'" + toString(value) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func toString(value any) string {
+	if text, ok := textOf(value); ok {
+		return text
+	}
+	switch value := value.(type) {
+	case []byte:
+		return string(value)
+	case error:
+		return value.Error()
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,64 @@
+package render_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+)
+
+// The guide lists every parameter, and shows each in an example, which the provider's tests apply.
+func TestTheGuideShowsEveryParameter(t *testing.T) {
+	var guide []byte
+	for _, name := range []string{"what-is-rendered.md.tmpl", "what-is-rendered-reference.md.tmpl", "rendering.md.tmpl"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		guide = append(guide, page...)
+	}
+	examples := ""
+	for _, match := range regexp.MustCompile(`\{\{ tffile "(.*)" \}\}`).FindAllStringSubmatch(string(guide), -1) {
+		example, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(match[1])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(example)
+	}
+	for _, name := range render.ParameterNames {
+		if !strings.Contains(string(guide), "\n| `"+name+"` |") {
+			t.Errorf("the guide does not list %s", name)
+		}
+		if !regexp.MustCompile(`\b` + name + `\s+= `).MatchString(examples) {
+			t.Errorf("no example has %s", name)
+		}
+		row := string(guide)[max(strings.Index(string(guide), "\n| `"+name+"` |"), 0)+1:]
+		row, _, _ = strings.Cut(row, "\n")
+		kind := reconciler.KindOfParameter(name)
+		if kind == nil {
+			continue
+		}
+		for field := range kind.DecidedFields() {
+			steps := strings.Split(field, ".")
+			if last := steps[len(steps)-1]; !strings.Contains(row, last+"`") {
+				t.Errorf("the guide does not say that %s of %s is decided", field, name)
+			}
+		}
+	}
+	for _, form := range []string{"configmap:", "values:", `["substitute"]`, `["values"]`} {
+		if !strings.Contains(examples, form) {
+			t.Errorf("no example has config_as %s", form)
+		}
+	}
+}
+
+func TestParametersAreSorted(t *testing.T) {
+	if !slices.IsSorted(render.ParameterNames) {
+		t.Errorf("%v", render.ParameterNames)
+	}
+}

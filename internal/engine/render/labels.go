@@ -1,0 +1,51 @@
+package render
+
+import (
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/naming"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// maxLabel is the length of the longest value of a label, and of the longest name that is used as one.
+const maxLabel = 63
+
+// LabelValue returns the form of a name in labels: the name itself where that is possible, and "clusters.a" for the
+// host "clusters/a". A name that is too long, or has other characters, is cut and ends in a hash of the whole.
+func LabelValue(name string) string {
+	value := name
+	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {
+		value = "clusters." + cluster
+	}
+	if value == "" || fleet.IsPlainLabel(value) {
+		return value
+	}
+	value = strings.Map(func(r rune) rune {
+		if r < 0x80 && (isAlphanumeric(byte(r)) || r == '.' || r == '_') {
+			return r
+		}
+		return '-'
+	}, value)
+	return naming.AddHash(strings.TrimLeft(value, "-._"), name, maxLabel)
+}
+
+func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
+
+// objectName is the name of the reconciler objects of a deployment target on a host: that of its namespace, unless others
+// may share the namespace. On a hub, objects of all hosts and environments are in one place.
+func objectName(target *schedule.Target, host *schedule.Host, namespace, environment string) string {
+	known, longest := reconciler.Named(host.ClusterType.Reconciler), maxLabel
+	if known != nil && known.LongestName > 0 {
+		longest = known.LongestName
+	}
+	if target.Target.Namespace == "" {
+		return naming.Shorten(namespace, longest)
+	}
+	of := namespace + "/" + target.Name
+	if known.OnHub() {
+		of = environment + "/" + host.FirstName() + "/" + of
+	}
+	return naming.AddHash(namespace+"-"+target.Name, of, longest)
+}

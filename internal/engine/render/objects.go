@@ -1,0 +1,77 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
+// files are those that [Templates.Render] returned; they are read only where a template is the user's own.
+func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
+	host := t.hostOf(subject.Assignment)
+	var objects []folder.Object
+	for _, template := range host.templates {
+		switch {
+		case template.isBuiltin && template.kind == "reconciler":
+			objects = append(objects, builtinObjects(host.reconciler, subject)...)
+		case template.isBuiltin && template.kind == "secret":
+			objects = append(objects, t.builtinSecrets(host.service, subject)...)
+		case !template.isBuiltin && template.contentType == "yaml":
+			for _, file := range files {
+				if file.Name != template.file {
+					continue
+				}
+				if !file.isRead { // up to the first error
+					documents, _ := fleet.ReadObjects(string(file.Content))
+					for _, object := range documents {
+						file.objects = appendReconciled(file.objects, identityOf(object))
+					}
+				}
+				objects = append(objects, file.objects...)
+			}
+		}
+	}
+	for i := range subject.Encrypted {
+		one := &subject.Encrypted[i]
+		if slices.ContainsFunc(files, func(file File) bool { return file.Name == one.FileName() }) { // else another folder has it
+			group, kind := one.Object()
+			objects = appendReconciled(objects, identity{group, kind, one.Namespace, one.Name})
+		}
+	}
+	return objects
+}
+
+func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object {
+	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
+	if kind == nil {
+		return nil
+	}
+	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
+	return []folder.Object{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
+}
+
+// builtinSecrets are the objects by which a built-in secret service brings the Secrets of an assignment.
+func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.Object) {
+	if len(subject.Secrets) == 0 {
+		return nil
+	}
+	if name := secretName(subject.Assignment.Target.Target); name != "" {
+		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, subject.Assignment.Namespace, name})
+	}
+	if values := t.valuesSecretOf(subject); values != nil {
+		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, values["namespace"].(string), values["name"].(string)})
+	}
+	return objects
+}
+
+// appendReconciled appends an object if it is one of a reconciler.
+func appendReconciled(to []folder.Object, of identity) []folder.Object {
+	if of.name == "" || !reconciler.IsReconciled(of.group, of.kind) {
+		return to
+	}
+	return append(to, folder.Object{Kind: of.kind, Namespace: of.namespace, Name: of.name})
+}

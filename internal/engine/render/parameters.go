@@ -1,0 +1,310 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// Parameters that built-in templates read themselves.
+const (
+	valuesParameter  = "values"     // of a chart
+	secretParameter  = "secret_ref" // credentials of the source
+	projectParameter = "project"    // of an Argo CD Application
+
+	repositoryParameter = "gitops_repository" // as the agent of a cluster type knows it; what follows final objects has it
+)
+
+// parameterNames are the names of all parameters of built-in templates, sorted.
+var parameterNames = func() []string {
+	names := []string{valuesParameter, secretParameter, projectParameter, repositoryParameter}
+	for _, kind := range parameterKinds {
+		names = append(names, kind.Parameter)
+	}
+	slices.Sort(names)
+	return names
+}()
+
+// parameterKinds are the kinds over whose specs parameters are merged, by the names of these.
+var parameterKinds = slices.SortedFunc(slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
+	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) })
+
+// parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
+func parametersFor(of *reconciler.Reconciler) []string {
+	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
+		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects() ||
+			name == repositoryParameter && of.NoObjects != ""
+	})
+}
+
+// parameterCheck collects what is wrong with parameters.
+type parameterCheck struct {
+	path     *fleet.Path // of the parameters
+	findings fleet.Findings
+}
+
+func (c *parameterCheck) report(path *fleet.Path, format string, arguments ...any) {
+	c.findings.Report(path, format, arguments...)
+}
+
+// known reports parameters that no built-in template has, and those of another type.
+func (c *parameterCheck) known(parameters map[string]any, names []string) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if slices.Contains(names, name) {
+			c.isOfType(name, parameters[name])
+			continue
+		}
+		others := reconciler.Names()
+		if at := slices.IndexFunc(others, func(other string) bool { return slices.Contains(parametersFor(reconciler.Named(other)), name) }); at >= 0 {
+			c.report(c.path.Attribute(name), "is for the reconciler %q", others[at])
+			continue
+		}
+		c.report(c.path.Attribute(name), "unknown parameter%s", fleet.DidYouMean(name, names))
+	}
+}
+
+func (c *parameterCheck) isOfType(name string, value any) {
+	if value == nil {
+		return
+	}
+	_, isObject := value.(map[string]any)
+	_, isText := value.(string)
+	kind := reconciler.KindOfParameter(name)
+	switch {
+	case kind != nil && !isObject:
+		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", kind.Kind)
+	case name == valuesParameter && !isObject:
+		c.report(c.path.Attribute(name), "must be an object of Helm values")
+	case (name == secretParameter || name == projectParameter || name == repositoryParameter) && !isText:
+		c.report(c.path.Attribute(name), "must be a string")
+	}
+}
+
+// fields reports parameters that would change what Flotilla decides, for the workloads of a workspace.
+func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
+	for _, kind := range parameterKinds {
+		path := c.path.Attribute(kind.Parameter)
+		fields, isObject := parameters[kind.Parameter].(map[string]any)
+		if !isObject {
+			continue
+		}
+		decided := kind.DecidedFields()
+		for _, field := range slices.Sorted(maps.Keys(decided)) {
+			c.decided(path, fields, field, decided[field])
+		}
+		if kind.Account != "" && team.ServiceAccount != "" {
+			c.decided(path, fields, kind.Account, "the workspace's service_account sets this")
+		}
+		if kind.Project != "" && team.project.Name != "" {
+			c.decided(path, fields, kind.Project, "the workspace's argocd_project sets this")
+		}
+	}
+	if _, given := parameters[projectParameter]; given && team.project.Name != "" {
+		c.report(c.path.Attribute(projectParameter), "cannot be set: the workspace's argocd_project sets this")
+	}
+}
+
+// decided reports a field that Flotilla decides, also where a null would remove an object around it.
+func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field, by string) {
+	steps := strings.Split(field, ".")
+	for i, step := range steps {
+		value, given := fields[step]
+		if !given {
+			return
+		}
+		path = path.Attribute(step)
+		inner, isObject := value.(map[string]any)
+		if i == len(steps)-1 || !isObject {
+			c.report(path, "cannot be set: %s", by)
+			return
+		}
+		fields = inner
+	}
+}
+
+// unused reports the parameters of a deployment target that are for manifests of another kind.
+func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Manifests) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
+			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", kind.For)
+		}
+	}
+	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
+		c.report(c.path.Attribute(valuesParameter), "is for charts, which these manifests are not")
+	}
+	if _, given := parameters[repositoryParameter]; given {
+		c.report(c.path.Attribute(repositoryParameter), "is for cluster types, whose agent knows the GitOps repository by it")
+	}
+	for _, kind := range parameterKinds {
+		fields, _ := parameters[kind.Parameter].(map[string]any)
+		if _, given := fields[kind.Either[1]]; given && kind.EitherFor.Has(manifestsOf(manifests)) {
+			c.report(c.path.Attribute(kind.Parameter).Attribute(kind.Either[1]), "%s", kind.InPlace)
+		}
+	}
+}
+
+// targetProblems are the mistakes in a deployment target's parameters and config_as, found once for all of its hosts.
+// The templates of a host decide which of them matter.
+type targetProblems struct {
+	unknown error // parameters that no built-in template reads
+	misused error // fields that Flotilla decides, that the workspace does not allow, and parameters that reach nothing
+	outside error // a source or a namespace that the workspace does not allow
+}
+
+func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
+	index := map[string]*targetProblems{}
+	owners := secretOwners(f)
+	for workload, target := range f.Targets() {
+		team, name := t.workspaceOf(workload.Workspace), fleet.FullName(workload.Name, target.Name)
+		parameters := t.parameters[name]
+		if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
+			continue
+		}
+		path := fleet.TargetPath(workload.Name, target.Name)
+		unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
+		misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
+		reached := reachCheck{parameterCheck: &outside, team: team.Workspace, teams: t.workspaces, owners: owners}
+		reached.namespace(path.Attribute("namespace"), target.Namespace)
+		if !target.ManifestsPending {
+			reached.source(path.Attribute("manifests"), &target.Manifests)
+			misused.forms(path.Attribute("config_as"), target)
+			unknown.known(parameters, parameterNames)
+			misused.fields(parameters, team)
+			misused.unused(parameters, &target.Manifests)
+			reached.parameterCheck = &misused
+			reached.parameters(parameters)
+		}
+		if unknown.findings != nil || misused.findings != nil || outside.findings != nil {
+			index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings), errorOf(outside.findings)}
+		}
+	}
+	return index
+}
+
+func errorOf(findings fleet.Findings) error {
+	if findings == nil {
+		return nil
+	}
+	return findings
+}
+
+// problemsOn returns the problems of a deployment target that matter on a host, or nil.
+func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) error {
+	var unknown, misused, outside, form error
+	if problems := t.problems[assignment.Target.Name]; problems != nil {
+		outside = problems.outside
+		if host.isBuiltin {
+			unknown = problems.unknown
+		}
+		if host.reconciler != nil {
+			misused = problems.misused
+		}
+	}
+	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
+		form = formProblem(host, assignment)
+	}
+	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), imageProblem(host, assignment), t.verifyProblem(host, assignment))
+}
+
+// verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
+func (t *Templates) verifyProblem(host *host, assignment *schedule.Assignment) error {
+	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
+		return nil
+	}
+	manifests := &assignment.Target.Target.Manifests
+	problem := host.reconciler.Unverified(t.parametersOf(assignment), manifestsOf(manifests), strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"))
+	if problem == "" {
+		return nil
+	}
+	return fleet.Findings{{
+		Path:    targetPath(assignment.Target).Attribute("manifests").Attribute("repo").String(),
+		Message: fmt.Sprintf("the parameters of cluster type %q require signatures: %s", assignment.Host.ClusterType.Name, problem),
+	}}
+}
+
+// deploysProblem says that a built-in reconciler deploys no such manifests.
+func deploysProblem(host *host, assignment *schedule.Assignment) error {
+	if !host.reconciler.HasAgent() || host.reconciler.KindFor(manifestsOf(&assignment.Target.Target.Manifests)) != nil {
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("manifests").String(),
+		Message: fmt.Sprintf("reconciler %q of cluster type %q deploys %s, and these manifests are something else", host.reconciler.Name,
+			assignment.Host.ClusterType.Name, host.reconciler.DeployedManifests()),
+	}}
+}
+
+// imageProblem reports a range of versions where a reconciler takes one image.
+func imageProblem(host *host, assignment *schedule.Assignment) error {
+	target := assignment.Target.Target
+	manifests := &target.Manifests
+	if host.reconciler == nil || !host.reconciler.OneImage || target.ManifestsPending || manifests.Storage != "oci" || artifact.Image(manifests.Manifests) != "" {
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("manifests").Attribute("version").String(),
+		Message: fmt.Sprintf("%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
+			"or give the fleet artifacts, those of flotilla_artifacts", manifests.Version, host.reconciler.Name, assignment.Host.ClusterType.Name),
+	}}
+}
+
+// forms reports forms of configuration that are not possible for the manifests.
+func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget) {
+	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
+		c.report(path, `"values" is for charts, which these manifests are not`)
+	}
+	if target.Manifests.ConfigAs.Substitute() && isChart(&target.Manifests) {
+		c.report(path, `"substitute" is for manifests other than charts`)
+	}
+}
+
+// formProblem says which form of configuration a built-in reconciler does not have.
+func formProblem(host *host, assignment *schedule.Assignment) error {
+	forms := assignment.Target.Target.Manifests.ConfigAs
+	_, among := forms.Values()
+	var form string
+	switch {
+	case host.reconciler == nil:
+		return nil
+	case forms.Substitute() && host.reconciler.NoVariable == nil:
+		form = "substitute"
+	case among && !host.reconciler.HasAgent(): // values are given when somebody deploys it
+		form = "values"
+	default:
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("config_as").String(),
+		Message: fmt.Sprintf("%q is not possible with reconciler %q of cluster type %q", form, host.reconciler.Name,
+			assignment.Host.ClusterType.Name),
+	}}
+}
+
+// overlay returns base with the values of over in it. Objects are merged; other values of over replace those of base. Neither is changed.
+func overlay(base, over map[string]any) map[string]any {
+	if len(base) == 0 {
+		return over
+	}
+	if len(over) == 0 {
+		return base
+	}
+	merged := maps.Clone(base)
+	for key, value := range over {
+		if object, isObject := value.(map[string]any); isObject {
+			if below, isToo := merged[key].(map[string]any); isToo {
+				merged[key] = overlay(below, object)
+				continue
+			}
+		}
+		merged[key] = value
+	}
+	return merged
+}

@@ -1,0 +1,160 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// isPlainlyRight says whether a file is plain YAML in which [check.content] would certainly find nothing. False means
+// that it has to look, which takes twenty times as long: it knows all of YAML, and the lines.
+func (c *check) isPlainlyRight(u unchecked) bool {
+	if u.template.contentType != "yaml" {
+		return u.template.contentType != "json"
+	}
+	found, ok := c.shapedObjects(u)
+	if !ok {
+		_, found, ok = c.plainObjects(u.template, string(u.file.Content))
+	}
+	if !ok {
+		return false
+	}
+	for _, identity := range found {
+		if _, twice := c.objects[identity]; twice {
+			return false
+		}
+		c.objects[identity] = position{}
+	}
+	if !u.template.isBuiltin {
+		u.file.objects, u.file.isRead = nil, true
+		for _, of := range found {
+			u.file.objects = appendReconciled(u.file.objects, of)
+		}
+	}
+	return true
+}
+
+// shapedObjects returns the objects in a file of a shape, without reading it. The file with marks in place of names is
+// read once: where each mark is a whole text, a file with names that need no quotes is as right.
+func (c *check) shapedObjects(u unchecked) (objects []identity, ok bool) {
+	if u.shape == nil {
+		return nil, false
+	}
+	u.shape.read.Do(func() { u.shape.objects, u.shape.isRight = c.markedObjects(u) })
+	if !u.shape.isRight {
+		return nil, false
+	}
+	for _, slot := range u.shape.slots {
+		if !isPlain(c.names[slot]) || fleet.CheckLabelName(c.names[slot]) != "" {
+			return nil, false
+		}
+	}
+	named := func(text string) string {
+		if slot, isMark := slotOf(text); isMark {
+			return c.names[slot]
+		}
+		return text
+	}
+	objects = slices.Clone(u.shape.objects)
+	for i, of := range objects {
+		objects[i] = identity{of.group, named(of.kind), named(of.namespace), named(of.name)}
+	}
+	return objects, true
+}
+
+// markedObjects returns the objects in a file of a shape, with marks for names. Other names do not make a ConfigMap too
+// large, since plain documents are small. A document of data is not right on all hosts.
+func (c *check) markedObjects(u unchecked) (objects []identity, ok bool) {
+	marks := make(slots, len(c.names))
+	for slot := range marks {
+		marks[slot] = mark(slot)
+	}
+	documents, objects, ok := c.plainObjects(u.template, string(u.shape.fill(marks)))
+	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
+}
+
+// hasPartOfMark says whether a text has a mark that is only a part of it, or an object one in a key.
+func hasPartOfMark(value any) bool {
+	switch value := value.(type) {
+	case string:
+		_, isMark := slotOf(value)
+		return strings.Contains(value, slotMark) && !isMark
+	case map[string]any:
+		for key := range value {
+			if strings.Contains(key, slotMark) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plainObjects returns the documents of a file and its objects. ok is false where it is not plain YAML, or something may
+// be wrong with it.
+func (c *check) plainObjects(template *compiled, content string) (documents []any, found []identity, ok bool) {
+	documents, ok = fleet.ReadPlainYAML(content)
+	for _, document := range documents {
+		object, isObject := document.(map[string]any)
+		_, hasVersion := object["apiVersion"]
+		_, hasKind := object["kind"]
+		if isObject && !hasVersion && !hasKind && c.mayWriteData(template) {
+			continue
+		}
+		of := identityOf(object)
+		found, ok = append(found, of), ok && isRightObject(of, object) && c.catalog.Accepts(object)
+	}
+	return documents, found, ok
+}
+
+func identityOf(object map[string]any) identity {
+	metadata, _ := object["metadata"].(map[string]any)
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	// clones, since the texts are parts of the file
+	return identity{strings.Clone(groupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
+}
+
+func isRightObject(of identity, object map[string]any) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	apiVersion, _ := object["apiVersion"].(string)
+	if apiVersion == "" || of.kind == "" || of.kind == "List" || of.name == "" || nameProblem(of.group, of.kind, of.name) != "" {
+		return false
+	}
+	if _, given := metadata["namespace"]; given && (of.namespace == "" || fleet.CheckLabelName(of.namespace) != "") {
+		return false
+	}
+	areTexts := haveTexts(metadata, "annotations", func(string, string) bool { return true }) &&
+		haveTexts(metadata, "labels", func(key, value string) bool {
+			return fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == ""
+		})
+	if of.group == "" && of.kind == "ConfigMap" {
+		size := 0
+		isEntry := func(key, value string) bool {
+			size += len(value)
+			return fleet.IsPlainLabel(key) || len(validation.IsConfigMapKey(key)) == 0
+		}
+		areTexts = areTexts && haveTexts(object, "data", isEntry) && haveTexts(object, "binaryData", isEntry) && size <= maxConfigMap
+	}
+	return areTexts
+}
+
+// haveTexts says whether a map below an object has only texts, and each is as it must be. There may be no such map.
+func haveTexts(object map[string]any, name string, isRight func(key, value string) bool) bool {
+	entries, given := object[name]
+	if !given {
+		return true
+	}
+	texts, isObject := entries.(map[string]any)
+	for key, value := range texts {
+		if text, isText := value.(string); !isText || !isRight(key, text) {
+			return false
+		}
+	}
+	return isObject
+}

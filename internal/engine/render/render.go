@@ -1,0 +1,303 @@
+// Package render renders assignments into the files of their folders: it runs the templates of each assignment's
+// cluster type, and checks the files. The same input gives the same bytes, on every machine and in every run.
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Subject is what templates are rendered for: an assignment and its snapshot.
+type Subject struct {
+	Assignment    *schedule.Assignment
+	Environment   string
+	Owner         string                           // name of the folder's owner; empty: not known yet, see [ErrUnknown]
+	ConfigVersion string                           // the snapshot's
+	ValuesVersion string                           // of Config alone: equal ones, equal Config; empty: it is not known
+	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
+	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
+	Encrypted     []encrypted.File                 // files that are copied as they are: see [Templates.ArrangeEncrypted]
+	Repo          *Repo                            // nil: not known yet, see [ErrUnknown]
+	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
+	// be nil.
+	Origin func(key string) string
+}
+
+// Repo is the location that the assignment's folder is written to.
+type Repo = folder.Location
+
+// File is one file of an assignment's folder.
+type File struct {
+	Name    string
+	Content []byte
+
+	objects []folder.Object // the reconciler objects in it, once it was read
+	isRead  bool
+	isRight bool // a check of what it is made of has found nothing
+}
+
+// ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
+// manifests of the assignment or of one that it requires, which of those in its namespace writes an encrypted file, or .Repo or .Owner for a template that reads them.
+var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
+
+// MaxFile is the size, in bytes, of the largest file that may be rendered.
+const MaxFile = 4 << 20
+
+// Render returns the files of the assignment's folder, sorted by name. A template that renders
+// only white space writes no file. Every template that fails is in the error, as an [*Error]; the error is
+// [ErrUnknown] only where there is no other. The files are not checked: see [Templates.Check]. Render may be called
+// from several goroutines.
+func (t *Templates) Render(subject Subject) ([]File, error) {
+	host := t.hostOf(subject.Assignment)
+	if subject.Assignment.Target.Target.ManifestsPending {
+		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
+			return nil, problems.outside
+		}
+		return nil, ErrUnknown
+	}
+	if err := t.problemsOn(host, subject.Assignment); err != nil {
+		return nil, err
+	}
+	runner := t.runners.Get().(*runner)
+	defer t.runners.Put(runner)
+
+	runner.isFilled = false
+	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // their names come first
+	var failures []error
+	arranged := t.arranged[subject.Assignment]
+	unknown := arranged != nil && arranged.waits
+	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
+	for _, template := range host.templates {
+		switch template.kind {
+		case "namespace", "policy":
+			if arranged != nil && arranged.follows {
+				continue
+			}
+		case "config":
+			if !configIsWritten {
+				continue
+			}
+		case "secret":
+			if len(subject.Secrets) == 0 || secretName(subject.Assignment.Target.Target) == "" && t.valuesSecretOf(subject) == nil {
+				continue
+			}
+		}
+		file, ok, err := t.externalSecrets(host, template, subject)
+		if err == nil && !ok {
+			file.Name = template.file
+			file.Content, err = runner.file(t, host, template, subject)
+		}
+		switch {
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+		case err != nil:
+			failures = append(failures, err)
+		case file.Content != nil:
+			files = append(files, file)
+		}
+	}
+	if failures != nil {
+		return nil, errors.Join(failures...)
+	}
+	if unknown {
+		return nil, ErrUnknown
+	}
+	return files, nil
+}
+
+// file renders one template for an assignment; nil is no file.
+func (e *runner) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
+	key, hasShape := t.shapeKeyOf(host, template, subject)
+	if !hasShape {
+		return e.direct(t, template, subject)
+	}
+	shapes := t.shapes.with(&key)
+	known := shapes.get(&key)
+	if shape := known.shape; shape != nil && shape != noShape {
+		return shape.fill(slotsOf(subject)), nil
+	}
+	content, err := e.direct(t, template, subject)
+	if err != nil || content == nil {
+		return content, err
+	}
+	ofConfig := template.kind == "config" || template.kind == "secret"
+	switch {
+	case known.shape != nil: // noShape
+	case ofConfig && known.first == nil: // half of all configurations are one assignment's alone
+		shapes.keep(&key, seen{first: subject.Assignment}, maxShapes)
+	case !ofConfig || known.first != subject.Assignment: // an apply renders each once more
+		shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)}, maxShapes)
+	}
+	return content, nil
+}
+
+// direct renders one template for an assignment.
+func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
+	if !e.isFilled {
+		e.data.fill(t, subject)
+		e.isFilled, e.hasSecrets = true, false
+	}
+	if !e.hasSecrets && (template.kind == "secret" || !template.isBuiltin) { // no other reads them
+		e.data.root["Secrets"] = secretsOf(subject.Secrets, subject.Assignment.Host.ClusterType.SecretStores)
+		e.hasSecrets = true
+	}
+	if template.isBuiltin && template.kind == "config" {
+		if err := tooLarge(subject); err != nil {
+			return nil, err
+		}
+	}
+	if !template.isBuiltin || template.kind != "reconciler" {
+		return e.run(template, e.data.root)
+	}
+	if e.data.substituteProblem != nil {
+		return nil, fmt.Errorf("deployment target %q: %w", subject.Assignment.Target.Name, e.data.substituteProblem)
+	}
+	content, err := e.run(template, e.data.root)
+	if err != nil || content == nil {
+		return content, err
+	}
+	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaceOf(subject.Assignment.Target.Workload.Workspace))
+	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
+		content, err = literal(content, of)
+	}
+	return content, err
+}
+
+// tooLarge is the error for a configuration that is too large for a ConfigMap. It names the largest key.
+func tooLarge(subject Subject) error {
+	total, largest, largestSize := 0, "", 0
+	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
+		scale := scale{}
+		if err := scale.add(subject.Config[key], 0); err != nil && scale.size <= maxValue {
+			return err
+		}
+		if total += scale.size; scale.size > largestSize {
+			largest, largestSize = key, scale.size
+		}
+	}
+	if total <= maxConfigMap {
+		return nil
+	}
+	container := ""
+	if subject.Origin != nil {
+		container = subject.Origin(largest)
+	}
+	var path *fleet.Path
+	if container != "" {
+		path = fleet.PathOf("config_containers", container).Attribute("data").Key(largest)
+	}
+	var findings fleet.Findings
+	findings.Report(path, "the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
+		subject.Assignment.Target.Name, maxConfigMap>>20, largest)
+	return findings
+}
+
+// shape renders one template again, with marks in place of names. plain is the file without marks.
+func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
+	names := slotsOf(subject)
+	e.data.setNames(mark)
+	defer e.data.setNames(func(slot int) string { return names[slot] })
+	marked, err := e.direct(t, template, subject)
+	if err != nil {
+		return noShape
+	}
+	return shapeFrom(marked, plain, names)
+}
+
+// run renders one template into one file; nil is no file.
+func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
+	if template.mutates {
+		data = deep.Copy(data).(map[string]any)
+	}
+	e.begin()
+	for i, manifest := range e.manifests(template) {
+		start := e.output.Len()
+		err := manifest.Execute(&e.output, data)
+		if err != nil {
+			return nil, template.failure(i, err, e.data.config, e.data.manifests["parameters"])
+		}
+		e.output.finish(start, template.separator)
+	}
+	if len(bytes.TrimSpace(e.output.buffer)) == 0 {
+		return nil, nil
+	}
+	return bytes.Clone(e.output.buffer), nil
+}
+
+// output collects a file, up to [MaxFile].
+type output struct {
+	buffer []byte
+}
+
+func (o *output) Len() int { return len(o.buffer) }
+
+func (o *output) Write(text []byte) (int, error) {
+	if len(o.buffer)+len(text) > MaxFile {
+		return 0, problemf("writes more than %d MiB into one file", MaxFile>>20)
+	}
+	o.buffer = append(o.buffer, text...)
+	return len(text), nil
+}
+
+// finish ends the manifest that starts at start. A manifest of only white space is removed. Any other ends in a
+// newline and follows the ones before it after the separator.
+func (o *output) finish(start int, separator string) {
+	manifest := o.buffer[start:]
+	if len(bytes.TrimSpace(manifest)) == 0 {
+		o.buffer = o.buffer[:start]
+		return
+	}
+	if manifest[len(manifest)-1] != '\n' {
+		o.buffer = append(o.buffer, '\n')
+	}
+	if start == 0 || separator == "" || bytes.HasPrefix(o.buffer[start:], []byte(separator)) {
+		return
+	}
+	o.buffer = append(o.buffer, separator...)
+	copy(o.buffer[start+len(separator):], o.buffer[start:len(o.buffer)-len(separator)])
+	copy(o.buffer[start:], separator)
+}
+
+// Error says why a template could not be compiled or rendered.
+type Error struct {
+	Type     string // the template's
+	Name     string // the template's
+	Manifest int    // index into the template's manifests
+	Line     int    // in that manifest, from 1; 0 where it is not known
+	Action   string // the action there, "{{ .Manifests.repo }}"; empty where it is not known
+	Message  string
+	cause    error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
+}
+
+// position is the end of the message: ", line 3, {{ .X }}: message".
+func (e *Error) position() string {
+	text := ""
+	if e.Line > 0 {
+		text = fmt.Sprintf(", line %d", e.Line)
+	}
+	if e.Action != "" {
+		text += ", " + e.Action
+	}
+	return text + ": " + e.Message
+}
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Finding returns the error as a finding about the fleet.
+func (e *Error) Finding() fleet.Finding {
+	return fleet.Finding{Path: fleet.PathOf("templates", e.Name).String(), Message: e.Error()}
+}

@@ -1,0 +1,183 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// schema reports what the schema of an object's kind does not allow in it. Unknown fields of parameters are warnings: see
+// [arranger.spelling].
+func (c *check) schema(node *yaml.Node, kind string) {
+	value, _ := valueOf(node)
+	object, isObject := value.(map[string]any)
+	if !isObject {
+		return // which is reported elsewhere
+	}
+	for _, violation := range c.catalog.Check(object) {
+		isKnown := !violation.IsUnknown || !c.template.isBuiltin && !c.catalog.MayLackFields(object)
+		if !isKnown || isOfForm(kind, violation.Steps) {
+			continue
+		}
+		end := " (schema of " + kind + " in " + c.catalog.Source(object) + ")"
+		path, rest := c.attributeOf(kind, violation.Steps)
+		if path == nil {
+			c.report(lineAt(node, violation.Steps), "%s %s%s", cmp.Or(violation.Path(), "the object"), violation.Message, end)
+			continue
+		}
+		missing := kinds.Violation{Steps: rest}
+		message := strings.TrimSpace(missing.Path() + " " + violation.Message)
+		c.findings.Report(path, "%s%s", secret.Unrepeated(message, nil, c.subject.Config), end)
+	}
+}
+
+// valueOf returns the value of a node as JSON has it. Dates are texts, as Kubernetes reads them. ok is false if keys are no texts.
+func valueOf(node *yaml.Node) (value any, ok bool) {
+	switch node = resolve(node); node.Kind {
+	case yaml.MappingNode:
+		object := make(map[string]any, len(node.Content)/2)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := resolve(node.Content[i])
+			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
+				return nil, false
+			}
+			if object[key.Value], ok = valueOf(node.Content[i+1]); !ok {
+				return nil, false
+			}
+		}
+		return object, true
+	case yaml.SequenceNode:
+		list := make([]any, len(node.Content))
+		for i := range node.Content {
+			if list[i], ok = valueOf(node.Content[i]); !ok {
+				return nil, false
+			}
+		}
+		return list, true
+	}
+	switch node.ShortTag() {
+	case "!!str", "!!timestamp":
+		return node.Value, true
+	case "!!null", "!!bool", "!!int", "!!float":
+		err := node.Decode(&value)
+		return value, err == nil
+	}
+	return nil, false
+}
+
+// isOfForm reports whether [check.object] checks a part of an object, too.
+func isOfForm(kind string, steps []string) bool {
+	switch {
+	case len(steps) == 0:
+		return false
+	case steps[0] == "metadata":
+		return len(steps) > 1 && slices.Contains([]string{"name", "namespace", "labels", "annotations"}, steps[1])
+	case kind == "ConfigMap":
+		return steps[0] == "data" || steps[0] == "binaryData"
+	}
+	return false
+}
+
+// lineAt returns the line of the last step of an object that is there.
+func lineAt(node *yaml.Node, steps []string) int {
+	for _, step := range steps {
+		var next *yaml.Node
+		if index, isIndex := indexOf(step); isIndex {
+			if node = resolve(node); index < len(node.Content) {
+				next = node.Content[index]
+			}
+		} else {
+			next = member(node, step)
+		}
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return node.Line
+}
+
+// indexOf returns the index in a step such as "[0]".
+func indexOf(step string) (index int, isIndex bool) {
+	number, begins := strings.CutPrefix(step, "[")
+	if !begins {
+		return 0, false
+	}
+	index, err := strconv.Atoi(strings.TrimSuffix(number, "]"))
+	return index, err == nil
+}
+
+// attributeOf returns the attribute of the fleet that a part of a reconciler's object is from, or nil, and the last steps that the
+// attribute does not have.
+func (c *check) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
+	of, spec := reconciler.KindNamed(kind), []string{"spec"}
+	if of != nil && of.Template != "" {
+		of, spec = reconciler.KindNamed(of.Makes[0]), []string{"spec", of.Template, "spec"}
+	}
+	if of == nil || !c.template.isBuiltin || len(steps) < len(spec) || !slices.Equal(steps[:len(spec)], spec) {
+		return nil, nil
+	}
+	steps = steps[len(spec):]
+	target := c.subject.Assignment.Target
+	manifests := &target.Target.Manifests
+	if said := of.SaidAt(steps); said == reconciler.Namespace {
+		return targetPath(target).Attribute("namespace"), nil
+	} else if said != "" {
+		return targetPath(target).Attribute("manifests").Attribute(said.Attribute(&manifests.Manifests)), nil
+	}
+	clusterType := c.subject.Assignment.Host.ClusterType
+	ofTarget, ofType := c.templates.parameters[target.Name][of.Parameter], c.templates.hostOf(c.subject.Assignment).parameters[of.Parameter]
+	byTarget, byType := stepsIn(ofTarget, steps), stepsIn(ofType, steps)
+	switch {
+	case byTarget == 0 && byType == 0:
+		return nil, nil
+	case byTarget >= byType:
+		path, rest = targetPath(target).Attribute("manifests"), steps[byTarget:]
+	default:
+		path, rest = fleet.PathOf("cluster_types", clusterType.Name), steps[byType:]
+	}
+	return pathBelow(path.Attribute("parameters").Attribute(of.Parameter), steps[:len(steps)-len(rest)]), rest
+}
+
+// pathBelow returns the path that steps lead to from an attribute.
+func pathBelow(path *fleet.Path, steps []string) *fleet.Path {
+	for _, step := range steps {
+		if index, isIndex := indexOf(step); isIndex {
+			path = path.Index(index)
+		} else {
+			path = path.Attribute(step)
+		}
+	}
+	return path
+}
+
+// stepsIn returns how many of the first steps lead to something in a value.
+func stepsIn(value any, steps []string) int {
+	for i, step := range steps {
+		switch of := value.(type) {
+		case map[string]any:
+			below, has := of[step]
+			if !has {
+				return i
+			}
+			value = below
+		case []any:
+			index, isIndex := indexOf(step)
+			if !isIndex || index >= len(of) {
+				return i
+			}
+			value = of[index]
+		default:
+			return i
+		}
+	}
+	return len(steps)
+}

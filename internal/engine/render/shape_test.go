@@ -1,0 +1,130 @@
+package render_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+const ownObject = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: x\n"
+
+// Manifests of templates of type config.
+var (
+	withShape = []string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  namespace: {{ .Namespace}}\ndata:\n{{ toYaml .ConfigData | indent 2}}",
+		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: \"{{ .DeploymentTargetName }}\"\n  namespace: \"{{ .Namespace }}\"\n  labels: {a: b}\n",
+		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {{ .Name }}\n  namespace: {{ .Namespace }}\n  labels:\n    host: {{ .HostLabel }}\n",
+		ownObject + "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: {{ .Namespace }}\n",
+		ownObject + "  labels:\n    a: x{{ .Namespace }}x\n", ownObject + "  labels:\n    {{ .Namespace }}: x\n    n1: x\n",
+		ownObject + "  labels:\n    a: 0{{ .Namespace }}\n", ownObject + "  labels:\n    a: {{ .Namespace }}2x\n", ownObject + "  labels:\n    a: |\n      {{ .Namespace }}\n",
+		ownObject + "  labels:\n    a: {{ .HostLabel }}\n", ownObject + "  labels:\n    a: {{ .ConfigData.a }}\n", "a: {{ .Namespace }}\n", "- {{ .Namespace }}\n",
+		ownObject + "  labels:\n    a: {{ if .Manifests.parameters }}x{{ else }}y{{ end }}\n", ownObject + "spec: {{ .Namespace }}\n# {{ .Namespace }}\n",
+		"apiVersion: v1\nkind: {{ .Namespace }}\nmetadata:\n  name: x\n---\napiVersion: v1\nkind: n1\nmetadata:\n  name: x\n", ownObject + "  namespace: {{ .Workload }}\n", "",
+	}
+	withoutShape = []string{
+		ownObject + "  namespace: {{ .Namespace | upper }}\n", ownObject + "  namespace: {{ if hasPrefix \"n\" .Namespace }}a{{ else }}b{{ end }}\n",
+		ownObject + "  namespace: {{ $n := .Namespace }}{{ $n }}\n", ownObject + "  namespace: {{ with .Namespace }}{{ . }}{{ end }}\n",
+		ownObject + "  labels:\n    a: {{ .HostLabels.number }}\n", ownObject + "  labels:\n    a: {{ $.HostLabels.number }}\n",
+		ownObject + "  namespace: {{ tpl \"{{ .Namespace }}\" . }}\n", ownObject + "  namespace: {{ (index . \"Namespace\") }}\n",
+		"{{ define \"n\" }}{{ .Namespace }}{{ end }}" + ownObject + "  namespace: {{ template \"n\" . }}\n",
+		"{{ set .Labels \"a\" .Namespace | toJson | len }}", "{{ range list . }}{{ .Namespace }}{{ end }}", "{{ (dict \"a\" .).a.Namespace }}", ownObject + "  namespace: {{ print .Namespace }}\n",
+	}
+)
+
+func TestOnlyTemplatesThatWriteNamesAsTheyAreHaveShapes(t *testing.T) {
+	t.Parallel()
+	for _, manifest := range withShape {
+		if !render.HasShape("config", manifest) {
+			t.Errorf("has no shape:\n%s", manifest)
+		}
+	}
+	for _, manifest := range withoutShape {
+		if render.HasShape("config", manifest) {
+			t.Errorf("has a shape:\n%s", manifest)
+		}
+	}
+	if render.HasShape("namespace", withShape[0]) {
+		t.Error("a template of another type than config has a shape that depends on the configuration")
+	}
+}
+
+// FuzzShapes writes and checks folders by templates of one's own, and compares each with what templates write that have
+// written nothing before, what a full check finds, and the objects that the full reader of YAML reads.
+func FuzzShapes(f *testing.F) {
+	for _, manifest := range append(withShape, withoutShape...) {
+		for seed := range uint64(3) {
+			f.Add(manifest, seed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, manifest string, seed uint64) {
+		for _, kinds := range [][2]string{{"config", "namespace"}, {"namespace", "config"}} {
+			d := deployment{configType: "own", namespaceService: "own", requires: []fleet.Workload{{
+				Name: "database", Workspace: "kaizen", DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Manifests: fromGit()}},
+			}}}
+			d.templates = []fleet.Template{
+				{Type: kinds[0], Name: "own", Manifests: []string{manifest}},
+				{Type: kinds[1], Name: "own", Manifests: []string{strings.Replace(ownObject, "name: x", "name: n1", 1)}},
+				{Type: "reconciler", Name: "own", Manifests: []string{"{{/* nothing */}}"}},
+			}
+			compareShapes(t, d, manifest, rand.New(rand.NewPCG(seed, 0)))
+		}
+	})
+}
+
+func compareShapes(t *testing.T, d deployment, manifest string, random *rand.Rand) {
+	t.Helper()
+	f := d.fleet()
+	f.ClusterTypes = append(f.ClusterTypes, f.ClusterTypes[0], f.ClusterTypes[0])
+	f.ClusterTypes[1].Name, f.ClusterTypes[1].Reconciler = "other", "own"
+	f.ClusterTypes[2].Name, f.ClusterTypes[2].Reconciler, f.ClusterTypes[2].Parameters = "third", "own", map[string]any{"a": "b"}
+	f.Workloads[0].DeploymentTargets = append(f.Workloads[0].DeploymentTargets, f.Workloads[0].DeploymentTargets[0])
+	f.Workloads[0].DeploymentTargets[1].Name = "test"
+	shared, findings := render.Compile(f)
+	if len(findings) > 0 {
+		return
+	}
+	alone, _ := render.Compile(f)
+	for range 24 {
+		namespace := []string{"n1", "n1", "n2", "x", "123", "null", "1e3", "n3", strings.Repeat("n", 63)}[random.IntN(9)]
+		config := []string{"b", "1"}[random.IntN(2)]
+		hello, clusterType := &f.Workloads[0], &f.ClusterTypes[random.IntN(3)]
+		target := &hello.DeploymentTargets[random.IntN(2)]
+		subject := d.subject(f)
+		subject.Assignment.Namespace = namespace
+		subject.Assignment.Host = &schedule.Host{Name: "h-" + namespace, ClusterType: clusterType, Labels: fleet.Labels{"number": namespace}}
+		subject.Assignment.Target = &schedule.Target{Name: fleet.FullName(hello.Name, target.Name), Workload: hello, Target: target}
+		subject.Config, subject.ConfigVersion = map[string]any{"a": config}, config
+		render.ForgetShapes(alone)
+		want, wrong := alone.Render(subject)
+		got, err := shared.Render(subject)
+		if got, want := contents(got, err), contents(want, wrong); !reflect.DeepEqual(got, want) {
+			t.Fatalf("namespace %q, cluster type %q\n%s\ngot  %q\nwant %q", namespace, clusterType.Name, manifest, got, want)
+		}
+		if err != nil {
+			continue
+		}
+		if got, want := shared.Check(subject, got), render.FullCheck(alone, subject, want...); !reflect.DeepEqual(got, want) {
+			t.Fatalf("namespace %q, cluster type %q\n%s\ngot  %v\nwant %v", namespace, clusterType.Name, manifest, got, want)
+		}
+		if got, want := shared.Objects(subject, got), alone.Objects(subject, want); !reflect.DeepEqual(got, want) {
+			t.Fatalf("namespace %q, cluster type %q\n%s\ngot  %v\nwant %v", namespace, clusterType.Name, manifest, got, want)
+		}
+	}
+}
+
+// contents are names and contents of files, or the error.
+func contents(files []render.File, err error) []string {
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var contents []string
+	for _, file := range files {
+		contents = append(contents, file.Name, string(file.Content))
+	}
+	return contents
+}

@@ -1,0 +1,146 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// checkClusters finds assignments that clash on a cluster, which runs its own assignments and those of its cluster
+// type.
+func (s *scheduler) checkClusters(assignments []*Assignment) {
+	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
+	for len(assignments) > 0 {
+		host, count := assignments[0].Host, 1
+		for count < len(assignments) && assignments[count].Host == host {
+			count++
+		}
+		if host.Cluster == nil {
+			types[host.Name] = assignments[:count]
+		} else {
+			clusters = append(clusters, assignments[:count])
+		}
+		assignments = assignments[count:]
+	}
+	var c clashes
+	residents := map[string]*residents{}
+	for _, host := range s.hosts {
+		if ofType := types[host.Name]; s.mayClash(ofType) {
+			residents[host.Name] = newResidents(ofType, &c)
+		}
+	}
+	for _, ofCluster := range clusters {
+		name := ofCluster[0].Host.ClusterType.Name
+		if types[name] != nil && residents[name] == nil {
+			residents[name] = newResidents(types[name], &c)
+		}
+		if residents[name] != nil || s.mayClash(ofCluster) {
+			residents[name].join(ofCluster, &c)
+		}
+	}
+	s.findings = append(s.findings, c.findings()...)
+}
+
+// mayClash says whether two assignments of one host may have the same namespace. Namespaces that Flotilla names differ
+// for different targets, unless they were cut.
+func (s *scheduler) mayClash(ofHost []*Assignment) bool {
+	for _, assignment := range ofHost {
+		if assignment.Target.Target.Namespace != "" ||
+			isCut(s.fleet.Environment, assignment.Host.FirstName(), assignment.Target.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// residents are the assignments of a cluster type, which run on each of its clusters.
+type residents struct {
+	namespaces map[string]*Assignment
+	targets    map[*Target]*Assignment
+}
+
+func newResidents(ofType []*Assignment, to *clashes) *residents {
+	found := &residents{
+		namespaces: make(map[string]*Assignment, len(ofType)), targets: make(map[*Target]*Assignment, len(ofType)),
+	}
+	for _, assignment := range ofType {
+		found.targets[assignment.Target] = assignment
+		claimNamespace(found.namespaces, assignment, to)
+	}
+	return found
+}
+
+// join finds the clashes of a cluster's assignments with each other, and with the residents, if there are
+// any.
+func (r *residents) join(ofCluster []*Assignment, to *clashes) {
+	own := make(map[string]*Assignment, len(ofCluster))
+	for _, assignment := range ofCluster {
+		if r != nil {
+			if resident := r.targets[assignment.Target]; resident != nil {
+				to.Add(clash{resident, assignment.Target}, assignment)
+			}
+			if resident := r.namespaces[assignment.Namespace]; resident != nil {
+				to.addUnlessShared(resident, assignment)
+				continue
+			}
+		}
+		claimNamespace(own, assignment, to)
+	}
+}
+
+// claimNamespace gives an assignment its namespace, or reports the clash with the assignment that has it.
+func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
+	if first := namespaces[assignment.Namespace]; first != nil {
+		to.addUnlessShared(first, assignment)
+		return
+	}
+	namespaces[assignment.Namespace] = assignment
+}
+
+// clash is an assignment of a cluster type or of a cluster, and a deployment target that clashes with
+// it on one or more clusters.
+type clash struct {
+	first  *Assignment
+	target *Target
+}
+
+// clashes are what was found, with the assignment of the target on each of the hosts.
+type clashes struct {
+	wording.Groups[clash, *Assignment]
+}
+
+func (c *clashes) addUnlessShared(first, second *Assignment) {
+	if first.Target == second.Target {
+		return // reported as a target that is assigned twice
+	}
+	if first.Target.Target.Namespace == "" || second.Target.Target.Namespace == "" {
+		c.Add(clash{first, second.Target}, second)
+	}
+}
+
+func (c *clashes) findings() fleet.Findings {
+	var findings fleet.Findings
+	for one, seconds := range c.All() {
+		more := ""
+		if len(seconds) > 1 {
+			more = fmt.Sprintf(" (and %d more)", len(seconds)-1)
+		}
+		target := one.target
+		path, first, second := fleet.TargetPath(target.Workload.Name, target.Target.Name), describeHost(one.first.Host), describeHost(seconds[0].Host)
+		if one.first.Target == target {
+			findings.Report(path, "deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them", target.Name, first, second, more)
+			continue
+		}
+		findings.Report(path.Attribute("namespace"), "deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
+			"set namespace on one of them, or the same on both", target.Name, second, more, seconds[0].Namespace, one.first.Target.Name, first)
+	}
+	return findings
+}
+
+func describeHost(host *Host) string {
+	if host.Cluster != nil {
+		return fmt.Sprintf("cluster %q", host.Cluster.Name)
+	}
+	return fmt.Sprintf("cluster type %q", host.ClusterType.Name)
+}

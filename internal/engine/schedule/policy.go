@@ -1,0 +1,139 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+)
+
+// policy is a compiled target policy, and what it selects: sorted indexes of the scheduler's lists.
+type policy struct {
+	*fleet.TargetPolicy
+	workload, target, clusterType, cluster fleet.Requirements
+
+	chooser       *chooser // nil: every host
+	names         []string // its own name alone, for the assignments that only this policy assigns
+	contradiction string   // why one of its selectors can never match; empty where all can
+	targets       []int32
+	hosts         []int32 // that it schedules to, or excludes from
+	tainted       []int32 // that its selectors select, but with taints that it does not tolerate
+}
+
+// evaluate compiles each policy's selectors once and finds what they select.
+func (s *scheduler) evaluate() {
+	hosts := indexLabels(s.hosts, func(h *Host) fleet.Labels { return h.selectable })
+	targets := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.selectable })
+	workloads := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.ofWorkload })
+	allHosts, allTargets := everything(len(s.hosts)), everything(len(s.targets))
+	for i := range s.fleet.TargetPolicies {
+		p := s.compile(&s.fleet.TargetPolicies[i])
+		for _, i := range workloads.narrow(targets.narrow(allTargets, p.target), p.workload) {
+			if p.selectsTarget(s.targets[i]) {
+				p.targets = append(p.targets, i)
+			}
+		}
+		for _, i := range hosts.narrow(hosts.narrow(allHosts, p.clusterType), p.cluster) {
+			switch host := s.hosts[i]; {
+			case !p.selectsHost(host):
+			case !p.excludes() && p.untolerated(host) != nil:
+				p.tainted = append(p.tainted, i)
+			default:
+				p.hosts = append(p.hosts, i)
+			}
+		}
+		if p.Placement != nil && !p.excludes() {
+			p.chooser = s.newChooser(p)
+			s.warnOfFewHosts(p)
+		}
+		s.policies = append(s.policies, p)
+	}
+}
+
+// warnOfFewHosts warns where a policy wants more hosts than it selects. It then uses all of them.
+func (s *scheduler) warnOfFewHosts(p *policy) {
+	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
+		s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
+			"wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts))
+	}
+}
+
+// hostsFor returns the hosts that the policy schedules a target to, chosen among those that are not excluded.
+func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
+	if p.chooser == nil {
+		return p.hosts
+	}
+	hosts := p.hosts
+	if len(excluders) > 0 {
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(host int32) bool {
+			return slices.ContainsFunc(excluders, func(excluder *policy) bool { return excluder.hasHost(host) })
+		})
+	}
+	return p.chooser.choose(hosts, target)
+}
+
+func (s *scheduler) compile(p *fleet.TargetPolicy) *policy {
+	compiled := &policy{TargetPolicy: p, names: []string{p.Name}}
+	for _, selector := range []struct {
+		name     string
+		selector *fleet.Selector
+		compiled *fleet.Requirements
+	}{
+		{"workload_selector", p.WorkloadSelector, &compiled.workload},
+		{"deployment_target_selector", p.DeploymentTargetSelector, &compiled.target},
+		{"cluster_type_selector", p.ClusterTypeSelector, &compiled.clusterType},
+		{"cluster_selector", p.ClusterSelector, &compiled.cluster},
+	} {
+		if selector.selector == nil {
+			continue
+		}
+		requirements, findings := selector.selector.Compile()
+		*selector.compiled = requirements
+		for _, finding := range findings {
+			finding.Path = fmt.Sprintf("target_policies[%q].%s.%s", p.Name, selector.name, finding.Path)
+			s.findings = append(s.findings, finding)
+		}
+		if contradiction := requirements.Contradiction(); contradiction != "" && compiled.contradiction == "" {
+			compiled.contradiction = fmt.Sprintf("its %s can never match: %s", selector.name, contradiction)
+		}
+	}
+	return compiled
+}
+
+func (p *policy) excludes() bool {
+	return p.Effect == "exclude"
+}
+
+// hasHost says whether the policy selects a host.
+func (p *policy) hasHost(host int32) bool {
+	_, found := slices.BinarySearch(p.hosts, host)
+	return found
+}
+
+func (p *policy) selectsTarget(target *Target) bool {
+	return (p.Workspace == "" || p.Workspace == target.Workload.Workspace) &&
+		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
+}
+
+// wantsKind says whether a host is of the kind that the policy selects: clusters if it has a cluster_selector, else
+// cluster types.
+func (p *policy) wantsKind(host *Host) bool {
+	return (p.ClusterSelector != nil) == (host.Cluster != nil)
+}
+
+func (p *policy) selectsHost(host *Host) bool {
+	return p.wantsKind(host) && p.clusterType.Matches(host.selectable) && p.cluster.Matches(host.selectable)
+}
+
+// untolerated returns the first of the host's taints that the policy does not tolerate, or nil.
+func (p *policy) untolerated(host *Host) *fleet.Taint {
+	for i := range host.Taints {
+		tolerated := slices.ContainsFunc(p.Tolerations, func(t fleet.Toleration) bool {
+			return t.Tolerates(host.Taints[i])
+		})
+		if !tolerated {
+			return &host.Taints[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+)
+
+// Result is every scheduling decision about a fleet, with its reason. Every list is sorted.
+type Result struct {
+	Hosts        []*Host        // every cluster type and cluster, by name
+	Targets      []*Target      // every deployment target of the environment, by name
+	Assignments  []*Assignment  // by host, then by deployment target
+	Unscheduled  []Unscheduled  // by deployment target
+	Excluded     []Excluded     // by host and deployment target
+	IdlePolicies []IdlePolicy   // by name
+	IdleHosts    []string       // hosts without any assignment, by name
+	Warnings     fleet.Findings // what is probably a mistake, but does no harm
+}
+
+// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, required workloads
+// that are missing on a host, and clashes on a cluster: two deployment targets with the same namespace by accident,
+// or one that is assigned twice. A result with findings must not be deployed.
+func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
+	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
+	var assignments []*Assignment
+	if f.Explicit {
+		assignments = s.explicitAssignments()
+	} else {
+		s.evaluate()
+		assignments = s.assign()
+	}
+	s.resolveRequirements(assignments)
+	s.checkClusters(assignments)
+	return &Result{
+		Hosts: s.hosts, Targets: s.targets, Assignments: assignments, Excluded: s.excluded,
+		Unscheduled: s.unscheduled(assignments), IdlePolicies: s.idlePolicies(), IdleHosts: s.idleHosts(assignments),
+		Warnings: s.warnings,
+	}, s.findings
+}
+
+type scheduler struct {
+	fleet    *fleet.Fleet
+	hosts    []*Host
+	targets  []*Target
+	policies []*policy
+	excluded []Excluded
+	findings fleet.Findings
+	warnings fleet.Findings
+}
+
+// explicitAssignments returns the fleet's explicit assignments.
+func (s *scheduler) explicitAssignments() []*Assignment {
+	assignments := make([]*Assignment, 0, len(s.fleet.Assignments))
+	for _, placement := range s.fleet.Assignments {
+		name := placement.ClusterType
+		if placement.Cluster != "" {
+			name = clusterFolder + placement.Cluster
+		}
+		host, foundHost := slices.BinarySearchFunc(s.hosts, name, func(h *Host, name string) int {
+			return cmp.Compare(h.Name, name)
+		})
+		target, foundTarget := slices.BinarySearchFunc(s.targets, placement.DeploymentTarget, func(t *Target, name string) int {
+			return cmp.Compare(t.Name, name)
+		})
+		if foundHost && foundTarget {
+			assignment := s.newAssignment(s.hosts[host], s.targets[target], nil)
+			assignments = append(assignments, &assignment)
+		}
+	}
+	slices.SortFunc(assignments, func(a, b *Assignment) int {
+		return cmp.Or(cmp.Compare(a.Host.Name, b.Host.Name), cmp.Compare(a.Target.Name, b.Target.Name))
+	})
+	return assignments
+}
+
+func (s *scheduler) newAssignment(host *Host, target *Target, policies []string) Assignment {
+	namespace := target.Target.Namespace
+	if namespace == "" {
+		namespace = Namespace(s.fleet.Environment, host.FirstName(), target.Name)
+	}
+	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
+}
+
+// scheduledTarget is a target that policies assign to a host.
+type scheduledTarget struct {
+	target   int32
+	policies []string
+}
+
+// assign returns what any policy assigns, without what is excluded.
+func (s *scheduler) assign() []*Assignment {
+	schedulers, excluders := s.policiesByTarget("schedule"), s.policiesByTarget("exclude")
+	byHost, count := s.union(schedulers, excluders)
+	assignments := make([]*Assignment, 0, count)
+	room := make([]Assignment, 0, count) // one allocation for all
+	for i, host := range s.hosts {
+		for _, one := range byHost[i] {
+			target := s.targets[one.target]
+			var by []string
+			for _, policy := range excluders[one.target] {
+				if policy.hasHost(int32(i)) {
+					by = append(by, policy.Name)
+				}
+			}
+			if by != nil {
+				s.excluded = append(s.excluded, Excluded{Host: host.Name, DeploymentTarget: target.Name, Policies: by})
+				continue
+			}
+			room = append(room, s.newAssignment(host, target, one.policies))
+			assignments = append(assignments, &room[len(room)-1])
+		}
+	}
+	return assignments
+}
+
+// policiesByTarget lists the policies of an effect that select each target, by name.
+func (s *scheduler) policiesByTarget(effect string) [][]*policy {
+	byTarget := make([][]*policy, len(s.targets))
+	for _, policy := range s.policies {
+		if policy.excludes() == (effect == "exclude") {
+			for _, target := range policy.targets {
+				byTarget[target] = append(byTarget[target], policy)
+			}
+		}
+	}
+	return byTarget
+}
+
+// union lists what the policies assign to each host, by target, and counts it.
+func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]scheduledTarget, count int) {
+	byHost = make([][]scheduledTarget, len(s.hosts))
+	policies := make([][]string, len(s.hosts)) // that assign the current target, by host
+	var touched []int32
+	for target := range s.targets {
+		touched = touched[:0]
+		for _, policy := range schedulers[target] {
+			for _, host := range policy.hostsFor(s.targets[target], excluders[target]) {
+				if policies[host] == nil {
+					touched = append(touched, host)
+					policies[host] = policy.names
+				} else {
+					policies[host] = append(policies[host], policy.Name)
+				}
+			}
+		}
+		for _, host := range touched {
+			byHost[host] = append(byHost[host], scheduledTarget{int32(target), policies[host]})
+			policies[host] = nil
+		}
+		count += len(touched)
+	}
+	return byHost, count
+}
+
+// resolveRequirements finds the assignments that each assignment's workload requires on the same host. On a cluster,
+// the assignments of its cluster type count, too.
+func (s *scheduler) resolveRequirements(assignments []*Assignment) {
+	type hostWorkload struct{ host, workload string }
+	assigned := map[hostWorkload][]*Assignment{}
+	required := s.required()
+	for _, assignment := range assignments {
+		if name := assignment.Target.Workload.Name; required[name] {
+			at := hostWorkload{assignment.Host.Name, name}
+			assigned[at] = append(assigned[at], assignment)
+		}
+	}
+	var without lacking
+	for _, assignment := range assignments {
+		var found []*Assignment
+		for _, name := range assignment.Target.Workload.Requires {
+			others := assigned[hostWorkload{assignment.Host.Name, name}]
+			if assignment.Host.Cluster != nil {
+				others = slices.Concat(others, assigned[hostWorkload{assignment.Host.ClusterType.Name, name}])
+			}
+			if len(others) == 0 {
+				without.Add(requirement{assignment.Target.Workload.Name, name}, assignment)
+			}
+			found = append(found, others...)
+		}
+		// Of a target that is on the cluster and on its type, which is an error, the cluster's own comes first.
+		slices.SortStableFunc(found, func(a, b *Assignment) int { return cmp.Compare(a.Target.Name, b.Target.Name) })
+		for _, one := range slices.CompactFunc(found, func(a, b *Assignment) bool { return a.Target == b.Target }) {
+			assignment.Requires = append(assignment.Requires, one.Target.Name)
+			assignment.Dependencies = append(assignment.Dependencies, Dependency{one.Target, one.Host, one.Namespace})
+		}
+	}
+	s.findings = append(s.findings, without.findings()...)
+}
+
+// required are the workloads that others require.
+func (s *scheduler) required() map[string]bool {
+	required := map[string]bool{}
+	for i := range s.fleet.Workloads {
+		for _, name := range s.fleet.Workloads[i].Requires {
+			required[name] = true
+		}
+	}
+	return required
+}

@@ -1,0 +1,357 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+)
+
+// azureAPI is Azure Repos, of Azure DevOps Services or Server, through its REST
+// API: learn.microsoft.com/en-us/rest/api/azure/devops/git.
+//
+// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, which
+// had its last release in 2023 and its last commit in 2024). That asks for all
+// locations of an organization's API (OPTIONS _apis) and for its resource areas
+// before the first call, and sends the credentials to any server that these name.
+// It keeps what it learns in package variables, and a session that every answer
+// overwrites without a lock. It cannot be given an HTTP client, writes URLs in
+// lower case, and never retries.
+type azureAPI struct{ session }
+
+func azureKind() Kind {
+	return Kind{
+		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
+		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
+		Creator: "unique name, such as an email address",
+		bounds:  bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
+		locate:  locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
+		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
+		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
+		commits:    "commits", pulls: "pullrequests", query: url.Values{"api-version": {azureVersion}},
+		connect: func(s session) (api, error) { return &azureAPI{s}, nil },
+		reason: func(body []byte) ([]string, string) {
+			var fields struct {
+				TypeKey string `json:"typeKey"`
+			}
+			_ = json.Unmarshal(body, &fields)
+			return nil, fields.TypeKey
+		},
+	}
+}
+
+// azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
+// of Azure DevOps Server 2022.1 and later.
+const azureVersion = "7.1"
+
+// azureMaxBody is how many bytes the body of a request may have, without the
+// mark: with it, a description has up to 4,000 characters ("Pull Requests -
+// Update").
+const azureMaxBody = 4000 - len(markBegin) - maxOwner - len(markEnd) - 3
+
+// azureCut is how long a description in a list can be: "will be truncated up to 400
+// symbols" ("Pull Requests - Get Pull Requests").
+const azureCut = 400
+
+const (
+	azurePage    = 100
+	azureNobody  = "00000000-0000-0000-0000-000000000000"
+	azurePreview = azureVersion + "-preview.1"
+)
+
+type azureIdentity struct {
+	ID          string `json:"id,omitempty"`
+	DisplayName string `json:"displayName,omitempty"`
+	UniqueName  string `json:"uniqueName,omitempty"`
+	IsContainer bool   `json:"isContainer,omitempty"`
+}
+
+type azureCommit struct {
+	ID string `json:"commitId,omitempty"`
+}
+
+type azurePull struct {
+	ID              int             `json:"pullRequestId"`
+	Status          string          `json:"status"`
+	Title           string          `json:"title"`
+	Description     string          `json:"description"`
+	Source          string          `json:"sourceRefName"`
+	Target          string          `json:"targetRefName"`
+	IsDraft         bool            `json:"isDraft"`
+	Fork            json.RawMessage `json:"forkSource"`
+	MergeStatus     string          `json:"mergeStatus"`
+	MergeFailure    string          `json:"mergeFailureMessage"`
+	LastMerge       azureCommit     `json:"lastMergeCommit"`
+	LastMergeSource azureCommit     `json:"lastMergeSourceCommit"`
+	AutoCompleteBy  *azureIdentity  `json:"autoCompleteSetBy"`
+	Reviewers       []azureIdentity `json:"reviewers"`
+}
+
+// azureChange is what is sent of a request.
+type azureChange struct {
+	Source          string         `json:"sourceRefName,omitempty"`
+	Target          string         `json:"targetRefName,omitempty"`
+	Title           string         `json:"title,omitempty"`
+	Description     string         `json:"description,omitempty"`
+	Status          string         `json:"status,omitempty"`
+	LastMergeSource *azureCommit   `json:"lastMergeSourceCommit,omitempty"`
+	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
+}
+
+// list reads all pages, since the order of the list is not documented.
+func (a *azureAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
+	all, err := a.active(ctx, base, head)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
+	for _, pull := range all {
+		r := a.request(&pull)
+		// The mark is at the beginning, unless a person has moved it.
+		if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+			r, err = a.get(ctx, pull.ID)
+		}
+		if err != nil || !take(r) {
+			return err
+		}
+	}
+	return nil
+}
+
+// active are the open requests from head into base, in any order.
+func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePull, err error) {
+	query := url.Values{
+		"searchCriteria.sourceRefName": {branchRef + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
+	}
+	if base != "" {
+		query.Set("searchCriteria.targetRefName", branchRef+base)
+	}
+	err = pages(func(page int) (bool, error) {
+		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
+		var listed struct {
+			Value []azurePull `json:"value"`
+		}
+		err := a.call(ctx, http.MethodGet, with(a.at.resource(a.at.kind.pulls), query), nil, &listed)
+		all = append(all, listed.Value...)
+		return len(listed.Value) < azurePage, err
+	})
+	return all, err
+}
+
+func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {
+	return pullOf(ctx, a.session, http.MethodGet, a.pull(number), nil, a.request)
+}
+
+func (a *azureAPI) request(pull *azurePull) *request {
+	r := &request{
+		PullRequest: PullRequest{
+			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
+			Base: strings.TrimPrefix(pull.Target, branchRef), Head: strings.TrimPrefix(pull.Source, branchRef), HeadCommit: pull.LastMergeSource.ID,
+		},
+		title: pull.Title, body: pull.Description, draft: pull.IsDraft,
+		foreign:   len(pull.Fork) > 0 && string(pull.Fork) != "null",
+		arranged:  pull.AutoCompleteBy != nil && pull.AutoCompleteBy.ID != azureNobody,
+		unsettled: pull.MergeStatus == "queued" || pull.MergeStatus == "notSet" || pull.MergeStatus == "",
+		status:    pull.MergeStatus,
+	}
+	if pull.MergeFailure != "" {
+		r.status += ": " + pull.MergeFailure
+	}
+	if pull.IsDraft {
+		r.status = "draft"
+	}
+	switch pull.Status {
+	case "completed":
+		r.State, r.MergeCommit = Merged, pull.LastMerge.ID // before, that of a merge for tests
+	case "abandoned":
+		r.State = Closed
+	}
+	for _, reviewer := range pull.Reviewers {
+		r.reviewers = append(r.reviewers, reviewer.name())
+	}
+	return r
+}
+
+// name is the name of a reviewer: of a person the account, which is mostly an
+// email address, of a team project/team.
+func (i azureIdentity) name() string {
+	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") && (i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
+		return project[1:] + "/" + team
+	}
+	return i.UniqueName
+}
+
+func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	change := azureChange{Source: branchRef + head, Target: branchRef + base, Title: title, Description: body}
+	return pullOf(ctx, a.session, http.MethodPost, a.at.resource(a.at.kind.pulls), change, a.request)
+}
+
+func (a *azureAPI) update(ctx context.Context, number int, change azureChange) error {
+	return a.call(ctx, http.MethodPatch, a.pull(number), change, nil)
+}
+
+func (a *azureAPI) edit(ctx context.Context, r *request, title, body string) error {
+	return a.update(ctx, r.Number, azureChange{Title: title, Description: body})
+}
+
+func (a *azureAPI) close(ctx context.Context, r *request) error {
+	return a.update(ctx, r.Number, azureChange{Status: "abandoned"})
+}
+
+// label creates those that the project does not have. A request does not tell its
+// labels any more (learn.microsoft.com/en-us/answers/questions/1822199).
+func (a *azureAPI) label(ctx context.Context, r *request, names []string) error {
+	type label struct {
+		Name   string `json:"name"`
+		Active *bool  `json:"active,omitempty"`
+	}
+	var listed struct {
+		Value []label `json:"value"`
+	}
+	if err := a.call(ctx, http.MethodGet, a.pull(r.Number, "labels"), nil, &listed); err != nil {
+		return err
+	}
+	var there []string
+	for _, l := range listed.Value {
+		if l.Active == nil || *l.Active {
+			there = append(there, l.Name)
+		}
+	}
+	for _, name := range missing(names, there) {
+		if err := a.call(ctx, http.MethodPost, a.pull(r.Number, "labels"), label{Name: name}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *azureAPI) know(ctx context.Context, reviewer string) error {
+	_, err := a.identity(ctx, reviewer)
+	return err
+}
+
+// identity returns the id of a person or a team: there are no names of reviewers.
+func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
+	type text struct {
+		Value string `json:"$value"`
+	}
+	var found struct {
+		Value []struct {
+			ID         string `json:"id"`
+			Name       string `json:"providerDisplayName"`
+			Properties struct {
+				Account text `json:"Account"`
+				Mail    text `json:"Mail"`
+			} `json:"properties"`
+		} `json:"value"`
+	}
+	wanted := name
+	if project, team, ok := strings.Cut(name, "/"); ok {
+		wanted = "[" + project + `]\` + team
+	}
+	query := url.Values{"searchFilter": {"General"}, "filterValue": {wanted}, "queryMembership": {"None"}}
+	if err := a.call(ctx, http.MethodGet, with(a.at.people.JoinPath("_apis", "identities"), query), nil, &found); err != nil {
+		return "", err
+	}
+	for _, one := range found.Value {
+		if contains([]string{one.Name, one.Properties.Account.Value, one.Properties.Mail.Value}, wanted) {
+			return one.ID, nil
+		}
+	}
+	return "", failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential; name a person by email address, a team as project/team", name)
+}
+
+// ask requests reviews. Azure keeps reviewers on its list after their review.
+func (a *azureAPI) ask(ctx context.Context, r *request, reviewers []string) error {
+	for _, name := range reviewers {
+		id, err := a.identity(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := a.call(ctx, http.MethodPut, a.pull(r.Number, "reviewers", id), map[string]any{"id": id, "vote": 0}, nil); err != nil {
+			return reviewerError(err)
+		}
+	}
+	return nil
+}
+
+// merge leaves the way of merging to the Git host: "the service selects the first
+// merge strategy not prohibited by the target branch's policy", which is a merge
+// commit where nothing is prohibited (GitPullRequestCompletionOptions). The
+// answer says only that the merge is queued.
+func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) error {
+	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
+		return byPolicy(err)
+	}
+	for pause := newPause(a.settling); ; {
+		again, err := a.get(ctx, r.Number)
+		if err != nil || again.State == Merged {
+			return err
+		}
+		if again.State == Closed {
+			return failf(ErrNotMergeable, "it was closed")
+		}
+		switch word, _, _ := strings.Cut(again.status, ":"); word {
+		case "conflicts", "rejectedByPolicy", "failure":
+			return failf(ErrNotMergeable, "Azure Repos does not merge it: %s", again.status)
+		}
+		if !pause.wait(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// byPolicy recognises policies that are not fulfilled yet: Azure answers 403, as
+// for missing permissions.
+func byPolicy(err error) error {
+	said := (*answer)(nil)
+	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
+		return failf(ErrNotMergeable, "%w", err)
+	}
+	return err
+}
+
+// arrange sets auto-complete. Azure does not bind that to a commit.
+func (a *azureAPI) arrange(ctx context.Context, r *request, _ string) error {
+	if r.arranged {
+		return nil
+	}
+	var connection struct {
+		User azureIdentity `json:"authenticatedUser"`
+	}
+	query := url.Values{"api-version": {azurePreview}}
+	if err := a.call(ctx, http.MethodGet, with(a.at.api.JoinPath("_apis", "connectionData"), query), nil, &connection); err != nil {
+		return err
+	}
+	return byPolicy(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
+}
+
+// hold unsets auto-complete, as `az repos pr update --auto-complete false` does.
+func (a *azureAPI) hold(ctx context.Context, r *request) error {
+	if !r.arranged {
+		return nil
+	}
+	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
+}
+
+// forAzure sends a personal access token as a password with any username, and a
+// token of Microsoft Entra ID as a bearer token.
+func (c Credentials) forAzure(request *http.Request) {
+	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
+	token := c.asToken()
+	switch {
+	case secret.IsJWT(token):
+		request.Header.Set("Authorization", "Bearer "+token)
+	case token != "":
+		request.SetBasicAuth(c.Username, token)
+	}
+}

@@ -1,0 +1,152 @@
+package forge_test
+
+import (
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+func TestAzureMergeNow(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	ask := `{"status": "completed", "lastMergeSourceCommit": {"commitId": "` + newHead + `"}}`
+	done := exchange{request: azPatch, body: ask, answer: azPull(azStatus(azQueued))}
+	refused := func(status int, kind, message string) exchange {
+		return exchange{request: azPatch, body: ask, status: status, answer: azRefusal(kind, message)}
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+		says      string
+	}{
+		"merged":                      {[]exchange{get(), done, get(azMerged), get(azMerged)}, nil, ""},
+		"merged after a while":        {[]exchange{get(), done, get(azStatus(azQueued)), get(), get(azMerged), get(azMerged)}, nil, ""},
+		"merged already":              {[]exchange{get(azMerged)}, nil, ""},
+		"the push is not noticed yet": {[]exchange{get(azOldHead), get(), done, get(azMerged), get(azMerged)}, nil, ""},
+		"the answer was lost":         {[]exchange{get(), {request: azPatch, body: ask, status: 502, answer: "oh no"}, get(azMerged)}, nil, ""},
+		"still checking": {[]exchange{
+			get(azStatus(azQueued)), refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt."),
+			get(azStatus(azQueued)), done, get(azMerged), get(azMerged),
+		}, nil, ""},
+		"conflicts": {
+			[]exchange{get(azStatus(azConflict)), done, get(azStatus(azConflict), fields{"mergeFailureMessage": "in a file"}), get(azStatus(azConflict))},
+			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "conflicts"): Azure Repos does not merge it: conflicts: in a file`,
+		},
+		"conflicts that are seen only then": {
+			[]exchange{get(), done, get(azStatus(azQueued)), get(azStatus("rejectedByPolicy")), get(azStatus("rejectedByPolicy"))},
+			forge.ErrNotMergeable, "Azure Repos does not merge it: rejectedByPolicy",
+		},
+		"approvals are missing": {
+			[]exchange{get(), refused(403, "GitPullRequestUpdateRejectedByPolicyException", "The pull request cannot be completed, because policies are not fulfilled: minimum number of reviewers"), get()},
+			forge.ErrNotMergeable, "minimum number of reviewers",
+		},
+		"a draft": {
+			[]exchange{get(fields{"isDraft": true}), refused(400, "InvalidArgumentValueException", "TF401403: A draft pull request cannot be completed."), get(fields{"isDraft": true})},
+			forge.ErrRefused, `(its status is "draft")`,
+		},
+		"the head moved meanwhile": {
+			[]exchange{get(), refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt."), get(azOldHead)},
+			forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead + ", not " + newHead,
+		},
+		"merged with another head": {[]exchange{get(azMerged, azOldHead)}, forge.ErrHeadMoved, "was merged at " + oldHead},
+		"closed meanwhile":         {[]exchange{get(), done, get(azClosed), get(azClosed)}, forge.ErrNotMergeable, "was closed"},
+		"not allowed": {
+			[]exchange{get(), refused(403, "GitNeedsPermissionException", "TF401027: You need the Git 'GenericContribute' permission"), get()}, forge.ErrUnauthorized, "GenericContribute",
+		},
+		"down":           {[]exchange{get(), {request: azPatch, body: ask, status: 500, answer: "oh no"}, get()}, forge.ErrUnreachable, "500 Internal Server Error"},
+		"another's":      {[]exchange{get(fields{"description": prodMark})}, forge.ErrNotOwned, "is not changed"},
+		"a fork's":       {[]exchange{get(azFork)}, forge.ErrNotOwned, "does not come from branch"},
+		"does not exist": {[]exchange{{request: azGet, status: 404, answer: azRefusal("GitPullRequestNotFoundException", "TF401180: The requested pull request was not found.")}}, forge.ErrNotFound, "pull request #7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantMerged(t, onAzure(t, test.exchanges), request, forge.Now, test.kind, test.says)
+		})
+	}
+}
+
+func TestAzureMergeWhenChecksSucceed(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	self := exchange{request: azSelf, answer: fields{"authenticatedUser": fields{"id": azMe, "providerDisplayName": "Bot"}, "instanceId": "x"}}
+	set := func(id string) exchange {
+		return exchange{request: azPatch, body: `{"autoCompleteSetBy": {"id": "` + id + `"}}`, answer: azPull()}
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		state     forge.State
+		kind      error
+		says      string
+	}{
+		"arranged":            {[]exchange{get(), self, set(azMe), get(azArmed)}, forge.Open, nil, ""},
+		"arranged before":     {[]exchange{get(azArmed), get(azArmed)}, forge.Open, nil, ""},
+		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged)}, forge.Merged, nil, ""},
+		"the head moved meanwhile": {
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody)}, "", forge.ErrHeadMoved,
+			"auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
+		},
+		"the head moved, and nobody may take it back": {
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }()}, "", forge.ErrHeadMoved,
+			"auto-merge cannot be turned off",
+		},
+		"not allowed": {[]exchange{get(), self, func() exchange {
+			e := set(azMe)
+			e.status, e.answer = 403, azRefusal("GitNeedsPermissionException", "TF401027: You need the Git 'PullRequestContribute' permission")
+			return e
+		}(), get()}, "", forge.ErrUnauthorized, "PullRequestContribute"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantArranged(t, onAzure(t, test.exchanges), request, test.state, test.kind, test.says)
+		})
+	}
+
+	t.Run("taken back", func(t *testing.T) {
+		t.Parallel()
+		failed := set(azNobody)
+		failed.status, failed.answer = 500, "oh no"
+		host := onAzure(t, []exchange{
+			get(azArmed), set(azNobody),
+			get(), get(fields{"autoCompleteSetBy": fields{"id": azNobody}}),
+			get(azArmed), failed, get(),
+			get(azArmed), failed, get(azArmed),
+		})
+		for range 4 {
+			if err := host.Hold(t.Context(), request); err != nil {
+				t.Error(err)
+			}
+		}
+		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
+	})
+}
+
+func TestAzureClose(t *testing.T) {
+	t.Parallel()
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	patch := exchange{request: azPatch, body: `{"status": "abandoned"}`, answer: azPull(azClosed)}
+	failed := patch
+	failed.status, failed.answer = 500, "oh no"
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+	}{
+		"open":                {[]exchange{get(), patch}, nil},
+		"closed":              {[]exchange{get(azClosed)}, nil},
+		"merged":              {[]exchange{get(azMerged)}, nil},
+		"the answer was lost": {[]exchange{get(), failed, get(azClosed)}, nil},
+		"down":                {[]exchange{get(), failed, get()}, forge.ErrUnreachable},
+		"another's":           {[]exchange{get(fields{"description": otherText})}, forge.ErrNotOwned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := onAzure(t, test.exchanges).Close(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"})
+			if test.kind == nil && err != nil {
+				t.Error(err)
+			} else if test.kind != nil {
+				wantError(t, err, test.kind, "pull request #7")
+			}
+		})
+	}
+}

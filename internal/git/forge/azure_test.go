@@ -1,0 +1,368 @@
+package forge_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+// Requests and answers have the shapes that Azure DevOps' reference describes
+// (learn.microsoft.com/en-us/rest/api/azure/devops, version 7.1; testdata/README.md
+// has the pages). Azure DevOps itself was not asked.
+
+const (
+	azure      = "/org/owner/_apis/git/repositories/gitops"
+	azOpen     = "GET " + azure + "/pullrequests?%24skip=0&%24top=100&api-version=7.1&searchCriteria.sourceRefName=refs%2Fheads%2Fflotilla%2Fdev&searchCriteria.status=active&searchCriteria.targetRefName=refs%2Fheads%2Fmain"
+	azGet      = "GET " + azure + "/pullrequests/7?api-version=7.1"
+	azPatch    = "PATCH " + azure + "/pullrequests/7?api-version=7.1"
+	azPost     = "POST " + azure + "/pullrequests?api-version=7.1"
+	azLabels   = azure + "/pullrequests/7/labels?api-version=7.1"
+	azSelf     = "GET /org/_apis/connectionData?api-version=7.1-preview.1"
+	azMe       = "11111111-aaaa-4aaa-8aaa-111111111111"
+	azAnna     = "22222222-aaaa-4aaa-8aaa-222222222222"
+	azTeam     = "33333333-aaaa-4aaa-8aaa-333333333333"
+	azNobody   = "00000000-0000-0000-0000-000000000000"
+	azQueued   = "queued"
+	azConflict = "conflicts"
+)
+
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+	t.Helper()
+	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
+}
+
+func azPull(changes ...fields) fields {
+	return with(fields{
+		"repository": fields{"id": "repo", "name": "gitops", "project": fields{"id": "project", "name": "owner"}}, "pullRequestId": 7, "status": "active",
+		"createdBy": fields{"id": azMe, "displayName": "Bot", "uniqueName": "bot@example.com"}, "creationDate": "2026-01-26T19:01:12.1234567Z",
+		"title": devTitle, "description": devBody, "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "mergeStatus": "succeeded", "isDraft": false,
+		"lastMergeSourceCommit": fields{"commitId": newHead}, "lastMergeTargetCommit": fields{"commitId": oldHead}, "lastMergeCommit": fields{"commitId": "e5bd3914e2e596debea16f433f57875b5b90bcd6"},
+		"reviewers": []fields{},
+	}, changes...)
+}
+
+func azList(pulls ...fields) fields {
+	return fields{"value": append([]fields{}, pulls...), "count": len(pulls)}
+}
+
+func azRefusal(kind, message string) fields {
+	return fields{
+		"$id": "1", "innerException": nil, "message": message, "typeKey": kind, "errorCode": 0, "eventId": 3000,
+		"typeName": "Microsoft.TeamFoundation.Git.Server." + kind + ", Microsoft.TeamFoundation.Git.Server",
+	}
+}
+
+var (
+	azMerged  = fields{"status": "completed", "closedDate": "2026-01-26T19:02:12Z", "lastMergeCommit": fields{"commitId": mergedAs}}
+	azClosed  = fields{"status": "abandoned", "closedDate": "2026-01-26T19:02:12Z"}
+	azOldHead = fields{"lastMergeSourceCommit": fields{"commitId": oldHead}}
+	azFork    = fields{"forkSource": fields{"name": "refs/heads/flotilla/dev", "repository": fields{"id": "fork"}}}
+	azArmed   = fields{"autoCompleteSetBy": fields{"id": azMe, "uniqueName": "bot@example.com"}}
+)
+
+func azStatus(word string) fields { return fields{"mergeStatus": word} }
+
+func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
+	t.Parallel()
+	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
+		return &forge.PullRequest{Number: number, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+	}
+	number := func(n int) fields { return fields{"pullRequestId": n} }
+	long := devBody + strings.Repeat("x", 500)
+	cut := fields{"description": long[:400]}
+	full := azPull(azOldHead, fields{"description": long})
+	var page []fields
+	for i := range 100 {
+		page = append(page, azPull(number(100+i), fields{"description": otherText}))
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		want      *forge.PullRequest
+	}{
+		"never one": {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, status: 404, answer: fields{"message": "TF401180: The requested pull request was not found."}}}, nil},
+		"open":      {[]exchange{{request: azOpen, answer: azList(azPull())}}, want(7, forge.Open, "")},
+		"merged":    {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, answer: azPull(azMerged)}}, want(7, forge.Merged, mergedAs)},
+		"the newest, in whatever order": {
+			[]exchange{{request: azOpen, answer: azList(azPull(number(8)), azPull(number(9)), azPull())}},
+			want(9, forge.Open, ""),
+		},
+		"those of others": {[]exchange{
+			{request: azOpen, answer: azList(azPull(azFork), azPull(fields{"description": otherText}), azPull(fields{"description": prodMark}))},
+			{request: azGet, answer: azPull(azClosed, fields{"description": prodMark})},
+		}, nil},
+		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azGet, answer: azPull(fields{"description": otherText})}}, nil},
+		// "Please note that description field will be truncated up to 400 symbols in the result."
+		"a description that a list cuts":  {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
+		"a mark beyond what a list shows": {[]exchange{{request: azOpen, answer: azList(azPull(fields{"description": strings.Repeat("x", 400)}))}, {request: azGet, answer: azPull(fields{"description": strings.Repeat("x", 500) + "\r\n" + devMark})}}, want(7, forge.Open, "")},
+		"descriptions that a list cuts, of many": {[]exchange{
+			{request: azOpen, answer: azList(azPull(cut, number(5)), azPull(cut, number(6)), azPull(cut))},
+			{request: azGet, answer: azPull(fields{"description": long})},
+		}, want(7, forge.Open, "")},
+		"what changed while it was looked": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: full}}, func() *forge.PullRequest { p := want(7, forge.Open, ""); p.HeadCommit = oldHead; return p }()},
+		"on the second page": {[]exchange{
+			{request: azOpen, answer: azList(page...)},
+			{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), answer: azList(azPull())},
+		}, want(7, forge.Open, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := onAzure(t, test.exchanges).Current(t.Context(), dev, 7)
+			if got != nil && strings.HasSuffix(got.URL, fmt.Sprintf("/org/owner/_git/gitops/pullrequest/%d", got.Number)) {
+				got.URL = "" // which has the server's address
+			}
+			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+				t.Errorf("current is %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
+	t.Parallel()
+	var page []fields
+	for i := range 100 {
+		page = append(page, azPull(fields{"pullRequestId": 100 + i, "description": strings.Repeat("x", 400)}))
+	}
+	_, err := onAzure(t, []exchange{
+		{request: azOpen, answer: azList(page...)},
+		{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), status: 403, answer: fields{"message": "TF401027: You need the Git 'GenericRead' permission."}},
+	}).Current(t.Context(), dev, 7)
+	wantError(t, err, forge.ErrUnauthorized, "GenericRead")
+}
+
+func TestAzureBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+	t.Parallel()
+	list := strings.Replace(azOpen, "&searchCriteria.targetRefName=refs%2Fheads%2Fmain", "", 1)
+	elsewhere := azPull(fields{"pullRequestId": 8, "targetRefName": "refs/heads/prod"})
+	for name, test := range map[string]struct {
+		answer []fields
+		says   string
+	}{
+		"nothing":           {answer: []fields{}},
+		"ours":              {answer: []fields{azPull()}},
+		"a fork's":          {answer: []fields{azPull(azFork, fields{"description": prodMark})}},
+		"ours into another": {[]fields{azPull(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
+		"another's":         {[]fields{azPull(fields{"description": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free(t, onAzure(t, []exchange{{request: list, answer: azList(test.answer...)}}), test.says)
+		})
+	}
+}
+
+func azPeople(filter, id, name, account, mail string) exchange {
+	e := exchange{
+		request: "GET /org/_apis/identities?api-version=7.1&filterValue=" + filter + "&queryMembership=None&searchFilter=General",
+		answer:  fields{"value": []fields{}, "count": 0},
+	}
+	if id != "" {
+		e.answer = fields{"count": 2, "value": []fields{
+			{"id": "44444444-aaaa-4aaa-8aaa-444444444444", "providerDisplayName": "Anna Other", "properties": fields{"Account": fields{"$type": "System.String", "$value": "anna.other@example.com"}}},
+			{"id": id, "providerDisplayName": name, "properties": fields{"Account": fields{"$type": "System.String", "$value": account}, "Mail": fields{"$type": "System.String", "$value": mail}}},
+		}}
+	}
+	return e
+}
+
+func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
+	t.Parallel()
+	create := exchange{
+		request: azPost, status: 201, answer: azPull(azStatus(azQueued)),
+		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoted(devBody) + `}`,
+	}
+	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
+	none := exchange{request: azOpen, answer: azList()}
+	there := func(changes ...fields) exchange { return exchange{request: azOpen, answer: azList(azPull(changes...))} }
+	anna := azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com", "")
+	team := azPeople("%5BMy+Project%5D%5CPlatform+Team", azTeam, `[My Project]\Platform Team`, "Platform Team", "")
+	put := func(id string) exchange {
+		return exchange{
+			request: "PUT " + azure + "/pullrequests/7/reviewers/" + id + "?api-version=7.1", body: `{"id": "` + id + `", "vote": 0}`, status: 201,
+			answer: fields{"id": id, "vote": 0},
+		}
+	}
+	label := func(name string) exchange {
+		return exchange{request: "POST " + azLabels, body: `{"name": "` + name + `"}`, answer: fields{"id": "x", "name": name, "active": true}}
+	}
+	demanding := simply()
+	demanding.Labels, demanding.Reviewers = []string{"fleet", "dev stage"}, []string{"Anna@example.com", "My Project/Platform Team"}
+	for name, test := range map[string]struct {
+		wanted    forge.Wanted
+		exchanges []exchange
+		kind      error
+		says      string
+		beside    bool
+	}{
+		"opens":                              {wanted: simply(), exchanges: []exchange{none, create}},
+		"nothing":                            {wanted: simply(), exchanges: []exchange{there()}},
+		"nothing, in the lines of a browser": {wanted: simply(), exchanges: []exchange{there(fields{"description": strings.ReplaceAll(devBody, "\n", "\r\n")})}},
+		"updates": {wanted: simply(), exchanges: []exchange{
+			there(fields{"title": "Old"}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
+		}},
+		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
+			none, anna, team, create,
+			{request: "GET " + azLabels, answer: fields{"count": 2, "value": []fields{{"id": "1", "name": "Fleet", "active": true}, {"id": "2", "name": "dev stage", "active": false}}}},
+			label("dev stage"), anna, put(azAnna), team, put(azTeam),
+		}},
+		"reviewers who were asked or have reviewed": {
+			wanted: func() forge.Wanted { w := demanding; w.Labels = nil; return w }(),
+			exchanges: []exchange{there(fields{"reviewers": []fields{
+				{"id": azAnna, "displayName": "Anna", "uniqueName": "anna@example.com", "vote": 10},
+				{"id": azTeam, "displayName": `[My Project]\Platform Team`, "uniqueName": `vstfs:///Classification/TeamProject/x\Platform Team`, "isContainer": true, "vote": 0},
+			}})},
+		},
+		"a reviewer who does not exist": {
+			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", "", "", "", "")},
+			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+		},
+		"a reviewer of nearly that name": {
+			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com.au", "anna@example.org")},
+			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+		},
+		"a reviewer who may not": {
+			wanted: func() forge.Wanted { w := demanding; w.Labels, w.Reviewers = nil, w.Reviewers[:1]; return w }(),
+			exchanges: []exchange{none, anna, create, anna, func() exchange {
+				e := put(azAnna)
+				e.status, e.answer = 400, azRefusal("InvalidArgumentValueException", "TF400898: the identity may not review here")
+				return e
+			}()},
+			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the Git host answered 400 Bad Request: TF400898", beside: true,
+		},
+		"a person's":      {wanted: simply(), exchanges: []exchange{there(fields{"description": otherText})}, kind: forge.ErrNotOwned, says: "pull request #7"},
+		"another owner's": {wanted: simply(), exchanges: []exchange{there(fields{"description": prodMark})}, kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`},
+		"somebody was faster": {
+			wanted: simply(), exchanges: []exchange{
+				none, refused(409, azRefusal("GitPullRequestExistsException", "TF401179: An active pull request for the source and target branch already exists.")),
+				there(fields{"description": prodMark}),
+			},
+			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
+		},
+		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, "oh no"), there()}},
+		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
+			none, refused(400, azRefusal("GitPullRequestCannotBeActivated", "TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists, or the requested changes are invalid.")),
+			none, create,
+		}},
+		"a repository that is not there": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 404, answer: azRefusal("GitRepositoryNotFoundException",
+				"TF401019: The Git repository with name or identifier gitops does not exist or you do not have permissions for the operation you are attempting.")}},
+			kind: forge.ErrNotFound, says: "404 Not Found: TF401019: The Git repository",
+		},
+		"a token that may not": {
+			wanted: simply(), exchanges: []exchange{none, refused(403, azRefusal("GitNeedsPermissionException", "TF401027: You need the Git 'PullRequestContribute' permission to perform this action."))},
+			kind: forge.ErrUnauthorized, says: "TF401027: You need the Git 'PullRequestContribute' permission",
+		},
+		"a token that is wrong": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},
+			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser: the token is missing, wrong or expired",
+		},
+		"a token that has expired": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 302, header: map[string]string{"Location": "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com"}}},
+			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser",
+		},
+		"a draft": {wanted: simply(), exchanges: []exchange{
+			there(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantEnsured(t, onAzure(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+		})
+	}
+}
+
+// A description has 4,000 characters at most, the mark included.
+func TestAzureTakesShortBodiesOnly(t *testing.T) {
+	t.Parallel()
+	host := onAzure(t, nil)
+	w := simply()
+	w.Owner = strings.Repeat("o", 500)
+	w.Body = strings.Repeat("x", host.MaxBody())
+	body := "<!-- flotilla-assignment: " + w.Owner + " -->\n\n" + w.Body + "\n"
+	if len(body) != 4000 {
+		t.Errorf("the longest description has %d characters", len(body))
+	}
+	if err := host.Check(w, ""); err != nil {
+		t.Error(err)
+	}
+	w.Body += "x"
+	if _, err := host.Ensure(t.Context(), w); err == nil || !strings.Contains(err.Error(), "longer than 3467 bytes") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
+	t.Parallel()
+	host := onAzure(t, nil)
+	for reviewer, good := range map[string]bool{
+		"anna@example.com": true, "Ann-Marie.O'Neil+x@example.com": true, "My Project/Platform Team": true, "p/t": true, "Проект/Команда": true,
+		"anna": false, "": false, "a/b/c": false, "/t": false, "p/": false, " p/t": false, "a b@example.com": false, "a@b@c": true,
+		`[p]\t`: false, "p/t\n": false, "p/<t>": false, "../t": true, strings.Repeat("p", 65) + "/t": false,
+	} {
+		w := simply()
+		w.Reviewers = []string{reviewer}
+		if err := host.Check(w, ""); (err == nil) != good {
+			t.Errorf("%q: %v", reviewer, err)
+		}
+	}
+}
+
+// People of Azure DevOps Services are looked up at another host of it, which gets
+// the credentials, too; nobody else does.
+func TestAzureKnowsPeopleElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ url, api, want string }{
+		{"https://dev.azure.com/org/p/_git/r", "", "https://vssps.dev.azure.com/org/_apis/identities"},
+		{"https://org.visualstudio.com/DefaultCollection/p/_git/r", "", "https://org.vssps.visualstudio.com/_apis/identities"},
+		{"https://azure.example.com/tfs/Collection/p/_git/r", "", "https://azure.example.com/tfs/Collection/_apis/identities"},
+		{"https://dev.azure.com/org/p/_git/r", "https://proxy.example.com/org", "https://proxy.example.com/org/_apis/identities"},
+	} {
+		var asked []string
+		over := roundTripper(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, "https://"+r.URL.Host+r.URL.Path)
+			if _, password, _ := r.BasicAuth(); password != canary || r.Header.Get("X-TFS-FedAuthRedirect") != "Suppress" {
+				t.Errorf("%s was asked with %v", r.URL, r.Header)
+			}
+			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
+			answer.Body = readCloser(`{"value": []}`)
+			return answer, nil
+		})
+		host, err := forge.NewGitHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.Options{Over: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := simply()
+		w.Reviewers = []string{"anna@example.com"}
+		_, err = host.Ensure(t.Context(), w)
+		wantError(t, err, forge.ErrReviewer, "does not exist")
+		if len(asked) != 2 || asked[1] != test.want {
+			t.Errorf("%s: %q were asked", test.url, asked)
+		}
+	}
+}
+
+// A token of Microsoft Entra ID is a bearer's.
+func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
+	t.Parallel()
+	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln"
+	for _, credentials := range []forge.Credentials{{Token: jwt}, {Username: "me", Password: jwt}} {
+		over := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if got := r.Header.Get("Authorization"); got != "Bearer "+jwt {
+				t.Errorf("the credentials are %q", got)
+			}
+			return &http.Response{
+				StatusCode: http.StatusUnauthorized, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,
+				Body: readCloser("you sent " + r.Header.Get("Authorization")),
+			}, nil
+		})
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.Options{Over: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = host.Current(t.Context(), dev, 0)
+		wantError(t, err, forge.ErrUnauthorized, "you sent Bearer ***")
+	}
+}

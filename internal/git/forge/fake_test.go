@@ -1,0 +1,236 @@
+package forge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+// exchange is one request that a host must be sent, and what it answers.
+type exchange struct {
+	request string            // method, path and sorted query
+	body    string            // the JSON that is sent; "" for none
+	status  int               // of the answer; 0 for 200
+	header  map[string]string // of the answer
+	answer  any               // JSON; a string is sent as it is
+}
+
+// script is a host that must be sent these requests, in this order, each with
+// the canary as its credentials. Its answers have the shape that the host
+// describes.
+type script struct {
+	t    *testing.T
+	api  *description // nil for none
+	mu   sync.Mutex
+	next int
+	all  []exchange
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	got := r.Method + " " + r.URL.EscapedPath()
+	if r.URL.RawQuery != "" {
+		got += "?" + r.URL.Query().Encode()
+	}
+	if s.next == len(s.all) {
+		s.t.Errorf("%s %s was not expected", got, body)
+		http.Error(w, "not expected", http.StatusTeapot)
+		return
+	}
+	e := s.all[s.next]
+	s.next++
+	if got != e.request {
+		s.t.Errorf("request %d is %s\nand not %s", s.next, got, e.request)
+	}
+	if !sameJSON(string(body), e.body) {
+		s.t.Errorf("%s: the body is %s\nand not %s", got, body, e.body)
+	}
+	_, password, _ := r.BasicAuth() // Azure's
+	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary && password != canary {
+		s.t.Errorf("%s: the credentials are %q", got, authorization)
+	}
+	if r.UserAgent() != "terraform-provider-flotilla/1.2.3" {
+		s.t.Errorf("%s: the user agent is %q", got, r.UserAgent())
+	}
+	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
+		s.t.Errorf("%s: the content is %q", got, r.Header.Get("Content-Type"))
+	}
+	if s.api != nil {
+		shaped, err := s.api.shape(r, body, e)
+		if err != nil {
+			s.t.Errorf("%s: %v", got, err)
+		} else if shaped != nil {
+			e.answer = string(shaped)
+		}
+	}
+	respond(w, e)
+}
+
+func respond(w http.ResponseWriter, e exchange) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	for name, value := range e.header {
+		w.Header().Set(name, value)
+	}
+	if e.status != 0 {
+		w.WriteHeader(e.status)
+	}
+	if text, ok := e.answer.(string); ok {
+		fmt.Fprint(w, text)
+	} else if e.answer != nil {
+		_ = json.NewEncoder(w).Encode(e.answer)
+	}
+}
+
+func sameJSON(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	var valueA, valueB any
+	return json.Unmarshal([]byte(a), &valueA) == nil && json.Unmarshal([]byte(b), &valueB) == nil && reflect.DeepEqual(valueA, valueB)
+}
+
+// quoted is text as a JSON string.
+func quoted(text string) string {
+	encoded, _ := json.Marshal(text)
+	return string(encoded)
+}
+
+// scripted returns a host of a kind behind a script, whose requests must all
+// have come when the test ends.
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+	t.Helper()
+	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if s.next < len(s.all) && !t.Failed() {
+			t.Errorf("%s was never sent", s.all[s.next].request)
+		}
+	})
+	return hostAt(t, kind, server.URL+path, options...)
+}
+
+func apiOf(t *testing.T, kind forge.Forge) *description {
+	t.Helper()
+	api, err := describedBy(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// pathOf is the path of a repository as a kind of host has it.
+func pathOf(kind forge.Forge) string {
+	switch kind {
+	case forge.Azure:
+		return "/org/owner/_git/gitops"
+	case forge.BitbucketDataCenter:
+		return "/scm/PLAT/gitops.git"
+	}
+	return "/owner/gitops.git"
+}
+
+// only are the options of a test; the zero value where it has none.
+func only(options []forge.Options) (with forge.Options) {
+	if len(options) > 0 {
+		with = options[0]
+	}
+	return with
+}
+
+// hostAt returns a host that is sent only what the kind of host describes.
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Options) *forge.GitHost {
+	t.Helper()
+	with := only(options)
+	with.UserAgent = "terraform-provider-flotilla/1.2.3"
+	if api := apiOf(t, kind); api != nil {
+		with.Over = described{t: t, api: api}
+	}
+	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+const (
+	oldHead   = "1111111111111111111111111111111111111111"
+	newHead   = "2222222222222222222222222222222222222222"
+	mergedAs  = "3333333333333333333333333333333333333333"
+	devMark   = "<!-- flotilla-assignment: dev -->"
+	devBody   = devMark + "\n\nchanges\n"
+	prodMark  = "<!-- flotilla-assignment: prod -->"
+	devTitle  = "Deploy dev"
+	otherText = "somebody's"
+)
+
+// simply is dev's request with a short body.
+func simply() forge.Wanted {
+	return forge.Wanted{Selector: dev, Title: devTitle, Body: "changes"}
+}
+
+// free expects that dev's branch may be pushed to, or what an error says.
+func free(t *testing.T, host *forge.GitHost, says string) {
+	t.Helper()
+	err := host.Free(t.Context(), dev)
+	if says != "" {
+		wantError(t, err, forge.ErrNotOwned, says)
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+// wantEnsured opens or updates a request, which is number 7, or fails: with the request beside the error, or without.
+func wantEnsured(t *testing.T, host *forge.GitHost, wanted forge.Wanted, kind error, says string, beside bool) {
+	t.Helper()
+	got, err := host.Ensure(t.Context(), wanted)
+	if kind == nil {
+		if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
+			t.Errorf("ensured %+v, %v", got, err)
+		}
+		return
+	}
+	wantError(t, err, kind, says)
+	if (got != nil) != beside {
+		t.Errorf("beside the error is %+v", got)
+	}
+}
+
+// wantMerged merges at the new head.
+func wantMerged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
+	t.Helper()
+	got, err := host.Merge(t.Context(), request, newHead, how)
+	if kind != nil {
+		wantError(t, err, kind, says)
+		return
+	}
+	if err != nil || got.State != forge.Merged || got.MergeCommit != mergedAs || got.HeadCommit != newHead {
+		t.Errorf("merged %+v, %v", got, err)
+	}
+}
+
+// wantArranged has the new head merged when its checks succeed, after which the request is in a state.
+func wantArranged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.State, kind error, says string) {
+	t.Helper()
+	got, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
+	if kind != nil {
+		wantError(t, err, kind, says)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, got, state)
+}

@@ -1,0 +1,189 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-github/v89/github"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
+)
+
+// ErrGitHubApp is the error of an App that GitHub gives no token.
+var ErrGitHubApp = errors.New("no token for the GitHub App")
+
+// GitHubApp is an installation of a GitHub App, whose private key gets tokens of an hour for the repositories of the
+// account that has installed it. It keeps a token until shortly before that ends, and is safe for concurrent use.
+type GitHubApp struct {
+	app, installation int64
+	key               *rsa.PrivateKey
+	pem               string
+	api               *url.URL // its root, with a slash at its end
+
+	turn  wait.Locks // one request at a time
+	token appToken
+}
+
+type appToken struct {
+	text string
+	ends time.Time
+}
+
+// renewal is how long before its end a token is replaced: a push may take that long.
+const renewal = 5 * time.Minute
+
+// NewGitHubApp makes one of the ids of the App and of its installation, which are numbers, the PEM text of the private key, and
+// the URL of the API, which is https://api.github.com where it is "". wrong are all mistakes, by the names that GitHub's settings have for users: id,
+// installation_id, private_key, url. Their texts have no secret.
+func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
+	app, wrong = &GitHubApp{pem: pem}, map[string]string{}
+	number := func(name, text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n <= 0 {
+			wrong[name] = "must be a number, in quotes"
+		}
+		return n
+	}
+	app.app, app.installation = number("id", id), number("installation_id", installation)
+	var err error
+	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // its text may repeat some of the key
+		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, from \"-----BEGIN RSA PRIVATE KEY-----\""
+	}
+	root, err := parseURL("url", cmp.Or(api, "https://api.github.com"))
+	if err != nil || root.Scheme != "https" && !isThisMachine(root.Hostname()) {
+		wrong["url"] = "must be the https URL of the API of GitHub Enterprise, such as \"https://github.example.com/api/v3\""
+		return app, wrong
+	}
+	app.api = githubRoot(nil, root)
+	return app, wrong
+}
+
+func isThisMachine(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// Server is the API that the App is for.
+func (a *GitHubApp) Server() string { return origin(a.api) }
+
+// Serves reports whether the App's tokens are for a repository, or an API, with this URL: it is on the server of the App's API.
+// That of github.com is api.github.com, and that of a name below ghe.com begins so, too.
+func (a *GitHubApp) Serves(repository string) bool {
+	at, err := url.Parse(repository)
+	if err != nil || at.Scheme != a.api.Scheme {
+		return false
+	}
+	if at.Host = strings.ToLower(at.Host); at.Host == strings.ToLower(a.api.Host) {
+		return true
+	}
+	return strings.ToLower(a.api.Host) == "api."+strings.TrimSuffix(at.Host, ":443")
+}
+
+// OtherThanGitHub is the title of the Git host that a server is by its name, where that takes no GitHub App; "" where it may be GitHub.
+func OtherThanGitHub(server string) string {
+	if kind := KindOf(server).Kind(); kind.Forge != "" && !kind.GitHubApps {
+		return kind.Title
+	}
+	return ""
+}
+
+// String keeps the key out of anything that prints it.
+func (a *GitHubApp) String() string { return "(GitHub App)" }
+
+// GoString does the same for %#v.
+func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
+
+// Secrets are the forms of the private key.
+func (a *GitHubApp) Secrets() []string {
+	if a == nil {
+		return nil
+	}
+	return secret.KeyForms(a.pem)
+}
+
+// Token is what the App's server takes as its token: as the password of Git, and by the API. It is asked for through
+// a transport where there is none that lasts. A repository on another server is an error, and so is ErrGitHubApp, which says
+// that GitHub refuses the token; the text has no secret.
+func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
+	if !a.Serves(repository.String()) {
+		return "", failf(ErrGitHubApp, "the App is for %s, and the repository is on %s; set url of github_app to the API of that server", a.Server(), origin(repository))
+	}
+	release, err := a.turn.Take(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if time.Until(a.token.ends) > renewal {
+		return a.token.text, nil
+	}
+	made, err := a.ask(ctx, a.api, over)
+	if err != nil {
+		return "", err
+	}
+	a.token = made
+	return made.text, nil
+}
+
+// ask gets a token. GitHub takes a JSON Web Token of ten minutes at most, and recommends one that begins a minute ago, since clocks
+// differ ("Generating a JSON Web Token (JWT) for a GitHub App").
+func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
+	now := time.Now()
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
+		Issuer:   strconv.FormatInt(a.app, 10),
+		IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), ExpiresAt: jwt.NewNumericDate(now.Add(9 * time.Minute)),
+	}).SignedString(a.key)
+	if err != nil {
+		return appToken{}, fmt.Errorf("the private key of GitHub App %d signs nothing: %w", a.app, err)
+	}
+	secrets := secret.NewScrubber(append(a.Secrets(), signed))
+	client := &http.Client{Transport: &transport{
+		next: over, origins: []string{origin(root)}, secrets: secrets, patience: defaultPatience, userAgent: defaultUserAgent,
+	}}
+	base := root.String()
+	sdk, err := github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, &base), github.WithDisableRateLimitCheck(), github.WithAuthToken(signed))
+	if err != nil {
+		return appToken{}, err
+	}
+	token, _, err := sdk.Apps.CreateInstallationToken(ctx, a.installation, nil)
+	if err == nil && token.GetToken() == "" {
+		err = failf(ErrUnreachable, "the answer has no token in it")
+	}
+	if err != nil {
+		return appToken{}, a.describe(root, secrets, err)
+	}
+	return appToken{token.GetToken(), token.GetExpiresAt().Time}, nil
+}
+
+// describe says what to look at. A repository that does not exist is another thing than an installation that does not.
+func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
+	text := err.Error()
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		text = request.Err.Error()
+	}
+	kind, advice := classify(err), ""
+	switch {
+	case errors.Is(kind, context.Canceled), errors.Is(kind, context.DeadlineExceeded):
+		return kind
+	case answered(err, http.StatusNotFound):
+		kind, advice = ErrGitHubApp, fmt.Sprintf(": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
+			"the account's settings show the App, .../installations/%d", a.installation)
+	case answered(err, http.StatusUnauthorized):
+		kind, advice = ErrGitHubApp, ": is the private key one of this App, and does the clock of this machine go right?"
+	case errors.Is(kind, ErrUnauthorized), errors.Is(kind, ErrRefused):
+		kind = ErrGitHubApp
+	}
+	text = fmt.Sprintf("%s gives installation %d of GitHub App %d no token: %s%s", root.Host, a.installation, a.app, text, advice)
+	return failf(kind, "%s", secrets.Scrub(text))
+}

@@ -1,0 +1,440 @@
+package forge_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+// Requests and answers have the shapes of GitHub's OpenAPI description of its
+// REST API and of its GraphQL schema. GitHub itself was not asked.
+
+const (
+	hub        = "/api/v3/repos/owner/gitops"
+	hubOpen    = "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=open"
+	hubGet     = "GET " + hub + "/pulls/7"
+	hubMerge   = "PUT " + hub + "/pulls/7/merge"
+	hubGraphQL = "POST /api/graphql"
+)
+
+func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+	t.Helper()
+	return scripted(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
+}
+
+type fields = map[string]any
+
+// with returns an object with some fields changed.
+func with(object fields, changes ...fields) fields {
+	object = maps.Clone(object)
+	for _, change := range changes {
+		maps.Copy(object, change)
+	}
+	return object
+}
+
+// hubListed is an element of a list: it does not say whether it can be merged.
+func hubListed(changes ...fields) fields {
+	return with(fields{
+		"id": 1, "node_id": "PR_node", "number": 7, "state": "open", "locked": false, "draft": false,
+		"url": "https://github.example.com/api/v3/repos/owner/gitops/pulls/7", "html_url": "https://github.example.com/owner/gitops/pull/7",
+		"title": devTitle, "body": devBody, "user": fields{"login": "bot", "id": 2, "type": "User"},
+		"created_at": "2026-01-26T19:01:12Z", "updated_at": "2026-01-26T19:01:12Z", "closed_at": nil, "merged_at": nil,
+		"merge_commit_sha": "e5bd3914e2e596debea16f433f57875b5b90bcd6", // of the merge for tests
+		"labels":           []fields{}, "requested_reviewers": []fields{}, "requested_teams": []fields{}, "auto_merge": nil, "author_association": "OWNER",
+		"head": fields{"label": "owner:flotilla/dev", "ref": "flotilla/dev", "sha": newHead, "user": fields{"login": "owner"}, "repo": fields{"id": 5, "full_name": "owner/gitops"}},
+		"base": fields{"label": "owner:main", "ref": "main", "sha": oldHead, "user": fields{"login": "owner"}, "repo": fields{"id": 5, "full_name": "owner/gitops"}},
+	}, changes...)
+}
+
+func hubPull(changes ...fields) fields {
+	return with(hubListed(fields{"merged": false, "mergeable": true, "rebaseable": true, "mergeable_state": "clean", "merged_by": nil, "comments": 0, "commits": 1}), changes...)
+}
+
+var (
+	hubMerged    = fields{"state": "closed", "merged": true, "merged_at": "2026-01-26T19:02:12Z", "merge_commit_sha": mergedAs}
+	hubMergedOld = hubListed(fields{"state": "closed", "merged_at": "2026-01-26T19:02:12Z", "merge_commit_sha": mergedAs})
+	hubClosedOld = hubListed(fields{"state": "closed", "closed_at": "2026-01-26T19:02:12Z"})
+	hubOldHead   = fields{"head": fields{"ref": "flotilla/dev", "sha": oldHead, "repo": fields{"id": 5}}}
+	hubFork      = fields{"head": fields{"ref": "flotilla/dev", "sha": newHead, "repo": fields{"id": 6}}}
+)
+
+func hubUser(login string) fields {
+	return fields{"login": login, "id": 3, "type": "User", "user_view_type": "public"}
+}
+
+func hubRefusal(message string) fields {
+	return fields{"message": message, "documentation_url": "https://docs.github.com/rest", "status": "405"}
+}
+
+func hubRepository(merge, rebase, squash bool) exchange {
+	return exchange{request: "GET " + hub, answer: fields{
+		"id": 5, "full_name": "owner/gitops", "allow_merge_commit": merge, "allow_rebase_merge": rebase, "allow_squash_merge": squash,
+	}}
+}
+
+func hubMutation(name, input string) string {
+	capital := string(name[0]-'a'+'A') + name[1:]
+	query := fmt.Sprintf("mutation($input: %sInput!) {\n  %s(input: $input) { pullRequest { number } }\n}", capital, name)
+	return fmt.Sprintf(`{"query": %s, "variables": {"input": %s}}`, quoted(query), input)
+}
+
+var (
+	hubAsk     = `{"sha": "` + newHead + `", "merge_method": "merge"}`
+	hubEnable  = hubMutation("enablePullRequestAutoMerge", `{"pullRequestId": "PR_node", "expectedHeadOid": "`+newHead+`", "mergeMethod": "MERGE"}`)
+	hubDisable = hubMutation("disablePullRequestAutoMerge", `{"pullRequestId": "PR_node"}`)
+)
+
+func hubGraphQLError(kind, message string) fields {
+	return fields{"data": fields{"enablePullRequestAutoMerge": nil}, "errors": []fields{
+		{"type": kind, "path": []string{"enablePullRequestAutoMerge"}, "locations": []fields{{"line": 2, "column": 3}}, "message": message},
+	}}
+}
+
+func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		want      *forge.PullRequest
+	}{
+		"never one": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, status: 404, answer: fields{"message": "Not Found"}}}, nil},
+		"open": {[]exchange{{request: hubOpen, answer: []fields{hubListed()}}}, &forge.PullRequest{
+			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Open, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead,
+		}},
+		"merged": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: hubMergedOld}}, &forge.PullRequest{
+			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Merged, Owner: "dev", Base: "main", Head: "flotilla/dev",
+			HeadCommit: newHead, MergeCommit: mergedAs,
+		}},
+		"closed, its mark in the text of a browser": {
+			[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: with(hubClosedOld, fields{"body": "Hello\r\n" + devMark + "\r\n"})}},
+			&forge.PullRequest{Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Closed, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead},
+		},
+		"those of others": {
+			[]exchange{
+				{request: hubOpen, answer: []fields{hubListed(fields{"body": nil}), hubListed(hubFork), hubListed(fields{"body": prodMark})}},
+				{request: hubGet, answer: with(hubClosedOld, fields{"body": prodMark})},
+			}, nil,
+		},
+		"on the second page": {
+			[]exchange{
+				{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}, header: map[string]string{
+					"Link": `<https://elsewhere.example.com/repositories/5/pulls?page=2>; rel="next", <https://elsewhere.example.com/repositories/5/pulls?page=2>; rel="last"`,
+				}},
+				{request: "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=2&per_page=100&sort=created&state=open", answer: []fields{hubListed()}},
+			},
+			&forge.PullRequest{
+				Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Open, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := onGitHub(t, test.exchanges).Current(t.Context(), dev, 7)
+			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+				t.Errorf("current is %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// The description leaves out that a fork may have been deleted.
+func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
+	t.Parallel()
+	deleted := `[{"number": 7, "body": ` + quoted(devBody) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
+	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Current(t.Context(), dev, 0)
+	if err != nil || got != nil {
+		t.Errorf("current is %+v, %v", got, err)
+	}
+}
+
+func TestGitHubBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+	t.Parallel()
+	const list = "GET " + hub + "/pulls?direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=open"
+	elsewhere := hubListed(fields{"number": 8, "base": fields{"ref": "prod", "sha": oldHead, "repo": fields{"id": 5}}})
+	for name, test := range map[string]struct {
+		answer []fields
+		says   string
+	}{
+		"nothing":               {answer: []fields{}},
+		"ours":                  {answer: []fields{hubListed()}},
+		"a fork's":              {answer: []fields{hubListed(hubFork, fields{"body": prodMark})}},
+		"ours into another":     {[]fields{hubListed(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
+		"another's":             {[]fields{hubListed(fields{"body": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
+		"a person's, elsewhere": {[]fields{with(elsewhere, fields{"body": otherText})}, `pull request #8 from "flotilla/dev" into "prod" was not opened by assignment "dev"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free(t, onGitHub(t, []exchange{{request: list, answer: test.answer}}), test.says)
+		})
+	}
+}
+
+func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
+	t.Parallel()
+	create := exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`}
+	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
+	validation := func(changes fields) fields {
+		return fields{"message": "Validation Failed", "errors": []fields{with(fields{"resource": "PullRequest", "code": "custom"}, changes)}, "documentation_url": "x"}
+	}
+	demanding := simply()
+	demanding.Labels, demanding.Reviewers = []string{"Fleet", "dev"}, []string{"Anna", "ben", "carl", "owner/platform", "owner/sre"}
+	for name, test := range map[string]struct {
+		wanted    forge.Wanted
+		exchanges []exchange
+		kind      error
+		says      string
+		beside    bool // a request is returned beside the error
+	}{
+		"opens":    {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, create}},
+		"nothing":  {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed()}}}},
+		"as typed": {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": devMark + "\r\n\r\nchanges"})}}}},
+		"updates": {wanted: simply(), exchanges: []exchange{
+			{request: hubOpen, answer: []fields{hubListed(fields{"title": "Old", "body": devMark + "\n\nold"})}},
+			{request: "PATCH " + hub + "/pulls/7", body: `{"title": "Deploy dev", "body": ` + quoted(devBody) + `}`, answer: hubPull()},
+		}},
+		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
+			{request: hubOpen, answer: []fields{hubListed(fields{
+				"labels": []fields{{"id": 1, "name": "fleet"}, {"id": 2, "name": "urgent"}}, "requested_reviewers": []fields{{"login": "anna"}}, "requested_teams": []fields{{"slug": "sre"}},
+			})}},
+			{request: "GET /api/v3/users/ben", answer: hubUser("ben")},
+			{request: "GET /api/v3/users/carl", answer: hubUser("carl")},
+			{request: "POST " + hub + "/issues/7/labels", body: `{"labels": ["dev"]}`, answer: []fields{{"name": "dev"}}},
+			{
+				request: "GET " + hub + "/pulls/7/reviews?page=1&per_page=100", answer: []fields{{"id": 80, "state": "APPROVED", "user": fields{"login": "ben"}}, {"id": 81, "user": nil}},
+				header: map[string]string{"Link": `<https://x/?page=2>; rel="next"`},
+			},
+			{request: "GET " + hub + "/pulls/7/reviews?page=2&per_page=100", answer: []fields{}},
+			{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["carl"], "team_reviewers": ["platform"]}`, status: 201, answer: hubListed()},
+		}},
+		"a reviewer who does not exist": {
+			wanted:    demanding,
+			exchanges: []exchange{{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/Anna", status: 404, answer: hubRefusal("Not Found")}},
+			kind:      forge.ErrReviewer, says: `"Anna" does not exist`,
+		},
+		"a reviewer who may not": {
+			wanted: func() forge.Wanted { w := simply(); w.Reviewers = []string{"anna"}; return w }(),
+			exchanges: []exchange{
+				{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/anna", answer: hubUser("anna")}, create,
+				{request: "GET " + hub + "/pulls/7/reviews?page=1&per_page=100", answer: []fields{}},
+				{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["anna"]}`, status: 422, answer: hubRefusal(
+					"Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the owner/gitops repository.")},
+			},
+			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers anna: the Git host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", beside: true,
+		},
+		"a person's": {
+			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}}},
+			kind: forge.ErrNotOwned, says: "pull request #7",
+		},
+		"another owner's": {
+			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": prodMark})}}},
+			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
+		},
+		"somebody was faster": {
+			wanted: simply(), exchanges: []exchange{
+				{request: hubOpen, answer: []fields{}},
+				refused(422, validation(fields{"message": "A pull request already exists for owner:flotilla/dev."})),
+				{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}},
+			},
+			kind: forge.ErrNotOwned, says: "pull request #7",
+		},
+		"the answer was lost": {wanted: simply(), exchanges: []exchange{
+			{request: hubOpen, answer: []fields{}}, refused(502, "<html>Bad Gateway"), {request: hubOpen, answer: []fields{hubListed()}},
+		}},
+		"the host is down": {
+			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, refused(502, "bad gateway"), {request: hubOpen, answer: []fields{}}},
+			kind: forge.ErrUnreachable, says: "502 Bad Gateway",
+		},
+		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
+			{request: hubOpen, answer: []fields{}}, refused(422, validation(fields{"code": "invalid", "field": "head"})),
+			{request: hubOpen, answer: []fields{}}, create,
+		}},
+		"nothing to merge": {
+			wanted: simply(), exchanges: []exchange{
+				{request: hubOpen, answer: []fields{}}, refused(422, validation(fields{"message": "No commits between main and flotilla/dev"})), {request: hubOpen, answer: []fields{}},
+			},
+			kind: forge.ErrRefused, says: "Validation Failed; No commits between main and flotilla/dev",
+		},
+		"a token that may not": {
+			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, refused(403, hubRefusal("Resource not accessible by personal access token"))},
+			kind: forge.ErrUnauthorized, says: "Resource not accessible by personal access token",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantEnsured(t, onGitHub(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
+		})
+	}
+}
+
+func TestGitHubMergeNow(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	merging := []exchange{{request: hubGet, answer: hubPull()}, hubRepository(true, true, true)}
+	refused := func(status int, message string) exchange {
+		return exchange{request: hubMerge, body: hubAsk, status: status, answer: hubRefusal(message)}
+	}
+	done := exchange{request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true, "message": "Pull Request successfully merged"}}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+		says      string
+	}{
+		"merged":                 {append(merging, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"seen merged only later": {append(merging, done, exchange{request: hubGet, answer: hubPull()}, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"merged already":         {[]exchange{{request: hubGet, answer: hubPull(hubMerged)}}, nil, ""},
+		"rebase only": {[]exchange{
+			{request: hubGet, answer: hubPull()}, hubRepository(false, true, true),
+			{request: hubMerge, body: `{"sha": "` + newHead + `", "merge_method": "rebase"}`, answer: fields{"sha": mergedAs, "merged": true}},
+			{request: hubGet, answer: hubPull(hubMerged)},
+		}, nil, ""},
+		"squash only": {[]exchange{
+			{request: hubGet, answer: hubPull()}, hubRepository(false, false, true),
+			{request: hubMerge, body: `{"sha": "` + newHead + `", "merge_method": "squash"}`, answer: fields{"sha": mergedAs, "merged": true}},
+			{request: hubGet, answer: hubPull(hubMerged)},
+		}, nil, ""},
+		"methods that one may not see": {append([]exchange{{request: hubGet, answer: hubPull()}, {request: "GET " + hub, answer: fields{"id": 5, "full_name": "owner/gitops"}}}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"the push is not noticed yet": {[]exchange{
+			{request: hubGet, answer: hubPull(hubOldHead)}, {request: hubGet, answer: hubPull()}, hubRepository(true, true, true), done, {request: hubGet, answer: hubPull(hubMerged)},
+		}, nil, ""},
+		"the answer was lost": {append(merging, refused(502, "oh no"), exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"still checking": {append(merging,
+			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": nil, "mergeable_state": "unknown"})},
+			hubRepository(true, true, true), done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"the base moved": {append(merging,
+			refused(405, "Base branch was modified. Review and try the merge again."), exchange{request: hubGet, answer: hubPull()},
+			hubRepository(true, true, true), done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"conflicts": {append(merging,
+			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": false, "mergeable_state": "dirty"})}),
+			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "dirty"): the Git host answered 405 Method Not Allowed: Pull Request is not mergeable`},
+		"reviews are missing": {append(merging,
+			refused(405, "At least 1 approving review is required by reviewers with write access."), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
+			forge.ErrNotMergeable, "At least 1 approving review"},
+		"checks run": {append(merging,
+			refused(405, `Required status check "ci" is in progress.`), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
+			forge.ErrNotMergeable, `Required status check "ci" is in progress.`},
+		"a draft": {append(merging,
+			refused(405, "Pull Request is still a draft"), exchange{request: hubGet, answer: hubPull(fields{"draft": true, "mergeable_state": "draft"})}),
+			forge.ErrNotMergeable, `(its status is "draft"): the Git host answered 405 Method Not Allowed: Pull Request is still a draft`},
+		"the branch is protected": {append(merging,
+			refused(405, "Changes must be made through the merge queue"), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
+			forge.ErrNotMergeable, "Changes must be made through the merge queue"},
+		"limited": {append(merging,
+			exchange{request: hubMerge, body: hubAsk, status: 403, header: map[string]string{"Retry-After": "3600"}, answer: hubRefusal("You have exceeded a secondary rate limit.")},
+			exchange{request: hubGet, answer: hubPull()}),
+			forge.ErrRateLimited, "(1h0m0s): You have exceeded a secondary rate limit."},
+		"the head moved meanwhile": {append(merging,
+			refused(409, "Head branch was modified. Review and try the merge again."), exchange{request: hubGet, answer: hubPull(hubOldHead)}),
+			forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead + ", not " + newHead},
+		"merged with another head": {[]exchange{{request: hubGet, answer: hubPull(hubMerged, hubOldHead)}}, forge.ErrHeadMoved, "was merged at " + oldHead},
+		"closed meanwhile": {append(merging,
+			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"state": "closed"})}), forge.ErrNotMergeable, "was closed"},
+		"not allowed":    {append(merging, refused(403, "Resource not accessible by integration"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnauthorized, "by integration"},
+		"down":           {append(merging, refused(500, "oh no"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnreachable, "500 Internal Server Error"},
+		"another's":      {[]exchange{{request: hubGet, answer: hubPull(fields{"body": prodMark})}}, forge.ErrNotOwned, "is not changed"},
+		"a fork's":       {[]exchange{{request: hubGet, answer: hubPull(hubFork)}}, forge.ErrNotOwned, "does not come from branch"},
+		"does not exist": {[]exchange{{request: hubGet, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "pull request #7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantMerged(t, onGitHub(t, test.exchanges), request, forge.Now, test.kind, test.says)
+		})
+	}
+}
+
+func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	armed := fields{"auto_merge": fields{"enabled_by": fields{"login": "bot"}, "merge_method": "merge", "commit_title": "x", "commit_message": "x"}}
+	blocked := fields{"mergeable_state": "blocked"}
+	asked := func(answer any) []exchange {
+		return []exchange{{request: hubGet, answer: hubPull(blocked)}, hubRepository(true, true, true), {request: hubGraphQL, body: hubEnable, answer: answer}}
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		state     forge.State
+		kind      error
+		says      string
+	}{
+		"arranged": {
+			append(asked(fields{"data": fields{"enablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}), exchange{request: hubGet, answer: hubPull(blocked, armed)}),
+			forge.Open, nil, "",
+		},
+		"arranged before": {[]exchange{{request: hubGet, answer: hubPull(blocked, armed)}, {request: hubGet, answer: hubPull(blocked, armed)}}, forge.Open, nil, ""},
+		"nothing to wait for": {
+			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in clean status")),
+				hubRepository(true, true, true), exchange{request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true}}, exchange{request: hubGet, answer: hubPull(hubMerged)}),
+			forge.Merged, nil, "",
+		},
+		"checks that are not required": {
+			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Pull request is in unstable status")), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "unstable"})}),
+			"", forge.ErrNotMergeable, "require them in the protection of the base branch",
+		},
+		"auto-merge is off": {
+			append(asked(hubGraphQLError("UNPROCESSABLE", "Pull request Auto merge is not allowed for this repository")), exchange{request: hubGet, answer: hubPull(blocked)}),
+			"", forge.ErrNotMergeable, "allow auto-merge in the settings",
+		},
+		"the head moved": {
+			append(asked(hubGraphQLError("UNPROCESSABLE", "Head branch is out of date.")), exchange{request: hubGet, answer: hubPull(hubOldHead)}),
+			"", forge.ErrHeadMoved, oldHead,
+		},
+		"not allowed": {
+			append(asked(hubGraphQLError("FORBIDDEN", "Resource not accessible by personal access token")), exchange{request: hubGet, answer: hubPull(blocked)}),
+			"", forge.ErrUnauthorized, "by personal access token",
+		},
+		"limited": {
+			append(asked(hubGraphQLError("RATE_LIMITED", "API rate limit exceeded for user ID 1.")), exchange{request: hubGet, answer: hubPull(blocked)}),
+			"", forge.ErrRateLimited, "API rate limit exceeded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantArranged(t, onGitHub(t, test.exchanges), request, test.state, test.kind, test.says)
+		})
+	}
+
+	t.Run("taken back", func(t *testing.T) {
+		t.Parallel()
+		host := onGitHub(t, []exchange{
+			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: fields{"data": fields{"disablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}},
+			{request: hubGet, answer: hubPull()},
+			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("UNPROCESSABLE", "Can't disable auto-merge")}, {request: hubGet, answer: hubPull()},
+			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(armed)},
+		})
+		for range 3 {
+			if err := host.Hold(t.Context(), request); err != nil {
+				t.Error(err)
+			}
+		}
+		wantError(t, host.Hold(t.Context(), request), forge.ErrUnauthorized, "cannot be turned off")
+	})
+}
+
+func TestGitHubClose(t *testing.T) {
+	t.Parallel()
+	patch := exchange{request: "PATCH " + hub + "/pulls/7", body: `{"state": "closed"}`, answer: hubPull(fields{"state": "closed"})}
+	failed := patch
+	failed.status, failed.answer = 500, hubRefusal("oh no")
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+	}{
+		"open":                {[]exchange{{request: hubGet, answer: hubPull()}, patch}, nil},
+		"closed":              {[]exchange{{request: hubGet, answer: hubPull(fields{"state": "closed"})}}, nil},
+		"merged":              {[]exchange{{request: hubGet, answer: hubPull(hubMerged)}}, nil},
+		"the answer was lost": {[]exchange{{request: hubGet, answer: hubPull()}, failed, {request: hubGet, answer: hubPull(fields{"state": "closed"})}}, nil},
+		"down":                {[]exchange{{request: hubGet, answer: hubPull()}, failed, {request: hubGet, answer: hubPull()}}, forge.ErrUnreachable},
+		"another's":           {[]exchange{{request: hubGet, answer: hubPull(fields{"body": otherText})}}, forge.ErrNotOwned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := onGitHub(t, test.exchanges).Close(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"})
+			if test.kind == nil && err != nil {
+				t.Error(err)
+			} else if test.kind != nil {
+				wantError(t, err, test.kind, "pull request #7")
+			}
+		})
+	}
+}

@@ -1,0 +1,377 @@
+package forge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+)
+
+// hasty is for tests of what is tried again.
+var hasty = forge.Options{Patience: 10 * time.Millisecond}
+
+var allForges = func() (all []forge.Forge) {
+	for _, kind := range forge.Kinds() {
+		all = append(all, kind.Forge)
+	}
+	return all
+}()
+
+// forEachForge runs a test with a server for each kind of host.
+func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.Options) {
+	t.Helper()
+	for _, kind := range allForges {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(handler)
+			t.Cleanup(server.Close)
+			test(t, hostAt(t, kind, server.URL+pathOf(kind), options...))
+		})
+	}
+}
+
+// nothing answers with an empty list.
+func nothing(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case strings.Contains(r.URL.Path, "/_apis/"):
+		_, _ = io.WriteString(w, `{"value": [], "count": 0}`)
+	case strings.Contains(r.URL.Path, "/2.0/"), strings.Contains(r.URL.Path, "/rest/"):
+		_, _ = io.WriteString(w, `{"values": [], "isLastPage": true}`)
+	default:
+		_, _ = io.WriteString(w, "[]")
+	}
+}
+
+// roundTripper answers instead of a host.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
+
+// every calls each method that asks the host, and hands its error over.
+func every(ctx context.Context, host *forge.GitHost, check func(name string, err error)) {
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	_, err := host.Current(ctx, dev, 0)
+	check("Current", err)
+	check("Free", host.Free(ctx, dev))
+	_, err = host.Ensure(ctx, wanted(dev))
+	check("Ensure", err)
+	for _, how := range []forge.MergeMode{forge.Now, forge.WhenChecksSucceed} {
+		if host.Check(wanted(dev), how) != nil {
+			continue // there is no such way
+		}
+		_, err = host.Merge(ctx, request, newHead, how)
+		check("Merge "+string(how), err)
+	}
+	check("Hold", host.Hold(ctx, request))
+	check("Close", host.Close(ctx, request))
+	_, err = host.Statuses(ctx, newHead)
+	check("Statuses", err)
+}
+
+func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
+	t.Parallel()
+	status := func(code int, kind, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	inAnHour := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		kind    error
+		says    string
+	}{
+		"unauthorized":         {status(401, "application/json", `{"message":"Bad credentials"}`), forge.ErrUnauthorized, "401 Unauthorized: Bad credentials"},
+		"forbidden":            {status(403, "application/json", `{"message":"token does not have at least one of required scope(s)"}`), forge.ErrUnauthorized, "required scope(s)"},
+		"not found":            {status(404, "application/json", `{"message":"Not Found"}`), forge.ErrNotFound, "404"},
+		"gone":                 {status(410, "text/plain", "was here"), forge.ErrNotFound, "410 Gone: was here"},
+		"teapot":               {status(418, "text/plain", "short and stout"), forge.ErrRefused, "short and stout"},
+		"down":                 {status(503, "text/plain", "back soon"), forge.ErrUnreachable, "503 Service Unavailable: back soon"},
+		"down, says a page":    {status(502, "text/html", "<html><h1>Bad Gateway</h1></html>"), forge.ErrUnreachable, "502 Bad Gateway"},
+		"a web page":           {status(200, "text/html; charset=utf-8", "<html>Sign in</html>"), forge.ErrUnreachable, "a web page instead of its API's answer"},
+		"garbage":              {status(200, "application/json", "garbage"), forge.ErrUnreachable, "invalid character"},
+		"half an answer":       {status(200, "application/json", `[{"number": `), forge.ErrUnreachable, "unexpected"},
+		"another kind of JSON": {status(200, "application/json", `"text"`), forge.ErrUnreachable, "cannot unmarshal"},
+		"limited for an hour":  {status(429, "application/json", `{"message":"slow down"}`, "Retry-After", "3600"), forge.ErrRateLimited, "(1h0m0s): slow down"},
+		"limited until a date": {status(429, "text/plain", "", "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), forge.ErrRateLimited, "asks to wait until"},
+		"GitHub's quota": {
+			status(403, "application/json", `{"message":"API rate limit exceeded for user ID 1."}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", inAnHour),
+			forge.ErrRateLimited, "asks to wait until",
+		},
+		"GitHub's second quota": {
+			status(403, "application/json", `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`),
+			forge.ErrRateLimited, "(1m0s): You have exceeded a secondary rate limit",
+		},
+		"GitLab's quota": {status(429, "text/plain", "Retry later\n", "RateLimit-Remaining", "0", "RateLimit-Reset", inAnHour), forge.ErrRateLimited, ": Retry later"},
+		"a redirect elsewhere": {
+			status(301, "text/plain", "", "Location", "https://person:secret@other.example.com/x?private_token=secret"), forge.ErrUnreachable,
+			`redirects to "https://other.example.com/x", and redirects are not followed`,
+		},
+		"a redirect here":       {status(307, "text/plain", "", "Location", "/x"), forge.ErrUnreachable, "/x\""},
+		"a redirect to nowhere": {status(302, "text/plain", ""), forge.ErrUnreachable, "does not say where to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forEachForge(t, test.handler, func(t *testing.T, host *forge.GitHost) {
+				every(t.Context(), host, func(name string, err error) {
+					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") || !strings.Contains(err.Error(), "\": ") {
+						t.Errorf("%s: err = %v", name, err)
+					}
+					if strings.Contains(err.Error(), "secret") {
+						t.Errorf("%s: what the redirect held is in the error: %v", name, err)
+					}
+				})
+			}, hasty)
+		})
+	}
+}
+
+func TestNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := "http://" + listener.Addr().String()
+	_ = listener.Close()
+	unknown := httptest.NewUnstartedServer(http.NotFoundHandler())
+	unknown.Config.ErrorLog = log.New(io.Discard, "", 0)
+	unknown.StartTLS()
+	t.Cleanup(unknown.Close)
+	for name, test := range map[string]struct{ url, says string }{
+		"nobody listens":        {refusing, "refused"},
+		"a foreign certificate": {unknown.URL, "certificate"},
+	} {
+		for _, kind := range allForges {
+			t.Run(name+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Current(t.Context(), dev, 0)
+				wantError(t, err, forge.ErrUnreachable, test.says)
+			})
+		}
+	}
+}
+
+func TestCallsEndWithTheirDeadline(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"a host that hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"a host that is down": func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(120 * time.Millisecond)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forEachForge(t, handler, func(t *testing.T, host *forge.GitHost) {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				_, err := host.Current(ctx, dev, 0)
+				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, forge.ErrUnreachable) {
+					t.Errorf("err = %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A limit that passes within the patience is waited for, whatever the request: it
+// was not carried out. One beyond the deadline is said at once.
+func TestLimitsAreWaitedForWithinReason(t *testing.T) {
+	t.Parallel()
+	past := strconv.FormatInt(time.Now().Unix()-5, 10)
+	hub := []exchange{
+		{request: hubOpen, answer: []fields{}},
+		{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`},
+	}
+	lab := []exchange{
+		{request: labList, answer: []fields{}},
+		{request: "POST " + lab, status: 201, answer: labMerge(), body: `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`},
+	}
+	az := []exchange{
+		{request: azOpen, answer: azList()},
+		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
+	}
+	for name, test := range map[string]struct {
+		on    func(*testing.T, []exchange, ...forge.Options) *forge.GitHost
+		both  []exchange
+		limit exchange
+	}{
+		"GitHub, 429":               {onGitHub, hub, exchange{status: 429, header: map[string]string{"Retry-After": "1"}}},
+		"GitHub, 429 without a say": {onGitHub, hub, exchange{status: 429, answer: "slow down"}},
+		"GitHub, 403":               {onGitHub, hub, exchange{status: 403, header: map[string]string{"Retry-After": "0"}, answer: hubRefusal("You have exceeded a secondary rate limit.")}},
+		"GitHub, 403 until now": {onGitHub, hub, exchange{
+			status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": past}, answer: hubRefusal("API rate limit exceeded for user ID 1."),
+		}},
+		"Azure, 429":            {onAzure, az, exchange{status: 429, header: map[string]string{"Retry-After": "1", "X-RateLimit-Remaining": "0"}, answer: azRefusal("RequestBlockedException", "TF400733: The request has been canceled: Request was blocked due to exceeding usage of resource 'Concurrency' in namespace 'User'.")}},
+		"GitLab, 429":           {onGitLab, lab, exchange{status: 429, header: map[string]string{"Retry-After": "1"}, answer: "Retry later\n"}},
+		"GitLab, 429 until now": {onGitLab, lab, exchange{status: 429, header: map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": past}, answer: "Retry later\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var exchanges []exchange
+			for _, e := range test.both {
+				limited := test.limit
+				limited.request, limited.body = e.request, e.body
+				exchanges = append(exchanges, limited, e)
+			}
+			host := test.on(t, exchanges, forge.Options{Patience: 1100 * time.Millisecond})
+			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
+				t.Errorf("ensured %+v, %v", request, err)
+			}
+		})
+	}
+	t.Run("beyond the deadline", func(t *testing.T) {
+		t.Parallel()
+		host := onGitHub(t, []exchange{{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "30"}}})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := host.Current(ctx, dev, 0)
+		wantError(t, err, forge.ErrRateLimited, "(30s)")
+	})
+	t.Run("for ever", func(t *testing.T) {
+		t.Parallel()
+		e := exchange{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "0"}}
+		_, err := onGitHub(t, []exchange{e, e, e, e}).Current(t.Context(), dev, 0)
+		wantError(t, err, forge.ErrRateLimited, "limits requests")
+	})
+}
+
+func TestOnlyWhatReadsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	down := exchange{request: hubOpen, status: 500, answer: "oh no"}
+	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Current(t.Context(), dev, 0); err != nil {
+		t.Errorf("three failures are too much: %v", err)
+	}
+	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Current(t.Context(), dev, 0)
+	wantError(t, err, forge.ErrUnreachable, "500 Internal Server Error: oh no")
+
+	// POST, PUT and PATCH are not: see "the answer was lost" and "down" of each host.
+}
+
+func TestADroppedConnectionIsNoEnd(t *testing.T) {
+	t.Parallel()
+	for _, kind := range allForges {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) <= 2 {
+					connection, _, err := http.NewResponseController(w).Hijack()
+					if err == nil {
+						_ = connection.Close()
+					}
+					return
+				}
+				nothing(w, r)
+			}))
+			t.Cleanup(server.Close)
+			selector := dev
+			selector.Base = "env/dev" // where Gitea only lists
+			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Current(t.Context(), selector, 0); err != nil || request != nil {
+				t.Errorf("current is %+v, %v", request, err)
+			}
+		})
+	}
+}
+
+func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
+	t.Parallel()
+	var leaked atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		leaked.Add(1)
+		t.Errorf("%s %s was sent to another host, with %q", r.Method, r.URL, r.Header)
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), status)
+		}, func(t *testing.T, host *forge.GitHost) {
+			every(t.Context(), host, func(_ string, err error) { wantError(t, err, forge.ErrUnreachable, elsewhere.URL) })
+		})
+	}
+	// Nor does a page that the host names.
+	forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("page") == "1" {
+			w.Header().Set("Link", fmt.Sprintf(`<%s/x?page=2>; rel="next"`, elsewhere.URL))
+			w.Header().Set("X-Next-Page", "2")
+		}
+		nothing(w, r)
+	}, func(t *testing.T, host *forge.GitHost) {
+		selector := dev
+		selector.Base = "env/dev"
+		if _, err := host.Current(t.Context(), selector, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whatever a host repeats of what it was sent, in whatever form, at whatever
+// status: it is in no error.
+func TestACanaryIsInNoError(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 301, 400, 401, 403, 404, 405, 406, 409, 410, 422, 423, 429, 500, 501, 503} {
+		for _, kind := range []string{"application/json", "text/html", "text/plain"} {
+			t.Run(fmt.Sprint(status, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				echo := func(w http.ResponseWriter, r *http.Request) {
+					username, password, _ := r.BasicAuth()
+					said := strings.Join(append(canaryForms("person"), username, password, r.Header.Get("Authorization")), " ")
+					w.Header().Set("Content-Type", kind)
+					w.Header().Set("Retry-After", "3600")
+					w.Header().Set("Location", "https://person:"+strings.TrimPrefix(canaryForms("")[3], ":")+"@other.example.com/"+canaryForms("")[2])
+					w.WriteHeader(status)
+					if kind == "application/json" {
+						fmt.Fprintf(w, `{"message": %s, "errors": [{"message": %s}], "error": %s}`, quoted(strings.Repeat("x", 280)+said), quoted(said), quoted(canary))
+					} else {
+						_, _ = io.WriteString(w, said)
+					}
+				}
+				server := httptest.NewServer(http.HandlerFunc(echo))
+				t.Cleanup(server.Close)
+				for _, forgeKind := range allForges {
+					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
+						host, err := forge.NewGitHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.Options{Patience: time.Millisecond})
+						if err != nil {
+							t.Fatal(err)
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+						every(ctx, host, func(_ string, err error) { wantNoCanary(t, err) })
+						wanted := forge.Status{Context: "flotilla/dev", State: forge.Success, Description: canary}
+						wantNoCanary(t, host.SetStatus(ctx, newHead, wanted))
+						_, err = host.Status(ctx, newHead, wanted)
+						wantNoCanary(t, err)
+						cancel()
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestCredentialsAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	repository := forge.Repository{URL: "https://github.com/owner/gitops", Credentials: forge.Credentials{Username: "person", Password: canary, Token: canary}}
+	if text := fmt.Sprintf("%v %+v %#v %s", repository, repository, repository, repository.Credentials); strings.Contains(text, "c4n4ry") {
+		t.Errorf("a printed repository shows the secret: %s", text)
+	}
+}

@@ -1,0 +1,99 @@
+package source_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/source"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
+)
+
+// mktree makes a tree of lines "<mode> <type> <id>\t<name>".
+func (r *repository) mktree(lines ...string) string {
+	r.t.Helper()
+	return strings.TrimSpace(gittest.Feed(r.t, r.checkout, []byte(strings.Join(lines, "\n")+"\n"), "mktree"))
+}
+
+// A tree of 60 folders in each other, whose names have 4 KiB, and 5,000 files at the end: some hundred kilobytes of objects
+// would be more than a gigabyte of paths.
+func TestLongPathsAreBounded(t *testing.T) { // alone, or what others allocate would count
+	r := newRepository(t)
+	r.commit(map[string]string{"a": "a"})
+	blob := r.git("rev-parse", "HEAD:a")
+	var lines []string
+	for i := range 4_999 {
+		lines = append(lines, fmt.Sprintf("100644 blob %s\t%d", blob, i))
+	}
+	tree := r.mktree(lines...)
+	for range 60 {
+		tree = r.mktree(fmt.Sprintf("040000 tree %s\t%s", tree, strings.Repeat("a", 4_000)))
+	}
+	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "bomb", tree))
+	r.push("main")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	wantError(t, source.Query{URL: r.bare}, "include", "A path may have 4096 bytes")
+	runtime.ReadMemStats(&after)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 256 {
+		t.Errorf("it takes %d MiB", allocated)
+	}
+}
+
+// A hundred thousand files in one folder are within the highest limit, or an error that names it.
+func TestManyFilesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit(map[string]string{"a": "a"})
+	blob := r.git("rev-parse", "HEAD:a")
+	lines := make([]string, 100_001)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("100644 blob %s\t%06d%s", blob, i, strings.Repeat("a", 200))
+	}
+	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "many", r.mktree(lines...)))
+	r.push("main")
+	wantError(t, source.Query{URL: r.bare}, "limits", "More than 5000 files match", "limits.files")
+	wantError(t, source.Query{URL: r.bare, Limits: source.MaxLimits}, "limits", "More than 100000 files match")
+	wantError(t, source.Query{URL: r.bare, Limits: source.Limits{Files: 200_000, Bytes: 1 << 16}}, "limits", "more than 65536 bytes")
+}
+
+// What git itself never writes into a tree: names that lead elsewhere or steer a terminal, devices.
+func TestATreeThatGitWouldNotWrite(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"..", ".", ".git"} {
+		r := newRepository(t)
+		r.commit(map[string]string{"evil.yaml": "a"})
+		r.point("40000 "+name, "HEAD^{tree}")
+		if _, err := read(t, source.Query{URL: r.bare}); err == nil || !strings.Contains(err.Error(), "malformed") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a\x1b[2J", "a\u009b2J", "a\u202eb", "a\tb", `a\b`, "\xff"} {
+		r := newRepository(t)
+		r.commit(map[string]string{"evil.yaml": "a"})
+		r.point("40000 "+name, "HEAD^{tree}")
+		wantError(t, source.Query{URL: r.bare}, "include", "Names cannot be paths")
+	}
+	for _, mode := range []string{"20644", "60644", "120000", "160000"} {
+		r := newRepository(t)
+		r.commit(map[string]string{"a": "/etc/passwd"})
+		r.point(mode+" device", "HEAD:a")
+		if files, err := read(t, source.Query{URL: r.bare}); err == nil {
+			t.Errorf("mode %s is read as %q", mode, files.Texts)
+		}
+	}
+}
+
+// point makes a commit of a tree with one entry, as git would not write it.
+func (r *repository) point(entry, object string) {
+	r.t.Helper()
+	id, err := hex.DecodeString(r.git("rev-parse", object))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tree := gittest.Feed(r.t, r.checkout, []byte(entry+"\x00"+string(id)), "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "bomb", strings.TrimSpace(tree)))
+	r.push("main")
+}

@@ -1,0 +1,214 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// search finds the files of a commit that match.
+type search struct {
+	tip              *git.Tip
+	base             string // the query's path
+	include, exclude []pattern
+	limits           Limits
+	folders          int // that were read
+	bytes            int // of the paths that matched, or that are looked into
+
+	found     map[string]git.Entry
+	elsewhere []string // symbolic links and submodules that match
+	unnamed   []string // entries that match whose names cannot be paths
+	folder    string   // a folder that an include names like a file
+}
+
+// maxPaths bounds the memory of paths, in bytes: folders with long names in each other, with many files at the end, are few
+// and small objects.
+const maxPaths = 64 << 20
+
+// maxFolders bounds a walk: a repository of a few kilobytes can have more folders
+// than there is memory, when it uses one tree many times.
+const maxFolders = 200_000
+
+// visit is a folder that the search reads.
+type visit struct {
+	path             string // below the base
+	id               git.Hash
+	include, exclude states
+}
+
+// find looks through the trees, level by level: what one level needs is asked for
+// at once, and only folders below which something may match are looked into.
+func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
+	root, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	level := []visit{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
+	for len(level) > 0 {
+		if s.folders += len(level); s.folders > maxFolders {
+			return nil, &Error{"include", "Too many folders", fmt.Sprintf("More than %d folders would have to be searched. Narrow path or include.", maxFolders)}
+		}
+		if err := s.needTrees(ctx, level); err != nil {
+			return nil, err
+		}
+		var below []visit
+		for _, at := range level {
+			next, err := s.look(at)
+			if err != nil {
+				return nil, err
+			}
+			below = append(below, next...)
+		}
+		level = below
+	}
+	return s.found, s.check()
+}
+
+// needTrees fetches the trees of a level, with all that is below those that may
+// match at any depth.
+func (s *search) needTrees(ctx context.Context, level []visit) error {
+	var ids, deep []git.Hash
+	for _, at := range level {
+		ids = append(ids, at.id)
+		if at.include.mayMatchDeep(s.include) {
+			deep = append(deep, at.id)
+		}
+	}
+	if err := s.tip.NeedBelow(ctx, deep, git.MaxDepth); err != nil {
+		return err
+	}
+	return s.tip.Need(ctx, ids)
+}
+
+// look takes what matches of one folder, and returns the folders that are to be
+// looked into.
+func (s *search) look(at visit) ([]visit, error) {
+	entries, err := s.tip.Entries(at.id)
+	if err != nil {
+		return nil, err
+	}
+	var below []visit
+	for _, entry := range entries {
+		next := visit{
+			path: path.Join(at.path, entry.Name), id: entry.ID,
+			include: at.include.into(s.include, entry.Name), exclude: at.exclude.into(s.exclude, entry.Name),
+		}
+		if next.exclude.matched(s.exclude) != nil {
+			continue // what is below an excluded folder is excluded, too
+		}
+		matched := next.include.matched(s.include)
+		if matched != nil || entry.IsTree() && next.include.mayMatch(s.include) {
+			if s.bytes += len(next.path); len(next.path) > maxPath || s.bytes > maxPaths {
+				return nil, &Error{"include", "Paths are too long", fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
+					"Narrow path or include.", maxPath, maxPaths>>20)}
+			}
+			if !fitsPath(entry.Name) {
+				s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
+				continue
+			}
+		}
+		switch {
+		case entry.IsTree():
+			if matched != nil && s.folder == "" && !strings.HasSuffix(matched.text, anyDepth) {
+				s.folder = next.path
+			}
+			if next.include.mayMatch(s.include) {
+				below = append(below, next)
+			}
+		case matched == nil:
+		case !entry.IsFile():
+			s.elsewhere = named(s.elsewhere, fmt.Sprintf("%q is %s", next.path, entry.Kind()))
+		case len(s.found) == s.limits.Files:
+			return nil, &Error{"limits", "Too many files", fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
+				s.limits.Files)}
+		default:
+			s.found[next.path] = entry
+		}
+	}
+	return below, nil
+}
+
+// fitsPath says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
+// a control character would have them elsewhere, or steer a terminal. A tree with ".." is malformed to git.ParseTree.
+func fitsPath(name string) bool {
+	return wording.IsLine(name) && !strings.Contains(name, "\\")
+}
+
+// named adds a name to the list of an error, up to a readable length.
+func named(names []string, name string) []string {
+	if len(names) > 1_000 {
+		return names
+	}
+	return append(names, name)
+}
+
+// check reports what is wrong with the files that were found.
+func (s *search) check() error {
+	switch {
+	case len(s.unnamed) > 0:
+		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
+	case len(s.elsewhere) > 0:
+		return s.unreadable("Not a file", fmt.Sprintf("The provider does not read what they lead to: %s.", wording.List(s.elsewhere, wording.Named)))
+	case len(s.found) > 0:
+		return nil
+	}
+	texts := make([]string, len(s.include))
+	for i, p := range s.include {
+		texts[i] = fmt.Sprintf("%q", p.text)
+	}
+	detail := fmt.Sprintf("At commit %s, no file in %s matches %s.", s.tip.Commit, s.where(), wording.List(slices.Compact(texts), wording.Named))
+	if s.folder != "" {
+		detail += fmt.Sprintf(" %q is a folder: all its files are %q.", s.folder, s.folder+"/**")
+	}
+	return &Error{"include", "No file matches", detail}
+}
+
+func (s *search) where() string {
+	if s.base == "" {
+		return "the repository"
+	}
+	return fmt.Sprintf("%q", s.base)
+}
+
+// enter finds the tree of the query's path.
+func (s *search) enter(ctx context.Context) (git.Hash, error) {
+	id, at := s.tip.Root, ""
+	if s.base == "" {
+		return id, nil
+	}
+	for name := range strings.SplitSeq(s.base, "/") {
+		if err := s.tip.Need(ctx, []git.Hash{id}); err != nil {
+			return git.Hash{}, err
+		}
+		entries, err := s.tip.Entries(id)
+		if err != nil {
+			return git.Hash{}, err
+		}
+		at = path.Join(at, name)
+		if folder := git.Search(entries, name, true); folder != nil {
+			id = folder.ID
+			continue
+		}
+		if other := git.Search(entries, name, false); other != nil {
+			detail := fmt.Sprintf("%q is %s, but path must be a folder.", at, other.Kind())
+			if other.IsFile() {
+				detail = fmt.Sprintf("%q is a file, but path must be a folder. For this file alone, set path to its folder, and include to its name.", at)
+			}
+			return git.Hash{}, &Error{"path", "Path is not a folder", detail}
+		}
+		var names []string
+		for _, entry := range entries {
+			if entry.IsTree() {
+				names = append(names, entry.Name)
+			}
+		}
+		return git.Hash{}, &Error{"path", "Path does not exist", fmt.Sprintf("The repository has no folder %q at commit %s%s",
+			at, s.tip.Commit, wording.DidYouMean(name, names))}
+	}
+	return id, nil
+}

@@ -1,0 +1,103 @@
+package reference_test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reference"
+)
+
+var update = flag.Bool("update", false, "write the guides and schemas")
+
+const templates = "../../../templates"
+
+// The guides and schemas that are published are those that the tables make; -update writes them, and `make docs` copies
+// them to docs.
+func TestThePublishedReferenceIsThatOfTheTables(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		filepath.Join("guides", "reference-fleet.md"):    reference.Fleet(),
+		filepath.Join("guides", "reference-settings.md"): reference.Settings(provider.Settings()...),
+	}
+	for name, schema := range reference.Schemas() {
+		want[filepath.Join("schemas", name)] = string(schema)
+	}
+	if *update {
+		if err := os.RemoveAll(filepath.Join(templates, "schemas")); err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range want {
+			name = filepath.Join(templates, name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	published, err := filepath.Glob(filepath.Join(templates, "schemas", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		got, err := os.ReadFile(filepath.Join(templates, name))
+		if err != nil || string(got) != want[name] {
+			t.Errorf("%s is not what the tables make (%v): run go test ./internal/provider/reference -update, and make docs", name, err)
+		}
+	}
+	if len(published) != len(reference.Schemas()) {
+		t.Errorf("%d schemas are published, and the tables make %d", len(published), len(reference.Schemas()))
+	}
+}
+
+func TestSchemasAreSchemas(t *testing.T) {
+	t.Parallel()
+	schemas := reference.Schemas()
+	if len(schemas) != 23 {
+		t.Errorf("there are %d schemas", len(schemas))
+	}
+	for name, schema := range schemas {
+		if _, err := jsonschema.CompileString(name, string(schema)); err != nil {
+			t.Errorf("%s: %s", name, err)
+		}
+	}
+}
+
+// What the guide shows is as it says: its YAML fits the schema that its first line names, and the fleet with it is one.
+func TestTheGuideShowsAFleet(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(reference.Fleet(), "```yaml\n")
+	block, _, found := strings.Cut(rest, "```\n")
+	first, _, _ := strings.Cut(block, "\n")
+	name, named := strings.CutPrefix(first, "# yaml-language-server: $schema="+reference.SchemasURL)
+	if !found || !named {
+		t.Fatalf("the guide has no YAML with a schema: %q", first)
+	}
+	schema, err := jsonschema.CompileString(name, string(reference.Schemas()[name]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters, err := fleet.ParseYAML(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(clusters); err != nil {
+		t.Errorf("%#v", err)
+	}
+	_, findings := fleet.Decode(map[string]any{
+		"environment": "dev", "clusters": clusters, "cluster_types": []any{map[string]any{"name": "drone", "environment": "dev"}},
+	})
+	if len(findings) > 0 {
+		t.Error(findings)
+	}
+}

@@ -1,0 +1,210 @@
+package secret
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+)
+
+// IsSecret reports whether an object, as JSON has it, is a Secret of Kubernetes. The spelling does not matter: an API server
+// refuses "kind: secret", and its data is in the file all the same. An object of another group is one if it has data.
+func IsSecret(object map[string]any) bool {
+	kind, apiVersion := text(object, "kind"), text(object, "apiVersion")
+	if folded(kind) != "secret" {
+		return false
+	}
+	group, _, hasGroup := strings.Cut(folded(apiVersion), "/")
+	return !hasGroup || group == "" || group == "core" || slices.ContainsFunc(slices.Collect(maps.Keys(object)), isData)
+}
+
+// IsEmbedded reports whether a part of an object is a Secret, and not a reference to one.
+func IsEmbedded(part map[string]any) bool {
+	if !IsSecret(part) {
+		return false
+	}
+	_, hasMetadata := part["metadata"].(map[string]any)
+	return hasMetadata || slices.ContainsFunc(slices.Collect(maps.Keys(part)), isData)
+}
+
+// HasPlain reports whether a Secret has a value that is not encrypted: in data, in a member that no Secret has, or in an
+// annotation that repeats the object.
+func HasPlain(object map[string]any) bool {
+	found := false
+	Masked(object, func(value any, path ...string) any {
+		switch annotation := len(path) == 3 && path[1] == "annotations"; {
+		case annotation:
+			found = found || isCopy(path[2], value)
+		default:
+			found = found || !isEmpty(value)
+		}
+		return value
+	})
+	return found
+}
+
+// EmbedsPlain reports whether a part of a value is a Secret with data that is not encrypted. It does not look into text.
+func EmbedsPlain(value any) bool {
+	return deep.Holds(value, func(part any) bool {
+		object, isObject := part.(map[string]any)
+		if !isObject || object["sops"] != nil || !IsEmbedded(object) {
+			return false
+		}
+		for name, member := range object {
+			if isData(name) && !isEmpty(member) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// The lines of a Secret's manifest in YAML or JSON.
+var (
+	kindLine = regexp.MustCompile(`(?im)(?:^|[{,\s-])["']?kind["']?\s*:\s*["']?secret["']?\s*(?:[,}#]|$)`)
+	dataLine = regexp.MustCompile(`(?im)(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*[^\s#]|(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*\n\s+\S`)
+)
+
+// IsManifest reports whether text has the manifest of a Secret with data. It does not parse the text, which may be a template.
+func IsManifest(text string) bool {
+	const shortest = len("kind: Secret\ndata: x")
+	return len(text) >= shortest && kindLine.MatchString(text) && dataLine.MatchString(text)
+}
+
+// Masked is a copy of a Secret with a mask for each value but its type and what identifies it. The path of a value is that of
+// its member. Keys of well-formed data stay; a name that no member of a Secret has is a mask, too.
+func Masked(object map[string]any, mask func(value any, path ...string) any) map[string]any {
+	masked := map[string]any{}
+	for name, value := range object {
+		_, isText := value.(string)
+		_, isFlag := value.(bool)
+		members, isMap := value.(map[string]any)
+		switch {
+		case isText && (strings.EqualFold(name, "apiVersion") || strings.EqualFold(name, "kind") || name == "type"):
+			masked[name] = value
+		case isFlag && name == "immutable":
+			masked[name] = value
+		case isMap && name == "metadata":
+			masked[name] = maskedMetadata(members, mask)
+		case isMap && isData(name):
+			masked[name] = maskedEntries(members, mask, name)
+		default:
+			masked[fieldOr(name, "unknown field")] = mask(value, name)
+		}
+	}
+	return masked
+}
+
+func maskedMetadata(metadata map[string]any, mask func(value any, path ...string) any) map[string]any {
+	masked := map[string]any{}
+	for name, value := range metadata {
+		members, isMap := value.(map[string]any)
+		_, isText := value.(string)
+		switch {
+		case isMap && name == "annotations":
+			masked[name] = maskedEntries(members, mask, "metadata", name)
+		case isMap && name == "labels" && areTexts(members), isText && slices.Contains(identifying, name):
+			masked[name] = value
+		case slices.Contains(bookkeeping, name): // written by the API server, and without values of the Secret
+		default:
+			masked[fieldOr(name, "unknown field")] = mask(value, "metadata", name)
+		}
+	}
+	return masked
+}
+
+// Members of metadata. https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+var (
+	identifying = []string{"name", "generateName", "namespace"}
+	bookkeeping = []string{
+		"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation", "managedFields",
+		"ownerReferences", "resourceVersion", "selfLink", "uid",
+	}
+)
+
+func maskedEntries(entries map[string]any, mask func(value any, path ...string) any, path ...string) map[string]any {
+	masked := make(map[string]any, len(entries))
+	for key, value := range entries {
+		name := key
+		if !entryName.MatchString(key) {
+			name = "unknown key"
+		}
+		masked[name] = mask(value, append(slices.Clone(path), key)...)
+	}
+	return masked
+}
+
+var (
+	entryName = regexp.MustCompile(`^[-._/a-zA-Z0-9]{1,253}$`)
+	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
+)
+
+// fieldOr is a name if it can be that of a field, or else other: what stands there may be a value.
+func fieldOr(name, other string) string {
+	if fieldName.MatchString(name) {
+		return name
+	}
+	return other
+}
+
+// IsCopyAnnotation reports whether tools keep a whole object in the annotation of this name, as kubectl apply does.
+func IsCopyAnnotation(name string) bool { return copyName.MatchString(name) }
+
+var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|known)[a-z-]*|applied)$`)
+
+// isCopy also knows copies by their form: an object in JSON, plain or compressed and in base64.
+func isCopy(name string, value any) bool {
+	content, isText := value.(string)
+	content = strings.TrimSpace(content)
+	return !isText && value != nil || IsCopyAnnotation(name) && content != "" || strings.HasPrefix(content, "H4sI") || IsManifest(content) ||
+		strings.HasPrefix(content, "{") && dataLine.MatchString(content)
+}
+
+func isData(name string) bool {
+	switch folded(name) {
+	case "data", "stringdata", "binarydata":
+		return true
+	}
+	return false
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
+func areTexts(members map[string]any) bool {
+	for _, value := range members {
+		if _, isText := value.(string); !isText {
+			return false
+		}
+	}
+	return true
+}
+
+// text is that of a member, whose name may be in other cases.
+func text(object map[string]any, name string) string {
+	if exact, isText := object[name].(string); isText {
+		return exact
+	}
+	for other, value := range object {
+		if found, isText := value.(string); isText && folded(other) == strings.ToLower(name) {
+			return found
+		}
+	}
+	return ""
+}
+
+// folded is text without spaces around it, in lower case.
+func folded(text string) string { return strings.ToLower(strings.TrimSpace(text)) }

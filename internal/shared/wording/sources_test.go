@@ -1,0 +1,152 @@
+package wording_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// vague are words for people whom a message or a page does not name. What they mean has a name: another
+// assignment, another manager, no cluster.
+var vague = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever)\b`)
+
+// unclear are phrases of which readers whose first language is not English cannot guess the meaning, and the plain
+// ones for them.
+var unclear = map[string]*regexp.Regexp{
+	`"selects no host", "has no host"`: regexp.MustCompile(`(?i)\bgo(es)? nowhere\b`),
+	`"appears twice"`:                  regexp.MustCompile(`(?i)\bstands twice\b`),
+	`"negative", "0"`:                  regexp.MustCompile(`(?i)\bthan nothing\b`),
+	`"repairs it", "is repaired"`:      regexp.MustCompile(`(?i)\b(puts? it|is put|are put) right\b`),
+	`"releases", "no longer managed"`:  regexp.MustCompile(`(?i)\b(lets? go of|is let go)\b`),
+	`"rolls back", "is rolled back"`:   regexp.MustCompile(`(?i)\b(went|gone) back\b`),
+	`"Git host unreachable"`:           regexp.MustCompile(`(?i)(^|[^t ] ?)\bhost (is )?(unreachable|cannot be reached)`),
+	`"again"`:                          regexp.MustCompile(`(?i)\banew\b`),
+}
+
+// what begins a sentence, a row of a table, an item of a list or a description with a clause in place of a subject. A
+// heading may begin so, and a name of a page.
+var (
+	what    = regexp.MustCompile(`(?m)(^|[.!?:]\s+|^[ \t]*(?:[-*]|\d+\.) |\| |\*\*)What\b[^|\n]*`)
+	noneIs  = regexp.MustCompile(`(?i)\bnone (is|are|was|were|has|have)\b`)
+	unasked = regexp.MustCompile("(?ms)\\A---$.*?^---$|^```.*?^```$|^#+ .*?$")
+)
+
+// notYet are texts of files that are in repositories: a change of them is a commit for each user.
+var notYet = regexp.MustCompile("^`\\. What is changed here by hand is put back")
+
+// TestSentencesBeginWithTheirSubject finds sentences that begin with "What", in the guides, descriptions and messages.
+func TestSentencesBeginWithTheirSubject(t *testing.T) {
+	t.Parallel()
+	for text, bad := range map[string]bool{
+		"What is kept stays.": true, "It is so. What is kept stays.": true, "- What is kept": true, "| What is kept |": true, "It is\nso.\nWhat is": true,
+		"It says what is kept.": false, "See [What is rendered](a.md).": false, "Whatever": false,
+	} {
+		if what.MatchString(text) != bad {
+			t.Errorf("%q: %t", text, !bad)
+		}
+	}
+	looked := 0
+	check := func(at, text string) {
+		looked++
+		for _, found := range what.FindAllString(text, -1) {
+			t.Errorf("%s: a sentence has a subject first: %.120s", at, strings.TrimSpace(found))
+		}
+	}
+	eachText(t, func(at, text string) {
+		if !notYet.MatchString(text) {
+			check(at, text)
+		}
+	})
+	for _, extension := range []string{".md", ".tmpl"} {
+		eachFile(t, filepath.Join("..", "..", "..", "templates"), extension, func(path string, content []byte) {
+			text := unasked.ReplaceAllString(strings.ReplaceAll(string(content), "\r\n", "\n"), "")
+			check(path, text)
+			if phrase := noneIs.FindString(text); phrase != "" {
+				t.Errorf("%s: say it with a number, or with \"no\": %q", path, phrase)
+			}
+		})
+	}
+	if looked < 3000 {
+		t.Errorf("only %d texts were found", looked)
+	}
+}
+
+// TestMessagesAndGuidesAreInPlainWords looks at what users read: the texts in the sources, which become
+// diagnostics, descriptions and commit messages, the overview's page, and the guides.
+func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	check := func(at, text string) {
+		looked++
+		if word := vague.FindString(text); word != "" {
+			t.Errorf("%s: %q does not say who is meant: %.120s", at, word, text)
+		}
+		for plain, pattern := range unclear {
+			if phrase := pattern.FindString(text); phrase != "" {
+				t.Errorf("%s: write %s for %q: %.120s", at, plain, phrase, text)
+			}
+		}
+	}
+	eachText(t, check)
+	checkLines := func(path string, content []byte) {
+		for line := range strings.Lines(string(content)) {
+			check(path, line)
+		}
+	}
+	for _, extension := range []string{".md", ".tmpl"} {
+		eachFile(t, filepath.Join("..", "..", "..", "templates"), extension, checkLines)
+	}
+	eachFile(t, filepath.Join("..", "..", "views", "report", "assets"), ".html", checkLines)
+	if looked < 5000 {
+		t.Errorf("only %d texts were found", looked)
+	}
+}
+
+// eachText calls do for each text of more than a word in the sources, as it stands there without its quotes.
+func eachText(t *testing.T, do func(at, text string)) {
+	t.Helper()
+	eachFile(t, filepath.Join("..", ".."), ".go", func(path string, content []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, content, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && strings.Contains(text.Value, " ") {
+				value, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				do(files.Position(text.Pos()).String(), value)
+			}
+			return true
+		})
+	})
+}
+
+// eachFile calls do for each file with this extension in a folder and below it.
+func eachFile(t *testing.T, folder, extension string, do func(path string, content []byte)) {
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != extension {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err == nil {
+			do(path, content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,173 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// switched is the configuration of a cluster whose type gets another reconciler.
+const switched = required + `
+provider "flotilla" {
+  clusters = { one = { kubeconfig = file("kubeconfig") } }
+}
+
+variable "reconciler" {
+  type = string
+}
+variable "agent" {
+  type    = string
+  default = null
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = "large", reconciler = var.reconciler }]
+    clusters      = [{ name = "one", cluster_type = "large" }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = {
+        live   = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+        shared = { environment = "dev", labels = { on = "type" }, namespace = "shared", manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+        own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+      }
+    }]
+    target_policies = ` + byLabel + `
+  })
+  gitops_repo = { url = "%[2]s", branch = "dev" }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+resource "flotilla_agent" "one" {
+  count        = var.agent == null ? 0 : 1
+  cluster      = "one"
+  cluster_type = "large"
+  reconciler   = var.agent
+  gitops_repo  = local.gitops_repo
+  interval     = "5s"
+  wait         = true
+  timeouts     = { create = "4m", update = "4m", delete = "4m" }
+  depends_on   = [flotilla_assignment.dev]
+}
+`
+
+// TestAnotherReconciler goes the way of the guide from Flux to Argo CD and back, on which nothing is deleted, and then one
+// without it, on which everything is.
+func TestAnotherReconciler(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts real agents: `make e2e` builds them and runs it")
+	}
+	w := &world{test: "another reconciler", git: giteatest.Start(t)}
+	w.step(t, "", "Kubernetes API and agents started", func() {
+		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+			w.cluster.Apply(t, agent.settings())
+			agent.start(t)
+		}
+	})
+	user := w.git.User(t)
+	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
+	tf := newTerraform(t, user)
+	tf.write("kubeconfig", w.cluster.Kubeconfig())
+	tf.write("main.tf", fmt.Sprintf(switched, team.url, gitops.url))
+	namespaces := []string{"dev-large-web-live", "dev-one-web-own", "shared"}
+
+	// apply applies with a reconciler of the type, and an agent; "" is none.
+	apply := func(reconciler, agent string) string {
+		t.Helper()
+		arguments := []string{"apply", "-auto-approve", "-no-color", "-var", "reconciler=" + reconciler}
+		if agent != "" {
+			arguments = append(arguments, "-var", "agent="+agent)
+		}
+		return strings.Join(strings.Fields(strings.ReplaceAll(tf.run(arguments...), "│", "")), " ")
+	}
+	// what workloads have, and their namespaces, with the UIDs
+	running := func() map[string]string {
+		found, all := w.objects(t, namespaces), w.namespaces(t)
+		for _, namespace := range namespaces {
+			found["namespace "+namespace] = all[namespace]
+		}
+		return found
+	}
+
+	w.step(t, "flux", "onboarded", func() { apply("flux", "flux") })
+	objects := running()
+	if len(objects) < 4*len(namespaces) {
+		t.Fatalf("the workloads have %v", objects)
+	}
+	for _, change := range [][2]string{{"flux", "argocd"}, {"argocd", "flux"}} {
+		from, to := change[0], change[1]
+		w.step(t, to, "takes over by the way of the guide, and nothing is deleted", func() {
+			apply(from, "")
+			want := fmt.Sprintf(`The reconciler of 2 hosts changes from %q to %q: clusters/one, large.`, from, to)
+			if said := apply(to, ""); !strings.Contains(said, "Warning: Reconciler changes") || !strings.Contains(said, want) {
+				t.Errorf("the apply does not say %q:\n%s", want, said)
+			}
+			for _, command := range commandsOf(t, agentNamespace[from]) {
+				w.kubectl(t, command)
+			}
+			apply(to, to)
+			time.Sleep(5 * time.Second) // so long every agent needs to see what has gone, and more
+			if left := running(); !maps.Equal(objects, left) {
+				t.Errorf("the workloads had %v, and have %v", objects, left)
+			}
+			if left := list(t, w.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(left) > 0 {
+				t.Errorf("%s still has %v", from, left)
+			}
+		})
+	}
+	w.step(t, "argocd", "takes over without it, and everything was deleted", func() {
+		apply("argocd", "flux")
+		server := slices.Collect(maps.Keys(objects))
+		server = slices.DeleteFunc(server, func(name string) bool { return !strings.Contains(name, " deployments ") })
+		eventually(t, func() error {
+			now := running()
+			for _, name := range server {
+				if now[name] == objects[name] {
+					return fmt.Errorf("%s is still there", name)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// commandsOf are those of the guide for a namespace of an agent.
+func commandsOf(t *testing.T, namespace string) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "onboarding-reference.md.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Another reconciler\n")
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(section, -1) {
+		for _, command := range strings.Split(block[1], "$ ")[1:] {
+			if strings.Contains(command, "--namespace "+namespace+" ") {
+				commands = append(commands, command)
+			}
+		}
+	}
+	if len(commands) != 2 {
+		t.Fatalf("the guide has these commands for %s: %q", namespace, commands)
+	}
+	return commands
+}

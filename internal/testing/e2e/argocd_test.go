@@ -1,0 +1,151 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
+
+// refresh is the annotation that asks Argo CD to compare an Application, which takes it away at the end of that.
+const refresh = "argocd.argoproj.io/refresh"
+
+// argoCD is the agent of hosts whose reconciler is argocd.
+type argoCD struct{ cluster *kubetest.Server }
+
+func (argoCD) reconciler() string { return "argocd" }
+
+func (argoCD) comparesAlways() bool { return true }
+
+// settings are what Argo CD must find, and the project that only its web server
+// would make.
+func (argoCD) settings() string {
+	text := `
+apiVersion: v1
+kind: Namespace
+metadata: {name: argocd}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: argocd-secret, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}
+stringData: {server.secretkey: only-the-web-server-needs-it}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata: {name: default, namespace: argocd}
+spec:
+  sourceRepos: ["*"]
+  destinations: [{namespace: "*", server: "*"}]
+  clusterResourceWhitelist: [{group: "*", kind: "*"}]
+`
+	for _, name := range []string{"argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"} {
+		data := "{}"
+		if name == "argocd-cm" {
+			data = "{timeout.reconciliation: 10s, timeout.reconciliation.jitter: 0s}"
+		}
+		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}\n", name, data)
+	}
+	return text
+}
+
+// start starts the application controller, the repository server and
+// their cache. The controller listens for whoever wants its metrics on every
+// address, which cannot be turned off: hence [inOwnNetwork].
+func (a argoCD) start(t *testing.T) {
+	t.Helper()
+	cluster := a.cluster
+	cache := miniredis.NewMiniRedis()
+	if err := cache.StartAddr("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cache.Close)
+	keepTime(t, cache)
+
+	ports, err := processtest.FreePorts(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := func(i int) string { return strconv.Itoa(ports[i]) }
+	repositories := "127.0.0.1:" + port(0)
+
+	startAgent(t, cluster, "argocd", "argocd-repo-server", []string{
+		"--address", "127.0.0.1", "--port", port(0),
+		"--metrics-address", "127.0.0.1", "--metrics-port", port(1),
+		"--redis", cache.Addr(), "--disable-tls", "--revision-cache-expiration", "3s",
+	})
+	eventually(t, func() error {
+		conn, err := net.Dial("tcp", repositories)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	startAgent(t, cluster, "argocd", "argocd-application-controller", []string{
+		"--kubeconfig", kubeconfig(t, cluster), "--namespace", "argocd",
+		"--repo-server", repositories, "--repo-server-plaintext", "--redis", cache.Addr(),
+		"--metrics-port", port(2),
+		"--app-resync", "10", "--app-resync-jitter", "0", "--self-heal-timeout-seconds", "2",
+		"--status-processors", "4", "--operation-processors", "4",
+	})
+}
+
+// keepTime lets what the cache holds expire, which otherwise stays for ever, the
+// commit of a branch among it.
+func keepTime(t *testing.T, cache *miniredis.Miniredis) {
+	t.Helper()
+	ended := make(chan struct{})
+	t.Cleanup(func() { <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(time.Second):
+				cache.FastForward(time.Second)
+			}
+		}
+	}()
+}
+
+// hold returns when a comparison has ended that knew of it: one that began before still puts right what it finds.
+func (a argoCD) hold(t *testing.T, root string, held bool) {
+	t.Helper()
+	patch(t, a.cluster, applications, "argocd", root, map[string]any{
+		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !held}}},
+	})
+	a.nudge(t, root)
+	eventually(t, func() error {
+		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", root)
+		if asked := field(application, "metadata", "annotations", refresh); asked != nil {
+			return fmt.Errorf("%s was not compared since %s: %v", root, refresh, asked)
+		}
+		return nil
+	})
+}
+
+func (a argoCD) nudge(t *testing.T, root string) {
+	t.Helper()
+	annotate(t, a.cluster, applications, "argocd", root, refresh, "normal")
+}
+
+func (a argoCD) says(t *testing.T, names ...string) string {
+	t.Helper()
+	var said strings.Builder
+	for _, name := range names {
+		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+		fmt.Fprintf(&said, "%s: sync %v, health %v, conditions %v, %v; ", name, field(application, "status", "sync"), field(application, "status", "health"),
+			field(application, "status", "conditions"), field(application, "status", "operationState"))
+	}
+	return said.String()
+}

@@ -1,0 +1,225 @@
+package e2e_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// charts wants a chart of a chart repository and one of a registry in a version, and in the next before anybody has published
+// that: until it is on the cluster, the former one runs.
+func (w *world) charts(t *testing.T, agent argoCD) {
+	program(t, "helm")
+	const host = "argocd-charts"
+	user := w.git.User(t)
+	gitops := newRepository(t, w.git, user, "gitops-charts")
+	published := startChartServer(t)
+	w.cluster.Apply(t, fmt.Sprintf(registrySecret, published.address))
+
+	wants := func(version string) map[string]any {
+		target := func(storage, repository string) map[string]any {
+			return map[string]any{"environment": "dev", "manifests": map[string]any{
+				"storage": storage, "repo": repository, "chart": "greeter", "version": version,
+			}}
+		}
+		return map[string]any{
+			"environment":   "dev",
+			"workspaces":    []any{map[string]any{"name": "shop"}},
+			"cluster_types": []any{map[string]any{"name": host, "reconciler": agent.reconciler()}},
+			"clusters":      []any{map[string]any{"name": host + "-1", "cluster_type": host}},
+			"workloads": []any{map[string]any{"name": "web", "workspace": "shop", "deployment_targets": map[string]any{
+				"registry":   target("oci", "oci://"+published.address+"/charts"),
+				"repository": target("helm", "http://"+published.address+"/repository"),
+			}}},
+			"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+		}
+	}
+	tf := newTerraform(t, user)
+	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
+	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
+	targets := []string{"web-registry", "web-repository"}
+	namespace := func(target string) string { return "dev-" + host + "-" + target } // and the name of the Application
+
+	// says asks until both charts, wanted in a version, have a verdict and run in a version. Of a version that is said to run
+	// the cluster has that one or a later one: none goes back.
+	says := func(verdict, wanted, version, app string) {
+		t.Helper()
+		image := []string{"example.com/server:" + app}
+		want := []running{
+			{DeploymentTarget: targets[0], Wanted: wanted, Version: version, Revision: published.digest(version), Images: image, Hosts: []string{host}},
+			{DeploymentTarget: targets[1], Wanted: wanted, Version: version, Chart: "greeter", Images: image, Hosts: []string{host}},
+		}
+		w.step(t, agent.reconciler(), fmt.Sprintf("%s is %s, and %s runs", wanted, verdict, version), func() {
+			eventually(t, func() error {
+				said := asked.ask(wants(wanted))
+				for _, one := range said.Running {
+					greeting := w.cluster.Get(t, "v1", "ConfigMap", namespace(one.DeploymentTarget), "greeting")
+					if has, _ := field(greeting, "data", "version").(string); has < one.Version {
+						t.Fatalf("the cluster has version %q, and it says that %+v runs", has, one)
+					}
+				}
+				var wrong error
+				for _, target := range targets {
+					if got := said.verdict(host + "/" + target); got != verdict {
+						wrong = fmt.Errorf("%s is %s, not %s: %v", target, got, verdict, said.Assignments)
+					}
+				}
+				if wrong == nil && !reflect.DeepEqual(said.Running, want) {
+					wrong = fmt.Errorf("it says that %+v runs, not %+v", said.Running, want)
+				}
+				if wrong != nil {
+					wrong = fmt.Errorf("%w\n%s", wrong, agent.says(t, namespace(targets[0]), namespace(targets[1])))
+				}
+				return wrong
+			})
+		})
+	}
+
+	published.publish(t, "1.0.0", "v1")
+	tf.apply(wants("1.0.0"))
+	root, _ := follow(t, w.cluster, agents.Settings{
+		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "dev"},
+	})
+	says("ready", "1.0.0", "1.0.0", "v1")
+	tf.apply(wants("1.1.0"))
+	agent.nudge(t, root)
+	says("failed", "1.1.0", "1.0.0", "v1")
+	published.publish(t, "1.1.0", "v2")
+	for _, target := range targets {
+		agent.nudge(t, namespace(target))
+	}
+	says("ready", "1.1.0", "1.1.0", "v2")
+}
+
+// registrySecret tells Argo CD that a registry has no TLS.
+const registrySecret = `
+apiVersion: v1
+kind: Secret
+metadata: {name: charts, namespace: argocd, labels: {argocd.argoproj.io/secret-type: repository}}
+stringData: {type: oci, url: "oci://%s/charts/greeter", insecureOCIForceHttp: "true"}
+`
+
+// greeter are the files of a chart that is as ready as its one pod.
+var greeter = map[string]string{
+	"greeter/Chart.yaml": "{apiVersion: v2, name: greeter, version: %q, appVersion: %q}\n",
+	"greeter/templates/all.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: greeting}
+data: {version: {{ .Chart.Version | quote }}}
+---` + strings.Replace(server("run", "600"), "example.com/server", `"example.com/server:{{ .Chart.AppVersion }}"`, 1),
+}
+
+// chartServer has a chart repository below /repository/ and, as charts/greeter, what is read of a registry:
+// https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pull.
+type chartServer struct {
+	address string
+
+	mu       sync.Mutex
+	contents map[string]content // by path
+	index    string
+}
+
+type content struct {
+	mediaType string
+	data      []byte
+}
+
+func (c content) digest() string { return fmt.Sprintf("sha256:%x", sha256.Sum256(c.data)) }
+
+func startChartServer(t *testing.T) *chartServer {
+	t.Helper()
+	c := &chartServer{contents: map[string]content{}, index: "apiVersion: v1\nentries:\n  greeter:\n"}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	c.address = server.Listener.Addr().String()
+	return c
+}
+
+// ServeHTTP gives out what is published.
+func (c *chartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	found, ok := c.contents[r.URL.Path]
+	c.mu.Unlock()
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", found.mediaType)
+	w.Header().Set("Docker-Content-Digest", found.digest())
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.data))
+}
+
+// publish publishes a version of the chart in both.
+func (c *chartServer) publish(t *testing.T, version, app string) {
+	t.Helper()
+	chart := content{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive(t, greeter, version, app)}
+	config := content{"application/vnd.cncf.helm.config.v1+json", fmt.Appendf(nil, `{"name": "greeter", "version": %q, "appVersion": %q}`, version, app)}
+	describe := func(of content) map[string]any {
+		return map[string]any{"mediaType": of.mediaType, "digest": of.digest(), "size": len(of.data)}
+	}
+	manifest := content{mediaType: "application/vnd.oci.image.manifest.v1+json"}
+	var err error
+	if manifest.data, err = json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": manifest.mediaType, "config": describe(config), "layers": []any{describe(chart)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, blob := range []content{chart, config} {
+		c.contents["/v2/charts/greeter/blobs/"+blob.digest()] = blob
+	}
+	for _, reference := range []string{version, manifest.digest()} {
+		c.contents["/v2/charts/greeter/manifests/"+reference] = manifest
+	}
+	c.index += fmt.Sprintf("  - {apiVersion: v2, name: greeter, version: %[1]q, appVersion: %[2]q, urls: [greeter-%[1]s.tgz]}\n", version, app)
+	c.contents["/repository/index.yaml"] = content{"application/yaml", []byte(c.index)}
+	c.contents["/repository/greeter-"+version+".tgz"] = chart
+}
+
+// digest is that of a published version in the registry.
+func (c *chartServer) digest(version string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.contents["/v2/charts/greeter/manifests/"+version].digest()
+}
+
+// archive packs the files of a chart as `helm package` does.
+func archive(t *testing.T, files map[string]string, version, app string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	written := tar.NewWriter(zipped)
+	for name, text := range files {
+		if strings.HasSuffix(name, "/Chart.yaml") {
+			text = fmt.Sprintf(text, version, app)
+		}
+		if err := written.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := written.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := written.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}

@@ -1,0 +1,217 @@
+package e2e_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// teamOnFlux is a cluster with a team whose members have the role edit in the namespace team, to which Flux adds its own
+// objects, as `flux install` does.
+const teamOnFlux = `
+{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: team}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: other}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: flux-edit, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true", rbac.authorization.k8s.io/aggregate-to-admin: "true"}}
+rules: [{apiGroups: [kustomize.toolkit.fluxcd.io, source.toolkit.fluxcd.io], resources: ["*"], verbs: [create, delete, patch, update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: members, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: User, name: member}, {kind: ServiceAccount, name: deployer, namespace: team}]
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: deployer, namespace: team}}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: files, namespace: team}
+spec: {url: "https://git.example.com/team", interval: 1h}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: files, namespace: other}
+spec: {url: "https://git.example.com/other", interval: 1h}
+`
+
+const greeting = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: team}}\n"
+
+// escape makes the member an administrator of the cluster.
+const escape = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: escaped}, ` +
+	`roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: member}]}` + "\n"
+
+// TestFluxConfinesATeam has the real kustomize-controller refuse what a member of a team must not do, with the arguments that
+// Flotilla gives it, and shows that it does all of it without them.
+func TestFluxConfinesATeam(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts a real agent: `make e2e` builds it and runs it")
+	}
+	t.Parallel()
+	w := &world{test: "confined team"}
+	w.step(t, "flux", "Kubernetes API started", func() {
+		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+	})
+	base := t.TempDir() // of kustomize, in a repository of its own; a single file over http is none
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
+		{"commit", "--quiet", "--message=base"},
+	} {
+		write(t, base, "kustomization.yaml", "resources: [all.yaml]\n")
+		write(t, base, "all.yaml", fmt.Sprintf(greeting, "remote"))
+		if _, err := git(t.Context(), base, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := map[string][]byte{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(served[r.URL.Path]) }))
+	t.Cleanup(server.Close)
+	archive := archived(t, map[string]string{
+		"escape/all.yaml": escape, "own/all.yaml": fmt.Sprintf(greeting, "own"), "cross/all.yaml": fmt.Sprintf(greeting, "cross"),
+		"remote/kustomization.yaml": "resources: [\"file://" + base + "?ref=main\"]\n",
+	})
+	served["/files.tar.gz"] = archive
+	w.cluster.Apply(t, teamOnFlux)
+	for _, namespace := range []string{"team", "other"} {
+		w.cluster.SetStatus(t, w.cluster.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", namespace, "files"), map[string]any{
+			"artifact": map[string]any{
+				"digest": fmt.Sprintf("sha256:%x", sha256.Sum256(archive)), "size": int64(len(archive)), "url": server.URL + "/files.tar.gz",
+				"path": "files.tar.gz", "revision": "main@sha1:" + strings.Repeat("0", 40), "lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
+			},
+			"conditions": []any{map[string]any{
+				"type": "Ready", "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			}},
+		})
+	}
+	member := clientOf(t, w.cluster, "member")
+	for name, spec := range map[string]string{
+		"escape": `sourceRef: {kind: GitRepository, name: files}`,
+		"own":    `serviceAccountName: deployer, sourceRef: {kind: GitRepository, name: files}`,
+		"remote": `serviceAccountName: deployer, sourceRef: {kind: GitRepository, name: files}`,
+		"cross":  `serviceAccountName: deployer, sourceRef: {kind: GitRepository, name: files, namespace: other}`,
+	} {
+		object := &unstructured.Unstructured{}
+		parse(t, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %[1]s, namespace: team}, `+
+			`spec: {interval: 5s, prune: false, path: ./%[1]s, %[2]s}}`, name, spec), object)
+		eventually(t, func() error { // until the role is aggregated
+			_, err := member.Resource(kustomizations).Namespace("team").Create(t.Context(), object, metav1.CreateOptions{})
+			return err
+		})
+	}
+	deployment := &unstructured.Unstructured{Object: map[string]any{}}
+	parse(t, `{metadata: {name: kustomize-controller}, spec: {template: {spec: {containers: [{name: manager}]}}}}`, deployment)
+	confined := reconciler.Named("flux").Agent.Confinement.Missing(deployment)
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      map[string]string // what is said of each Kustomization
+	}{
+		{"with the arguments", confined, map[string]string{
+			"own": "Applied revision", "escape": "system:serviceaccount:team:kustomize-controller", "cross": "cross-namespace references have been blocked",
+			"remote": "BuildFailed",
+		}},
+		{"without them", nil, map[string]string{
+			"own": "Applied revision", "escape": "Applied revision", "cross": "Applied revision", "remote": "Applied revision",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w.step(t, "flux", test.name, func() {
+				startAgent(t, w.cluster, "kustomize-controller", "kustomize-controller", append([]string{
+					"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0", "--enable-leader-election=false", "--watch-all-namespaces=true",
+				}, test.arguments...))
+				for name, want := range test.want {
+					eventually(t, func() error {
+						said := fmt.Sprint(field(w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", name), "status", "conditions"))
+						if !strings.Contains(said, want) {
+							return fmt.Errorf("%s says %s", name, said)
+						}
+						return nil
+					})
+				}
+			})
+			for name, want := range test.want {
+				isApplied := want == "Applied revision"
+				object := w.cluster.Get(t, "v1", "ConfigMap", "team", name)
+				if name == "escape" {
+					object = w.cluster.Get(t, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "escaped")
+				}
+				if (object != nil) != isApplied {
+					t.Errorf("%s is applied: %t", name, object != nil)
+				}
+			}
+		})
+	}
+}
+
+// clientOf returns a client with the rights of a user.
+func clientOf(t *testing.T, cluster *kubetest.Server, user string) dynamic.Interface {
+	t.Helper()
+	certificate, key := cluster.ClientCertificate(t, user)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: cluster.Host, TLSClientConfig: rest.TLSClientConfig{
+		CAData: []byte(cluster.CA), CertData: []byte(certificate), KeyData: []byte(key),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// archived is an archive as a source controller gives it out.
+func archived(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	compressed := gzip.NewWriter(&buffer)
+	writer := tar.NewWriter(compressed)
+	for name, text := range files {
+		err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(text)), Mode: 0o644})
+		if err == nil {
+			_, err = writer.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := compressed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+func write(t *testing.T, folder, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func parse(t *testing.T, text string, into *unstructured.Unstructured) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &into.Object); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// encryptedRun is the configuration of a cluster whose agent decrypts files of a config container.
+const encryptedRun = required + `
+provider "flotilla" {
+  clusters = { "edge-1" = { kubeconfig = file("kubeconfig") } }
+}
+
+variable "token" {
+  type      = string
+  sensitive = true
+}
+variable "files" {
+  type = list(string)
+}
+variable "keys" {
+  type = string
+}
+
+resource "flotilla_cluster_type" "edge" {
+  environment = "dev"
+  name        = "edge"
+  reconciler  = "flux"
+  decryption  = { secret = var.keys }
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [flotilla_cluster_type.edge]
+    clusters      = [{ name = "edge-1", cluster_type = "edge" }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = {
+        live = { environment = "dev", namespace = "shop", manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+      }
+    }]
+    target_policies   = [{ name = "all", cluster_type_selector = {} }]
+    config_containers = [{ name = "db", labels = { workload = "web" }, data = { DB_USER = "shop" }, encrypted = [for name in var.files : file(name)] }]
+  })
+  gitops_repo = { url = "%[2]s", branch = "dev" }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+resource "flotilla_agent" "edge" {
+  cluster                = "edge-1"
+  cluster_type           = "edge"
+  gitops_repo            = local.gitops_repo
+  credentials_wo         = { username = "%[3]s", password = var.token }
+  credentials_wo_version = 1
+  interval               = "5s"
+  install                = { definitions = file("definitions.yaml") }
+  decryption             = flotilla_cluster_type.edge.decryption
+  wait                   = true
+  timeouts               = { create = "4m", update = "4m" }
+  depends_on             = [flotilla_assignment.dev]
+}
+`
+
+// TestEncryptedFiles brings a Secret that the real sops has encrypted to a cluster whose kustomize-controller decrypts it,
+// changes it, gives the agent other keys, and takes it away.
+func TestEncryptedFiles(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts a real agent: `make e2e` builds it and runs it")
+	}
+	t.Parallel()
+	w := &world{test: "encrypted files", git: giteatest.Start(t)}
+	w.step(t, "flux", "Kubernetes API started", func() {
+		w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true})
+	})
+	user, agent := w.git.User(t), flux{w.cluster}
+	team, gitops := newRepository(t, w.git, user, "team"), newPrivateRepository(t, w.git, user, "gitops")
+	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
+
+	tf := newTerraform(t, user)
+	set := func(files, keys string) {
+		tf.env = append(tf.env, "TF_VAR_token="+user.Token, "TF_VAR_files="+files, "TF_VAR_keys="+keys)
+	}
+	tf.write("kubeconfig", w.cluster.Kubeconfig())
+	tf.write("definitions.yaml", definitions(t, "flux"))
+	tf.write("main.tf", fmt.Sprintf(encryptedRun, team.url, gitops.url, user.Name))
+
+	// What people do once, without Flotilla: keys, and the file.
+	first, firstRecipient := ageKey(t)
+	second, secondRecipient := ageKey(t)
+	w.cluster.Apply(t, agent.settings())
+	keys := func(name, text string) {
+		w.cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: flux-system}, data: {age.agekey: %s}}",
+			name, base64.StdEncoding.EncodeToString([]byte(text))))
+	}
+	keys("sops-age", first)
+	keys("sops-age-2", first+second)
+	passwords := []string{"canary-correct-horse", "canary-battery-staple"}
+	encrypt := func(password, recipient string) {
+		tf.write("db.yaml", sopsEncrypt(t, recipient, fmt.Sprintf(
+			"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: shop\nstringData:\n  PASSWORD: %s\n", password)))
+	}
+	secretSays := func(password string) error {
+		data, _ := field(w.cluster.Get(t, "v1", "Secret", "shop", "db"), "data").(map[string]any)
+		if got, _ := data["PASSWORD"].(string); got != base64.StdEncoding.EncodeToString([]byte(password)) {
+			return fmt.Errorf("the Secret has another password")
+		}
+		return nil
+	}
+	apply := func() {
+		t.Helper()
+		if _, err := tf.try("apply", "-auto-approve", "-no-color"); err != nil {
+			t.Fatalf("%v\nflux says %s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+		}
+		if err := tf.plansNothing(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	encrypt(passwords[0], firstRecipient)
+	set(`["db.yaml"]`, "sops-age")
+	w.step(t, "flux", "a file that sops has encrypted arrives decrypted", func() {
+		applied := make(chan error)
+		go func() {
+			_, err := tf.try("apply", "-auto-approve", "-no-color")
+			applied <- err
+		}()
+		w.until(t, applied, func() bool {
+			return w.cluster.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", rootDefinition["flux"]) != nil &&
+				w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster") != nil
+		})
+		agent.start(t)
+		if err := <-applied; err != nil {
+			t.Fatalf("%v\nflux says %s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+		}
+		if err := all(secretSays(passwords[0]), tf.plansNothing()); err != nil { // the apply has waited
+			t.Error(err)
+		}
+	})
+	w.step(t, "flux", "the agent gets other keys", func() {
+		set(`["db.yaml"]`, "sops-age-2")
+		apply()
+		live := w.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-cluster-type")
+		if got := field(live, "spec", "decryption", "secretRef", "name"); got != "sops-age-2" {
+			t.Errorf("it decrypts with %v", got)
+		}
+	})
+	w.step(t, "flux", "a change of the file, for another key, arrives", func() {
+		encrypt(passwords[1], secondRecipient)
+		if said := tf.run("plan", "-no-color"); !strings.Contains(said, "encrypted-db.yaml") || strings.Contains(said, "ENC[") {
+			t.Errorf("the plan says\n%s", said)
+		}
+		apply()
+		eventually(t, func() error { return secretSays(passwords[1]) })
+	})
+	// What is encrypted is decrypted on the cluster alone.
+	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
+		for _, password := range passwords {
+			if strings.Contains(tf.read(name), password) {
+				t.Errorf("%s has a password", name)
+			}
+		}
+	}
+	w.step(t, "flux", "a file that is removed takes the Secret with it", func() {
+		set(`[]`, "sops-age-2")
+		apply()
+		eventually(t, func() error {
+			if w.cluster.Get(t, "v1", "Secret", "shop", "db") != nil {
+				return fmt.Errorf("the Secret is there")
+			}
+			return configMapSays(t, w.cluster, "shop", "platform-config", "DB_USER", "shop")
+		})
+	})
+}
+
+// ageKey makes a key.
+func ageKey(t *testing.T) (key, recipient string) {
+	t.Helper()
+	key = output(t, exec.CommandContext(t.Context(), program(t, "age-keygen")))
+	command := exec.CommandContext(t.Context(), program(t, "age-keygen"), "-y")
+	command.Stdin = strings.NewReader(key)
+	return key, strings.TrimSpace(output(t, command))
+}
+
+// sopsEncrypt encrypts a Secret as the guide says.
+func sopsEncrypt(t *testing.T, recipient, secret string) string {
+	t.Helper()
+	plain := filepath.Join(t.TempDir(), "secret.yaml")
+	if err := os.WriteFile(plain, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return output(t, exec.CommandContext(t.Context(), program(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain))
+}
+
+func output(t *testing.T, command *exec.Cmd) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	printed, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(command.Path), err, stderr.String())
+	}
+	return string(printed)
+}

@@ -1,0 +1,131 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// feedbackRun is the configuration of a cluster whose agent tells the Git host
+// of commits, and which is asked nothing itself.
+const feedbackRun = required + `
+provider "flotilla" {
+  clusters = { store-1 = { kubeconfig = file("kubeconfig") } }
+}
+
+variable "token" {
+  type      = string
+  sensitive = true
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = "store", reconciler = "argocd" }]
+    clusters      = [{ name = "store-1", cluster_type = "store" }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = {
+        live = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+        own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[1]s", branch = "main", path = "./live" } }
+      }
+    }]
+    target_policies = ` + byLabel + `
+  })
+  gitops_repo = { url = "%[2]s", branch = "dev" }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+}
+
+resource "flotilla_agent" "one" {
+  cluster        = "store-1"
+  cluster_type   = "store"
+  reconciler     = "argocd"
+  gitops_repo    = local.gitops_repo
+  feedback       = { forge = "gitea" }
+  credentials_wo = { feedback = { token = var.token } }
+  depends_on     = [flotilla_assignment.dev]
+}
+
+data "flotilla_compliance" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  feedback    = { commit_statuses = { forge = "gitea" } }
+  wait        = { ready_percent = 100, timeout = "4m" }
+  depends_on  = [flotilla_agent.one]
+}
+
+output "clusters" {
+  value = data.flotilla_compliance.dev.clusters
+}
+`
+
+// TestFeedback has Argo CD tell the Git host what became of a commit, as
+// flotilla_agent has set it up, and flotilla_compliance hear of it.
+func TestFeedback(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts real agents: `make e2e` builds them and runs it")
+	}
+	t.Parallel()
+	w := &world{git: giteatest.Start(t)}
+	w.cluster = kubetest.StartAnother(t, kubetest.Options{Controllers: true, Agents: true})
+	agent := argoCD{w.cluster}
+	w.cluster.Apply(t, agent.settings())
+	agent.start(t)
+	ports, err := processtest.FreePorts(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startAgent(t, w.cluster, "argocd", "argocd-notifications", []string{
+		"controller", "--kubeconfig", kubeconfig(t, w.cluster), "--namespace", "argocd",
+		"--argocd-repo-server", "127.0.0.1:1", "--argocd-repo-server-plaintext", "--metrics-port", strconv.Itoa(ports[0]),
+	})
+
+	user := w.git.User(t)
+	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
+	tf := newTerraform(t, user)
+	tf.env = append(tf.env, "TF_VAR_token="+user.Token)
+	tf.write("kubeconfig", w.cluster.Kubeconfig())
+	tf.write("main.tf", fmt.Sprintf(feedbackRun, team.url, gitops.url))
+
+	w.step(t, "feedback", "ready, by what the Git host was told", func() {
+		if _, err := tf.try("apply", "-auto-approve", "-no-color"); err != nil {
+			t.Fatalf("%v\n%s", err, agent.says(t, "flotilla-cluster-type", "flotilla-cluster"))
+		}
+	})
+	var clusters map[string]struct{ Verdict, Commit string }
+	tf.outputs(map[string]any{"clusters": &clusters})
+	if got := clusters["store-1"]; got.Verdict != "ready" || got.Commit == "" {
+		t.Errorf("the cluster is %+v", got)
+	}
+	gitops.git("fetch", "--quiet", gitops.write, "dev")
+	gitops.git("checkout", "--quiet", "-B", "dev", "FETCH_HEAD")
+	_ = os.WriteFile(gitops.clone+"/store/bad.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n"), 0o600)
+	gitops.git("add", ".")
+	gitops.git("commit", "--quiet", "-m", "Write what cannot be applied")
+	gitops.git("push", "--quiet", gitops.write, "HEAD:dev")
+	w.step(t, "feedback", "what cannot be applied is told of the folder that it is in", func() {
+		eventually(t, func() error {
+			var statuses []struct{ Context, Status string }
+			w.git.API(t, user, "GET", "/repos/"+user.Name+"/gitops/commits/dev/statuses", nil, &statuses)
+			for _, one := range statuses {
+				if one.Context == "flotilla/store-1/cluster-type" && one.Status == "failure" {
+					return nil
+				}
+			}
+			return fmt.Errorf("statuses are %v\n%s", statuses, agent.says(t, "flotilla-cluster-type"))
+		})
+	})
+}

@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+)
+
+// repository is one on the Git host, and what a person does in it.
+type repository struct {
+	t     *testing.T
+	url   string
+	write string // the URL with the token
+	clone string
+}
+
+// newRepository makes one that everybody may read, as agents do.
+func newRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
+	t.Helper()
+	r := newPrivateRepository(t, server, owner, name)
+	server.API(t, owner, "PATCH", "/repos/"+owner.Name+"/"+name, map[string]any{"private": false}, nil)
+	return r
+}
+
+// newPrivateRepository makes one that only its owner may read.
+func newPrivateRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
+	t.Helper()
+	r := &repository{t: t, url: server.Repository(t, owner, name), clone: t.TempDir()}
+	parsed, err := url.Parse(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.UserPassword(owner.Name, owner.Token)
+	r.write = parsed.String()
+	r.git("init", "--quiet", "-b", "main")
+	return r
+}
+
+// push commits these files to the branch main, over what is there.
+func (r *repository) push(files map[string]string) {
+	r.t.Helper()
+	r.pushTo("main", files)
+}
+
+// pushTo commits them to the branch that is checked out, and pushes it as this one.
+func (r *repository) pushTo(branch string, files map[string]string) {
+	r.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(r.clone, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.git("add", ".")
+	r.git("commit", "--quiet", "-m", "Change the workload")
+	r.git("push", "--quiet", r.write, "HEAD:"+branch)
+}
+
+// head is the commit that was made last.
+func (r *repository) head() string {
+	r.t.Helper()
+	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
+}
+
+// tip is the newest commit of a branch, as the Git host has it.
+func (r *repository) tip(branch string) string {
+	r.t.Helper()
+	r.git("fetch", "--quiet", r.write, branch)
+	return strings.TrimSpace(r.git("rev-parse", "FETCH_HEAD"))
+}
+
+// tag gives the branch main a tag.
+func (r *repository) tag(name string) {
+	r.t.Helper()
+	r.git("tag", name)
+	r.git("push", "--quiet", r.write, name)
+}
+
+// files are the names of the files below a folder of the branch dev.
+func (r *repository) files(folder string) []string {
+	r.t.Helper()
+	r.git("fetch", "--quiet", r.write, "dev")
+	listed := strings.Fields(r.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", folder+"/"))
+	slices.Sort(listed)
+	return listed
+}
+
+func (r *repository) git(args ...string) string {
+	r.t.Helper()
+	output, err := git(r.t.Context(), r.clone, args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(output)
+}

@@ -1,0 +1,181 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// stages are what becomes of nodes and pods, by the label `does` of a pod: it gets ready, crashes again and again, or its
+// image never comes.
+var stages = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: node-ready}
+spec:
+  resourceRef: {apiGroup: v1, kind: Node}
+  selector:
+    matchExpressions: [{key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: NotIn, values: ["True"]}]
+  next:
+    statusTemplate: |
+      {{ $now := Now }}
+      conditions:
+      {{ range NodeConditions }}
+      - {lastHeartbeatTime: {{ $now | Quote }}, lastTransitionTime: {{ $now | Quote }}, message: {{ .message | Quote }}, reason: {{ .reason | Quote }}, status: {{ .status | Quote }}, type: {{ .type | Quote }}}
+      {{ end }}
+      allocatable: {cpu: "1k", memory: 1Ti, pods: "1M"}
+      capacity: {cpu: "1k", memory: 1Ti, pods: "1M"}
+      phase: Running
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: pod-delete}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: Exists}]}
+  next: {finalizers: {empty: true}, delete: true}
+` + pod("run", `
+      conditions:
+      - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      - {type: ContainersReady, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      - {type: Ready, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      containerStatuses:
+      {{ range .spec.containers }}
+      - {name: {{ .name | Quote }}, image: {{ .image | Quote }}, ready: true, restartCount: 0, state: {running: {startedAt: {{ $now | Quote }}}}}
+      {{ end }}
+      phase: Running`) + pod("crash", `
+      conditions:
+      - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      - {type: ContainersReady, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
+      - {type: Ready, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
+      containerStatuses:
+      {{ range .spec.containers }}
+      - name: {{ .name | Quote }}
+        image: {{ .image | Quote }}
+        ready: false
+        restartCount: 7
+        state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s restarting failed container}}
+        lastState: {terminated: {exitCode: 1, reason: Error, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}}
+      {{ end }}
+      phase: Running`) + pod("pull", `
+      conditions:
+      - {type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      - {type: ContainersReady, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
+      - {type: Ready, status: "False", reason: ContainersNotReady, lastTransitionTime: {{ $now | Quote }}}
+      containerStatuses:
+      {{ range .spec.containers }}
+      - {name: {{ .name | Quote }}, image: {{ .image | Quote }}, ready: false, restartCount: 0, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}
+      {{ end }}
+      phase: Pending`)
+
+// pod is the stage of pods that do something.
+func pod(does, status string) string {
+	return fmt.Sprintf(`---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: pod-%[1]s}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+    - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+    - {key: '.metadata.labels["does"]', operator: In, values: [%[1]s]}
+    - {key: .status.containerStatuses, operator: DoesNotExist}
+  next:
+    statusTemplate: |
+      {{ $now := Now }}%[2]s
+      startTime: {{ $now | Quote }}
+`, does, status)
+}
+
+// startNodes starts a scheduler, and a node whose pods live without a kubelet. Only pods that tolerate it get there: all
+// others wait, as the other tests want it.
+func startNodes(t *testing.T, cluster *kubetest.Server) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "stages.yaml")
+	if err := os.WriteFile(config, []byte(strings.TrimPrefix(stages, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Apply(t, `{apiVersion: v1, kind: Node, metadata: {name: node-1}, spec: {taints: [{key: flotilla.dev/pretended, effect: NoSchedule}]}}`)
+	startAgent(t, cluster, "kube-scheduler", "kube-scheduler", []string{
+		"--kubeconfig", kubeconfig(t, cluster), "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0",
+	})
+	startAgent(t, cluster, "kwok", "kwok", []string{
+		"--kubeconfig", kubeconfig(t, cluster), "--config", config, "--manage-all-nodes",
+	})
+}
+
+// server is a Deployment whose pod does something, and which has failed when that has not made it available in time.
+func server(does, deadline string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: server}
+spec:
+  replicas: 1
+  progressDeadlineSeconds: %s
+  selector: {matchLabels: {app: server}}
+  strategy: {type: Recreate}
+  template:
+    metadata: {labels: {app: server, does: %s}}
+    spec: {containers: [{name: server, image: example.com/server}], tolerations: [{operator: Exists}]}
+`, deadline, does)
+}
+
+// nodes asks what a person would say of Deployments that get available, crash, and never get their image.
+func (w *world) nodes(t *testing.T, agent agent) {
+	const soon, late = "10", "600"
+	user := w.git.User(t)
+	team := newRepository(t, w.git, user, "team-nodes")
+	gitops := newRepository(t, w.git, user, "gitops-nodes")
+	host := agent.reconciler() + "-nodes"
+	team.push(map[string]string{"run/all.yaml": server("run", late), "crash/all.yaml": server("crash", soon), "pull/all.yaml": server("pull", late)})
+	targets := map[string]any{}
+	for _, does := range []string{"run", "crash", "pull"} {
+		targets[does] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": team.url, "branch": "main", "path": "./" + does}}
+	}
+	wanted := map[string]any{
+		"environment":     "dev",
+		"workspaces":      []any{map[string]any{"name": "shop"}},
+		"cluster_types":   []any{map[string]any{"name": host, "reconciler": agent.reconciler()}},
+		"clusters":        []any{map[string]any{"name": host + "-1", "cluster_type": host}},
+		"workloads":       []any{map[string]any{"name": "web", "workspace": "shop", "deployment_targets": targets}},
+		"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
+	}
+	tf := newTerraform(t, user)
+	tf.write("main.tf", fmt.Sprintf(configuration, fmt.Sprintf(assignment, host, gitops.url)))
+	tf.apply(wanted)
+	root, _ := follow(t, w.cluster, agents.Settings{
+		Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(), Repository: folder.Location{URL: gitops.url, Branch: "dev"},
+	})
+	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
+	says := func(what string, want map[string]string) {
+		t.Helper()
+		w.step(t, agent.reconciler(), what, func() {
+			eventually(t, func() error {
+				said := asked.ask(wanted)
+				for target, verdict := range want {
+					if got := said.verdict(host + "/web-" + target); got != verdict {
+						return fmt.Errorf("%s is %s, not %s: %v\n%s", target, got, verdict, said.Assignments, agent.says(t, root, "dev-"+host+"-web-"+target))
+					}
+				}
+				return nil
+			})
+		})
+	}
+	// Kubernetes says that a Deployment has failed when it has not got available in time: until then it may still do so.
+	says("available is ready, a crash has failed, no image is progressing", map[string]string{"run": "ready", "crash": "failed", "pull": "progressing"})
+	team.push(map[string]string{"run/all.yaml": server("pull", late), "crash/all.yaml": server("run", late), "pull/all.yaml": server("run", late)})
+	asked.before = func() { // Flux would look again in some minutes
+		for target := range targets {
+			agent.nudge(t, "dev-"+host+"-web-"+target)
+		}
+	}
+	says("what was mended is ready, and what lost its image progresses", map[string]string{"run": "progressing", "crash": "ready", "pull": "ready"})
+}

@@ -1,0 +1,154 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// renamed is the configuration of a cluster whose type gets other names: %[1]s is the reconciler.
+const renamed = required + `
+provider "flotilla" {
+  clusters = { "%[1]s-1" = { kubeconfig = file("kubeconfig") } }
+}
+
+variable "names" {
+  type = list(string)
+}
+variable "followed" {
+  type = string
+}
+variable "greeting" {
+  type = string
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{ name = reverse(var.names)[0], formerly = slice(var.names, 0, length(var.names) - 1), reconciler = "%[1]s" }]
+    clusters      = [{ name = "%[1]s-1", cluster_type = reverse(var.names)[0] }]
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = {
+        live   = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+        shared = { environment = "dev", labels = { on = "type" }, namespace = "shared-%[1]s", manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+        own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+      }
+    }]
+    target_policies = ` + byLabel + `
+    config_containers = [{ name = "all", data = { GREETING = var.greeting } }]
+  })
+  gitops_repo = { url = "%[3]s", branch = "dev" }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  protection  = { max_removed = 0 }
+}
+
+resource "flotilla_agent" "one" {
+  cluster      = "%[1]s-1"
+  cluster_type = var.followed
+  reconciler   = "%[1]s"
+  gitops_repo  = local.gitops_repo
+  interval     = "5s"
+  timeouts     = { create = "4m", update = "4m", delete = "4m" }
+  depends_on   = [flotilla_assignment.dev]
+}
+`
+
+// TestRenamedClusterType gives a cluster type other names: nothing on the cluster goes, whether its agent follows the new folder
+// at once or stays at the one that has vanished, and what changes afterwards arrives.
+func TestRenamedClusterType(t *testing.T) {
+	if os.Getenv("FLOTILLA_E2E") == "" {
+		t.Skip("starts real agents: `make e2e` builds them and runs it")
+	}
+	w := &world{test: "renamed", git: giteatest.Start(t)}
+	w.step(t, "", "Kubernetes API started", func() {
+		w.cluster = kubetest.StartAnother(t, kubetest.Options{Agents: true, Controllers: true})
+	})
+	for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
+		t.Run(agent.reconciler(), func(t *testing.T) {
+			t.Parallel()
+			w.cluster.Apply(t, agent.settings())
+			agent.start(t)
+			w.rename(t, agent.reconciler())
+		})
+	}
+}
+
+func (w *world) rename(t *testing.T, name string) {
+	user := w.git.User(t)
+	team, gitops := newRepository(t, w.git, user, "team-renamed-"+name), newRepository(t, w.git, user, "gitops-renamed-"+name)
+	team.push(map[string]string{"live/all.yaml": fmt.Sprintf(workload, "world", 0)})
+	tf := newTerraform(t, user)
+	tf.write("kubeconfig", w.cluster.Kubeconfig())
+	tf.write("main.tf", fmt.Sprintf(renamed, name, team.url, gitops.url))
+	old, second, third := name+"-old", name+"-new", name+"-newest"
+	namespaces := []string{"dev-" + old + "-web-live", "dev-" + name + "-1-web-own", "shared-" + name}
+	apply := func(names []string, followed, greeting string) string {
+		t.Helper()
+		return tf.run("apply", "-auto-approve", "-no-color", "-var", `names=["`+strings.Join(names, `","`)+`"]`, "-var", "followed="+followed, "-var", "greeting="+greeting)
+	}
+	running := func() map[string]string {
+		found, all := w.objects(t, namespaces), w.namespaces(t)
+		for _, namespace := range namespaces {
+			found["namespace "+namespace] = all[namespace]
+		}
+		return found
+	}
+	greets := func(greeting string) error {
+		var problems []error
+		for _, namespace := range namespaces {
+			problems = append(problems, configMapSays(t, w.cluster, namespace, "greeting", "hello", "world"))
+			config := w.cluster.Get(t, "v1", "ConfigMap", namespace, "platform-config")
+			if config == nil || !strings.Contains(fmt.Sprint(config.Object["data"]), greeting) {
+				problems = append(problems, fmt.Errorf("the configuration in %s does not say %q: %v", namespace, greeting, config))
+			}
+		}
+		return all(problems...)
+	}
+	same := func(objects map[string]string) {
+		t.Helper()
+		time.Sleep(10 * time.Second) // so long every agent needs to see that a folder has gone, and more
+		if left := running(); !maps.Equal(objects, left) {
+			t.Errorf("the workloads had %v, and have %v", objects, left)
+		}
+	}
+	w.step(t, name, "onboarded", func() {
+		apply([]string{old}, old, "first")
+		eventually(t, func() error { return greets("first") })
+	})
+	eventually(t, func() error { // the Deployments, too
+		if objects := running(); len(objects) < 4*len(namespaces) {
+			return fmt.Errorf("the workloads have %v", objects)
+		}
+		return nil
+	})
+	objects := running()
+	w.step(t, name, "renamed, and the agent follows at once", func() {
+		if said := apply([]string{old, second}, second, "first"); !strings.Contains(said, fmt.Sprintf(`cluster type \"%s\" is now \"%s\": 2 folders move`, old, second)) {
+			t.Errorf("the apply says %s", said)
+		}
+		same(objects)
+		apply([]string{old, second}, second, "second")
+		eventually(t, func() error { return greets("second") })
+		same(objects)
+	})
+	w.step(t, name, "renamed again, and the agent follows later", func() {
+		apply([]string{old, second, third}, second, "second")
+		same(objects)
+		apply([]string{old, second, third}, third, "third")
+		eventually(t, func() error { return greets("third") })
+		same(objects)
+	})
+}

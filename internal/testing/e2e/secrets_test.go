@@ -1,0 +1,235 @@
+package e2e_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// rotation is a configuration whose containers have a reference to a secret, of the version that a file says.
+const rotation = `
+provider "flotilla" {
+  clusters = { for cluster in local.clusters : cluster.name => { kubeconfig = file("kubeconfig") } }
+}
+
+locals {
+  clusters = [for ring in ["canary", "rest"] : {
+    name = "%[1]s-secret-${ring}", cluster_type = "%[1]s-rotated", labels = { ring = ring }
+  }]
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "shop" }]
+    cluster_types = [{
+      name = "%[1]s-rotated", reconciler = "%[1]s"
+      secret_service = "external-secrets", secret_stores = { vault = { name = "team-vault" } }
+    }]
+    clusters  = local.clusters
+    workloads = [{
+      name = "web", workspace = "shop"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "%[2]s", branch = "main", path = "./deploy" } } }
+    }]
+    target_policies   = [{ name = "everywhere", deployment_target_selector = {}, cluster_selector = {} }]
+    config_containers = [{
+      name    = "all"
+      secrets = { PASSWORD = { store = "vault", key = "prod/db", property = "password", version = trimspace(file("version")) } }
+    }]
+  })
+}
+
+data "flotilla_compliance" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = "%[3]s", branch = "dev" }
+  feedback    = { clusters = true }
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = "%[3]s", branch = "dev" }
+  evidence    = data.flotilla_compliance.dev.evidence
+  rollout = {
+    stages = [{ name = "canary", cluster_selector = { match_labels = { ring = "canary" } }, soak = "2s" }]
+  }
+}
+
+output "assignments" {
+  value = data.flotilla_compliance.dev.assignments
+}
+output "rolling_out" {
+  value = flotilla_assignment.dev.rolling_out
+}
+output "rolled_out" {
+  value = flotilla_assignment.dev.rolled_out
+}
+`
+
+// rotating is what a run says.
+type rotating struct {
+	rollingOut  map[string]string
+	rolledOut   bool
+	assignments map[string]struct{ Verdict, Message string }
+}
+
+// says checks what is said of the rollout.
+func (r *rotating) says(words ...string) error {
+	for _, word := range words {
+		if text := r.rollingOut["web-live"]; !strings.Contains(text, word) {
+			return fmt.Errorf("the rollout says %q, and not %q", text, word)
+		}
+	}
+	return nil
+}
+
+// canarySecret is what no file, plan or state of a test has.
+const canarySecret = "correct-horse-"
+
+// rotates has a Secret go from a reference to ready, and its versions from stage to stage.
+func (w *world) rotates(t *testing.T, agent agent) {
+	user := w.git.User(t)
+	team := newRepository(t, w.git, user, "team")
+	team.push(map[string]string{"deploy/all.yaml": fmt.Sprintf(workload, "v1", 0)})
+	gitops := newRepository(t, w.git, user, "gitops")
+	name := agent.reconciler()
+	namespace := func(ring string) string { return "dev-" + name + "-secret-" + ring + "-web-live" }
+	operator := startOperator(t, w.cluster, map[string]string{"prod/db password 1": canarySecret + "1", "prod/db password 2": canarySecret + "2"})
+	operator.hold(true)
+
+	tf := newTerraform(t, user)
+	tf.write("kubeconfig", w.cluster.Kubeconfig())
+	tf.write("main.tf", required+fmt.Sprintf(rotation, name, team.url, gitops.url))
+	var roots []string
+	run := func() rotating {
+		tf.run("apply", "-auto-approve", "-no-color")
+		if roots == nil { // the branch is there now
+			for _, ring := range []string{"canary", "rest"} {
+				_, own := follow(t, w.cluster, agents.Settings{
+					Cluster: name + "-secret-" + ring, ClusterType: name + "-rotated", Reconciler: name, Repository: folder.Location{URL: gitops.url, Branch: "dev"},
+				})
+				roots = append(roots, own)
+			}
+		}
+		for _, root := range roots {
+			agent.nudge(t, root)
+		}
+		var says rotating
+		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "assignments": &says.assignments})
+		return says
+	}
+	until := func(what string, done func(rotating) error) {
+		t.Helper()
+		runs := 0
+		w.step(t, name, what, func() {
+			eventually(t, func() error {
+				if runs++; runs > 1 {
+					time.Sleep(time.Second) // agents need the processors, too
+				}
+				says := run()
+				if err := done(says); err != nil {
+					return fmt.Errorf("%w: the rollout says %v, and compliance %v", err, says.rollingOut, says.assignments)
+				}
+				return nil
+			})
+		})
+	}
+	// canary checks the verdict of the first stage.
+	canary := func(says rotating, verdict, message string) error {
+		is := says.assignments["clusters/"+name+"-secret-canary/web-live"]
+		if is.Verdict != verdict || !strings.Contains(is.Message, message) {
+			return fmt.Errorf("the canary is %s: %s, not %s: %s", is.Verdict, is.Message, verdict, message)
+		}
+		return nil
+	}
+	// has are what the Secrets of both stages have; "" is none.
+	has := func(canary, rest string) {
+		t.Helper()
+		for ring, want := range map[string]string{"canary": canary, "rest": rest} {
+			if got := secretOf(t, w.cluster, namespace(ring), "PASSWORD"); got != want {
+				t.Errorf("the Secret of %s has %q, not %q", ring, got, want)
+			}
+		}
+	}
+	rolledOut := func(says rotating) error {
+		if !says.rolledOut {
+			return errors.New("not rolled out")
+		}
+		return nil
+	}
+	object := "ExternalSecret " + namespace("canary") + "/platform-secrets"
+
+	tf.write("version", "1")
+	until("a reference is not ready without its Secret", func(says rotating) error { return canary(says, "progressing", object+" has no status yet") })
+	has("", "")
+	operator.hold(false)
+	until("version 1 goes through two stages", rolledOut)
+	has(canarySecret+"1", canarySecret+"1")
+
+	operator.hold(true)
+	tf.write("version", "2")
+	until("version 2 is named, and version 1 is there", func(says rotating) error {
+		return canary(says, "progressing", object+" was changed after its Secret was written")
+	})
+	has(canarySecret+"1", canarySecret+"1")
+	operator.hold(false)
+	until("version 2 goes through two stages", rolledOut)
+	has(canarySecret+"2", canarySecret+"2")
+
+	tf.write("version", "9")
+	until("version 9, which the store does not have, halts at the canary", func(says rotating) error {
+		if says.rolledOut {
+			t.Error("it is rolled out")
+		}
+		return errors.Join(canary(says, "failed", object+" is not ready: could not get secret data from provider"),
+			says.says(`stage 1 of 2 "canary"`, "failed"))
+	})
+	has(canarySecret+"2", canarySecret+"2")
+	tf.write("version", "2")
+	until("version 2 is brought back", rolledOut)
+	has(canarySecret+"2", canarySecret+"2")
+	if err := tf.plansNothing(); err != nil {
+		t.Error(err)
+	}
+
+	if got, want := versionsIn(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(got, want) {
+		t.Errorf("the commits of dev brought %v, not %v", got, want)
+	}
+	if state := tf.run("state", "pull"); strings.Contains(state, canarySecret) {
+		t.Error("the state has a secret")
+	}
+}
+
+// secretOf is a value of the Secret of a namespace; "" where there is none.
+func secretOf(t *testing.T, cluster *kubetest.Server, namespace, key string) string {
+	t.Helper()
+	text, _ := field(cluster.Get(t, "v1", "Secret", namespace, "platform-secrets"), "data", key).(string)
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(decoded)
+}
+
+// versionsIn lists which version of the secret each commit of dev brought to which ring.
+func versionsIn(gitops *repository, agent string) []string {
+	var went []string
+	gitops.git("fetch", "--quiet", gitops.write, "dev")
+	for commit := range strings.FieldsSeq(gitops.git("log", "--reverse", "--format=%H", "FETCH_HEAD")) {
+		for _, ring := range []string{"canary", "rest"} {
+			changed := gitops.git("show", "--format=", commit, "--", "clusters/"+agent+"-secret-"+ring+"/web-live/platform-secrets.yaml")
+			for line := range strings.Lines(changed) {
+				if version, is := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "+")), "version: "); is && strings.HasPrefix(line, "+") {
+					went = append(went, ring+" "+strings.Trim(version, `"`))
+				}
+			}
+		}
+	}
+	return went
+}

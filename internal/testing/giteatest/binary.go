@@ -1,0 +1,95 @@
+package giteatest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+const giteaModule = "code.gitea.io/gitea"
+
+// gitea returns the Gitea binary, built from tools/gitea when it is missing or
+// older than that module, and the folder of the templates and other files that
+// it reads at run time, which is the module's own.
+func gitea(ctx context.Context) (binary, assets string, err error) {
+	root, err := processtest.Repository()
+	if err != nil {
+		return "", "", err
+	}
+	module := filepath.Join(root, "tools", "gitea")
+	if assets, err = download(ctx, module); err != nil {
+		return "", "", err
+	}
+	if binary = os.Getenv("FLOTILLA_GITEA"); binary != "" {
+		return binary, assets, nil
+	}
+	if binary, err = processtest.Tool("", "gitea"); err != nil {
+		return "", "", err
+	}
+	return binary, assets, build(ctx, module, binary)
+}
+
+// download makes sure that Gitea's module is in the module cache, and returns
+// its folder there.
+func download(ctx context.Context, module string) (string, error) {
+	output, err := run(ctx, module, "go", "mod", "download", "-json", giteaModule)
+	if err != nil {
+		return "", err
+	}
+	var downloaded struct{ Dir string }
+	if err := json.Unmarshal(output, &downloaded); err != nil {
+		return "", fmt.Errorf("go mod download: %w", err)
+	}
+	return downloaded.Dir, nil
+}
+
+// build makes the binary unless it is up to date. The flags are those of the
+// GNUmakefile, so that both find each other's work in the build cache.
+func build(ctx context.Context, module, binary string) error {
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		return err
+	}
+	// The test binaries of several packages start at the same time.
+	unlock, err := lock(binary + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	if upToDate(binary, filepath.Join(module, "go.mod")) {
+		return nil
+	}
+	_, err = run(ctx, module, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=sqlite sqlite_unlock_notify", "-o", binary, giteaModule)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	return os.Chtimes(binary, now, now) // go build leaves the time of a binary that did not change
+}
+
+func upToDate(binary, source string) bool {
+	built, err := os.Stat(binary)
+	if err != nil {
+		return false
+	}
+	changed, err := os.Stat(source)
+	return err == nil && !built.ModTime().Before(changed.ModTime())
+}
+
+func run(ctx context.Context, folder, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // for SQLite: without, the build would do, but not Gitea
+	output, err := cmd.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, failed.Stderr)
+	}
+	return output, err
+}

@@ -1,0 +1,211 @@
+// Package giteatest gives tests a real Git server: Gitea, built from the module
+// tools/gitea, one process per test binary, on loopback ports of its own.
+//
+// A package that uses it hands its TestMain to [Main], which stops the server:
+//
+//	func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
+//
+//	func TestPush(t *testing.T) {
+//		server := giteatest.Start(t)
+//		user := server.User(t)
+//		url := server.Repository(t, user, "gitops")
+//		...
+//	}
+package giteatest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// Server is a running Gitea. Its methods may be called from parallel tests.
+type Server struct {
+	// URL is the root of the web server, without a trailing slash.
+	URL string
+
+	// SSHAddr is the host:port of the SSH server, whose user is "git".
+	SSHAddr string
+
+	// SSHHostKey is the public key of the SSH server, as known_hosts has it
+	// behind the host: "ssh-ed25519 AAAA...".
+	SSHHostKey string
+
+	admin    User
+	folder   string
+	database string // folder
+	process  *processtest.Process
+}
+
+// User is an account of its own, without repositories.
+type User struct {
+	Name     string
+	Password string
+
+	// Token is an access token with every scope.
+	Token string
+}
+
+// shared is the server of this test binary. It is package state because the
+// tests of a binary share nothing else, and a server per test costs seconds.
+var shared struct {
+	once    sync.Once
+	managed bool
+	server  *Server
+	err     error
+}
+
+// Main runs the tests and then stops the server, if any test started it. It
+// returns the exit code for os.Exit.
+func Main(m *testing.M) int {
+	shared.managed = true
+	defer func() {
+		if shared.server != nil {
+			shared.server.stop()
+		}
+	}()
+	return m.Run()
+}
+
+// Start returns the server of this test binary, and starts it when called for
+// the first time: about three seconds, or minutes when Gitea has to be built
+// first. The environment variable FLOTILLA_GITEA names another binary. With
+// -short the test is skipped.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs Gitea, which -short leaves out")
+	}
+	if !shared.managed {
+		t.Fatal("giteatest: nothing would stop the server: TestMain has to call giteatest.Main")
+	}
+	shared.once.Do(func() {
+		// The server outlives the test that happens to start it.
+		shared.server, shared.err = launch(context.WithoutCancel(t.Context()))
+	})
+	if shared.err != nil {
+		t.Fatalf("giteatest: %v", shared.err)
+	}
+	return shared.server
+}
+
+// User creates an account with a name that no other has.
+func (s *Server) User(t testing.TB) User {
+	t.Helper()
+	user := newUser("user")
+	err := s.call(t.Context(), s.admin, "POST", "/admin/users", map[string]any{
+		"username":             user.Name,
+		"password":             user.Password,
+		"email":                user.email(),
+		"must_change_password": false,
+	}, nil)
+	if err == nil {
+		user.Token, err = s.token(t.Context(), user)
+	}
+	if err != nil {
+		t.Fatalf("giteatest: %v", err)
+	}
+	return user
+}
+
+// Repository creates an empty private repository of the user, whose default
+// branch will be main, and returns its clone URL, without credentials.
+func (s *Server) Repository(t testing.TB, owner User, name string) string {
+	t.Helper()
+	err := s.call(t.Context(), owner, "POST", "/user/repos", map[string]any{
+		"name":           name,
+		"private":        true,
+		"default_branch": "main",
+	}, nil)
+	if err != nil {
+		t.Fatalf("giteatest: %v", err)
+	}
+	return fmt.Sprintf("%s/%s/%s.git", s.URL, owner.Name, name)
+}
+
+// RepositoryFolder is where Gitea keeps a repository, as a bare one.
+func (s *Server) RepositoryFolder(owner User, name string) string {
+	return filepath.Join(s.folder, "data", "gitea-repositories", strings.ToLower(owner.Name), strings.ToLower(name)+".git")
+}
+
+// API calls Gitea's API, /api/v1, as the user: path is what follows that, in is
+// sent as JSON unless nil, and the answer is decoded into out unless nil. Every
+// answer but a 2xx fails the test.
+func (s *Server) API(t testing.TB, user User, method, path string, in, out any) {
+	t.Helper()
+	if err := s.call(t.Context(), user, method, path, in, out); err != nil {
+		t.Fatalf("giteatest: %v", err)
+	}
+}
+
+func newUser(prefix string) User {
+	return User{
+		Name:     prefix + "-" + strings.ToLower(rand.Text()[:12]),
+		Password: rand.Text(),
+	}
+}
+
+func (u User) email() string { return u.Name + "@example.com" }
+
+// token makes an access token for a user that has none yet: Gitea takes only
+// the password for that.
+func (s *Server) token(ctx context.Context, user User) (string, error) {
+	var token struct {
+		SHA1 string `json:"sha1"`
+	}
+	err := s.call(ctx, user, "POST", "/users/"+user.Name+"/tokens", map[string]any{
+		"name":   "test",
+		"scopes": []string{"all"},
+	}, &token)
+	return token.SHA1, err
+}
+
+func (s *Server) call(ctx context.Context, user User, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.URL+"/api/v1"+path, body)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if user.Token == "" {
+		request.SetBasicAuth(user.Name, user.Password)
+	} else {
+		request.Header.Set("Authorization", "token "+user.Token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: Gitea answered %s: %s", method, path, response.Status, text)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+)
+
+// secretGroups are the groups of the kinds of secret services, and of SealedSecrets.
+var secretGroups = []string{"external-secrets.io", "secrets-store.csi.x-k8s.io", "bitnami.com"}
+
+// Definitions returns the published definitions of the kinds of Flux, Argo CD, Rancher Fleet and Config Sync as JSON, by module.
+func Definitions(context.Context) (map[string][][]byte, error) {
+	return kinds.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
+}
+
+// SecretDefinitions returns, in the same way, those of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
+func SecretDefinitions(context.Context) (map[string][][]byte, error) {
+	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
+}
+
+// define has the API know the kinds of definitions, and waits until it serves them.
+func (s *Server) define(ctx context.Context, of func(context.Context) (map[string][][]byte, error)) error {
+	definitions, err := of(ctx)
+	if err != nil {
+		return err
+	}
+	var defined []*unstructured.Unstructured
+	for _, module := range slices.Sorted(maps.Keys(definitions)) {
+		for _, text := range definitions[module] {
+			applied, err := s.objects.applyAll(ctx, string(text))
+			if err != nil {
+				return fmt.Errorf("%s: %w", module, err)
+			}
+			defined = append(defined, applied...)
+		}
+	}
+	return s.objects.awaitServed(ctx, defined)
+}
+
+// awaitServed waits until discovery has the kinds of definitions, which is seconds after they were written.
+func (o *objects) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	missing := map[schema.GroupVersionKind]bool{}
+	for _, definition := range definitions {
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		for _, version := range versions {
+			if version, _ := version.(map[string]any); version["served"] == true {
+				name, _ := version["name"].(string)
+				missing[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = true
+			}
+		}
+	}
+	for {
+		_, lists, err := o.kinds.ServerGroupsAndResources()
+		for _, list := range lists {
+			version, parseErr := schema.ParseGroupVersion(list.GroupVersion)
+			err = errors.Join(err, parseErr)
+			for i := range list.APIResources {
+				delete(missing, version.WithKind(list.APIResources[i].Kind))
+			}
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d kinds are not served: %w", len(missing), errors.Join(ctx.Err(), err))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

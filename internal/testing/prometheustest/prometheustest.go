@@ -1,0 +1,220 @@
+// Package prometheustest gives tests a real Prometheus, and promtool, built by `make test` from the module
+// tools/prometheus. A server belongs to one test, on a loopback port of its own, and ends with it.
+package prometheustest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
+)
+
+// startTimeout is generous: one second is usual.
+const startTimeout = 3 * time.Minute
+
+// program is the path of one of the programs. The environment variable FLOTILLA_PROMETHEUS_BIN names their folder when
+// that is not .tools/bin. With -short, and where it has not been built, the test is skipped.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs Prometheus, which -short leaves out")
+	}
+	path, err := processtest.Tool("FLOTILLA_PROMETHEUS_BIN", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("needs Prometheus: %v; `make tools` builds it", err)
+	}
+	return path
+}
+
+// Promtool runs promtool with an input, and returns what it prints. It fails the test where promtool has a complaint.
+func Promtool(t testing.TB, input string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program(t, "promtool"), arguments...)
+	command.Stdin = strings.NewReader(input)
+	printed, err := command.CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(arguments, " "), err, printed)
+	}
+	return string(printed)
+}
+
+// Server is a running Prometheus.
+type Server struct {
+	// URL is that of its API, without a trailing slash.
+	URL     string
+	process *processtest.Process
+}
+
+// Start starts a Prometheus with a configuration, whose relative paths are those of a folder.
+func Start(t testing.TB, folder, configuration string) *Server {
+	t.Helper()
+	return start(t, folder, configuration, t.TempDir())
+}
+
+// StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file in the format of OpenMetrics, at
+// the times that it names.
+func StartWithSeries(t testing.TB, file string) *Server {
+	t.Helper()
+	data := t.TempDir()
+	Promtool(t, "", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(data, "data"))
+	return start(t, t.TempDir(), "", data)
+}
+
+func start(t testing.TB, folder, configuration, data string) *Server {
+	t.Helper()
+	binary := program(t, "prometheus")
+	file := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for attempt := 1; ; attempt++ {
+		server, err := launch(t, binary, file, data)
+		if err == nil {
+			return server
+		}
+		if attempt == 3 || !errors.Is(err, processtest.ErrPortTaken) {
+			t.Fatalf("prometheustest: %v", err)
+		}
+	}
+}
+
+func launch(t testing.TB, binary, file, data string) (*Server, error) {
+	ports, err := processtest.FreePorts(t.Context(), 1)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	process, err := processtest.Start(context.WithoutCancel(t.Context()), processtest.Command{
+		Name: "prometheus", Binary: binary, Folder: data,
+		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "data"), "--storage.tsdb.retention.time=100y", "--web.listen-address=" + address},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(process.Stop)
+	server := &Server{URL: "http://" + address, process: process}
+	return server, process.Ready(t.Context(), startTimeout, func(ctx context.Context) error {
+		return server.get(ctx, "/api/v1/status/buildinfo", nil, nil)
+	})
+}
+
+// get reads the data of an answer of the API.
+func (s *Server) get(ctx context.Context, path string, query url.Values, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path+"?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Status, Error string
+		Data          json.RawMessage
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s: %s: %w", path, response.Status, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s?%s: %s", path, query.Encode(), answer.Error)
+	}
+	if data == nil {
+		return nil
+	}
+	return json.Unmarshal(answer.Data, data)
+}
+
+// Sample is a series of an answer, with its value.
+type Sample struct {
+	Labels map[string]string
+	Value  string
+}
+
+// Query asks for the present value of an expression.
+func (s *Server) Query(t testing.TB, expression string) []Sample {
+	t.Helper()
+	return s.QueryAt(t, expression, time.Now())
+}
+
+// QueryAt asks for the value that an expression had at some time.
+func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample {
+	t.Helper()
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Value  [2]any
+		}
+	}
+	if err := s.get(t.Context(), "/api/v1/query", url.Values{"query": {expression}, "time": {at.UTC().Format(time.RFC3339Nano)}}, &data); err != nil {
+		t.Fatal(err)
+	}
+	var samples []Sample
+	for _, one := range data.Result {
+		samples = append(samples, Sample{one.Metric, fmt.Sprint(one.Value[1])})
+	}
+	return samples
+}
+
+// Alerts are those that fire or are pending, by name, with their states.
+func (s *Server) Alerts(t testing.TB) map[string]string {
+	t.Helper()
+	var data struct {
+		Alerts []struct {
+			Labels map[string]string
+			State  string
+		}
+	}
+	if err := s.get(t.Context(), "/api/v1/alerts", nil, &data); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]string{}
+	for _, alert := range data.Alerts {
+		states[alert.Labels["alertname"]] = alert.State
+	}
+	return states
+}
+
+// Evaluated is when the rules were evaluated last: the earliest time of all groups. The zero time is never.
+func (s *Server) Evaluated(t testing.TB) time.Time {
+	t.Helper()
+	var data struct {
+		Groups []struct{ LastEvaluation time.Time }
+	}
+	if err := s.get(t.Context(), "/api/v1/rules", nil, &data); err != nil {
+		t.Fatal(err)
+	}
+	var earliest time.Time
+	for i, group := range data.Groups {
+		if i == 0 || group.LastEvaluation.Before(earliest) {
+			earliest = group.LastEvaluation
+		}
+	}
+	return earliest
+}
+
+// Wait asks again and again until something holds.
+func (s *Server) Wait(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if err := s.process.Ready(t.Context(), startTimeout, func(context.Context) error {
+		if !holds() {
+			return errors.New(what)
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("prometheustest: %v", err)
+	}
+}

@@ -1,0 +1,3 @@
+// Package views groups the packages that present a fleet to people and to monitoring: pages, audit reports, comparisons,
+// health and metrics.
+package views

@@ -1,0 +1,140 @@
+// Package health computes the health score of a fleet and of each host. It is pure.
+//
+// Every assignment on every cluster earns points: 100 when it is ready, and fewer otherwise. The score is the mean of
+// the points, rounded down. So it is 100 only where everything is ready, it never falls because something becomes
+// ready, and it never rises because something fails, stays behind or stops reporting.
+package health
+
+import (
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// The points that an assignment on a cluster earns.
+const (
+	readyPoints       = 100
+	progressingPoints = 75
+	behindPoints      = 75 // at first; they fall evenly
+	longBehindPoints  = 25 // down to these, after BehindFor
+	unknownPoints     = 25 // so nothing earns more by not reporting any more, unless it had failed
+	failedPoints      = 0
+)
+
+// BehindFor is after how long an assignment that is behind earns as few points as one that is unknown.
+const BehindFor = 24 * time.Hour
+
+// Tally adds up what assignments on clusters earn. The zero value has none.
+type Tally struct {
+	sum
+	by [verdictCount]sum // in the order of verdict.All
+}
+
+type sum struct {
+	points int64 // of each, times the seconds of BehindFor
+	count  int64
+}
+
+func (s *sum) add(other sum) { s.points, s.count = s.points+other.points, s.count+other.count }
+
+// verdictCount is the number of verdicts.
+const verdictCount = 5
+
+const scale = int64(BehindFor / time.Second)
+
+// Add counts one assignment on one cluster. age is how long it has had this verdict; it matters only where the verdict
+// is behind, and a negative age counts as 0.
+func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
+	at := slices.Index(verdict.All, of)
+	if at < 0 {
+		at = slices.Index(verdict.All, verdict.Unknown)
+	}
+	one := sum{points(verdict.All[at], age), 1}
+	t.add(one)
+	t.by[at].add(one)
+}
+
+// Age is how long an assignment has had a status at a time, for [Tally.Add]. One that is behind on a cluster of which no commit is
+// known that it has ever applied (commit is "") earns no more than one that is unknown, at once.
+func Age(status verdict.Status, at time.Time, commit string) time.Duration {
+	if commit == "" && status.Verdict == verdict.Behind {
+		return BehindFor
+	}
+	return at.Sub(status.Since)
+}
+
+// points is what a verdict earns, times the seconds of BehindFor.
+func points(of verdict.Verdict, age time.Duration) int64 {
+	switch of {
+	case verdict.Ready:
+		return readyPoints * scale
+	case verdict.Progressing:
+		return progressingPoints * scale
+	case verdict.Behind:
+		seconds := min(max(int64(age/time.Second), 0), scale)
+		return behindPoints*scale - (behindPoints-longBehindPoints)*seconds
+	case verdict.Failed:
+		return failedPoints * scale
+	}
+	return unknownPoints * scale
+}
+
+// Join counts all of another tally.
+func (t *Tally) Join(other Tally) {
+	t.add(other.sum)
+	for i := range t.by {
+		t.by[i].add(other.by[i])
+	}
+}
+
+// Counts are how many were added with each verdict, in the order of verdict.All.
+func (t Tally) Counts() (counts [verdictCount]int) {
+	for i := range t.by {
+		counts[i] = int(t.by[i].count)
+	}
+	return counts
+}
+
+// Score is the health of a host, or of a fleet.
+type Score struct {
+	// Value is from 0 to 100: the mean of the points, rounded down.
+	Value int
+	// Parts are what it is made of: one part for each verdict that occurs, ready first and failed last.
+	Parts []Part
+}
+
+// Score is nil where nothing was added.
+func (t Tally) Score() *Score {
+	if t.count == 0 {
+		return nil
+	}
+	return &Score{Value: int(t.points / (t.count * scale)), Parts: t.parts()}
+}
+
+// Grade is a score as a word.
+type Grade string
+
+// The grades.
+const (
+	Good Grade = "good"
+	Fair Grade = "fair"
+	Poor Grade = "poor"
+)
+
+// Bounds divide scores into grades: Good or more is good, less than Poor is poor, and all between is fair.
+type Bounds struct{ Good, Poor int }
+
+// DefaultBounds are the bounds where none are set.
+func DefaultBounds() Bounds { return Bounds{Good: 75, Poor: 40} }
+
+// Grade is the grade of a score.
+func (b Bounds) Grade(score int) Grade {
+	switch {
+	case score >= b.Good:
+		return Good
+	case score < b.Poor:
+		return Poor
+	}
+	return Fair
+}

@@ -1,0 +1,46 @@
+package health
+
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// Part is what assignments of one verdict contribute to a score.
+type Part struct {
+	Verdict verdict.Verdict
+	// Count is the number of these assignments, and Of the number of all.
+	Count, Of int
+	// Points is the mean of what they earn, rounded down.
+	Points int
+	// Percent is their share of all. The shares of all parts add up to 100.
+	Percent int
+}
+
+func (t Tally) parts() []Part {
+	var parts []Part
+	var remainders []int64
+	left := 100
+	for _, one := range []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Behind, verdict.Unknown, verdict.Failed} {
+		of := t.by[slices.Index(verdict.All, one)]
+		if of.count == 0 {
+			continue
+		}
+		part := Part{
+			Verdict: one, Count: int(of.count), Of: int(t.count), Points: int(of.points / (of.count * scale)),
+			Percent: int(100 * of.count / t.count),
+		}
+		left -= part.Percent
+		parts, remainders = append(parts, part), append(remainders, 100*of.count%t.count)
+	}
+	for ; left > 0; left-- { // the largest remainders round up
+		most := 0
+		for i := range remainders {
+			if remainders[i] > remainders[most] {
+				most = i
+			}
+		}
+		parts[most].Percent, remainders[most] = parts[most].Percent+1, -1
+	}
+	return parts
+}

@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// groups brings together what has the same values of labels.
+type groups struct {
+	all  []series
+	join func(a, b int64) int64
+	at   map[values]int
+}
+
+// values are those of all labels of a metric; those that it does not have are empty.
+type values [6]string
+
+func sum(a, b int64) int64   { return a + b }
+func least(a, b int64) int64 { return min(a, b) }
+
+// newGroups returns groups whose values are joined by a function.
+func newGroups(join func(a, b int64) int64) *groups {
+	return &groups{join: join, at: map[values]int{}}
+}
+
+// add adds a value. Labels are one line, of 300 bytes at most, so that what a cluster says can make no text of another form.
+func (g *groups) add(value int64, labels ...string) {
+	var key values
+	for i, label := range labels {
+		key[i] = wording.OneLine(label)
+	}
+	if at, ok := g.at[key]; ok {
+		g.all[at].value = g.join(g.all[at].value, value)
+		return
+	}
+	g.at[key] = len(g.all)
+	g.all = append(g.all, series{slices.Clone(key[:len(labels)]), value})
+}
+
+// byValue is all of it, the lowest values first.
+func (g *groups) byValue() []series {
+	slices.SortFunc(g.all, func(a, b series) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), slices.Compare(a.labels, b.labels))
+	})
+	return g.all
+}

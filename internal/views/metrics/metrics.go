@@ -1,0 +1,208 @@
+// Package metrics writes what is known of a fleet as OpenMetrics text, for Prometheus. It is pure.
+//
+// The text has gauges alone, without timestamps, so that what takes only Prometheus' older text format takes it, too: the
+// Pushgateway, and node_exporter's textfile collector. Every metric has the labels of [Common], and [Limit] bounds its series.
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
+)
+
+// Limit is how many series a metric has at most, before those that are over it are summed.
+const Limit = 2000
+
+// Common are the labels of every metric.
+var Common = []string{"environment", "owner"}
+
+// Input is everything that metrics depend on.
+type Input struct {
+	// Result is what is known of the clusters.
+	Result *observe.Result
+	// Asked says that there is feedback. Without it nothing is known, and there is no score.
+	Asked bool
+	// Wants says whether the fleet has an assignment, by its key. Folders that are to be removed are in no score.
+	Wants map[string]bool
+	// Rollouts are those under way.
+	Rollouts []rollout.Progress
+}
+
+// Metric is one that is written.
+type Metric struct {
+	Name string
+	// Unit is what Name ends in; "" for a number of things.
+	Unit string
+	// Help is one line without quotes and backslashes.
+	Help string
+	// Labels are its own, which follow those of Common.
+	Labels []string
+	// Summed are the labels that series over the limit are summed by, which then have no others; without it they are left out.
+	Summed []string
+
+	series func(*Input) []series // what matters most comes first
+}
+
+// series is a value with the values of a metric's labels.
+type series struct {
+	labels []string
+	value  int64
+}
+
+// Metrics are all that are written, in this order.
+func Metrics() []Metric {
+	return []Metric{
+		{
+			Name: "flotilla_evidence_timestamp_seconds", Unit: "seconds", Help: "When the clusters were asked.",
+			series: func(in *Input) []series { return []series{{nil, in.Result.Time.Unix()}} },
+		},
+		{
+			Name: "flotilla_clusters", Help: "Clusters of the fleet by verdict.", Labels: []string{"verdict"},
+			series: clusters,
+		},
+		{
+			Name: "flotilla_health_score", Help: "Health of the fleet, from 0 to 100; absent where no cluster was asked or nothing is deployed.",
+			series: score,
+		},
+		{
+			Name: "flotilla_commits_behind", Help: "Most commits by which the branch is ahead of what a cluster has applied, of any author; absent where that is known of no cluster.",
+			series: commitsBehind,
+		},
+		{
+			Name: "flotilla_assignment_clusters", Help: "Clusters that an assignment is on, by the version that the branch has, the one that runs, and verdict.",
+			Labels: []string{"host", "deployment_target", "wanted_version", "running_version", "verdict"}, Summed: []string{"verdict"},
+			series: assignments,
+		},
+		{
+			Name: "flotilla_assignment_behind_since_timestamp_seconds", Unit: "seconds",
+			Help:   "Since when a cluster has other content than the branch, of an assignment that is behind somewhere.",
+			Labels: []string{"host", "deployment_target"},
+			series: behindSince,
+		},
+		{
+			Name: "flotilla_rollouts", Help: "Deployment targets whose change is under way, by stage.",
+			Labels: []string{"stage", "stage_name", "state", "waits_for"}, Summed: []string{"state"},
+			series: rollouts,
+		},
+		{
+			Name: "flotilla_rollout_since_timestamp_seconds", Unit: "seconds", Help: "Since when the change of a deployment target is at its stage.",
+			Labels: []string{"deployment_target", "stage", "stage_name", "state", "waits_for"},
+			series: rolloutSince,
+		},
+	}
+}
+
+func clusters(in *Input) []series {
+	counts := in.Result.Summary().ByVerdict
+	var all []series
+	for _, of := range verdict.All {
+		all = append(all, series{[]string{string(of)}, int64(counts[of])})
+	}
+	return all
+}
+
+// score is the same as the health score of the overview.
+func score(in *Input) []series {
+	if !in.Asked {
+		return nil
+	}
+	var tally health.Tally
+	for i := range in.Result.Clusters {
+		c := &in.Result.Clusters[i]
+		for k := range c.Assignments {
+			if a := &c.Assignments[k]; in.Wants[a.Key] {
+				tally.Add(a.Verdict, health.Age(a.Status, in.Result.Time, cmp.Or(a.Commit, c.Commit)))
+			}
+		}
+	}
+	score := tally.Score()
+	if score == nil {
+		return nil
+	}
+	return []series{{nil, int64(score.Value)}}
+}
+
+func commitsBehind(in *Input) []series {
+	most := -1
+	for i := range in.Result.Clusters {
+		most = max(most, in.Result.Clusters[i].Behind)
+	}
+	if most < 0 {
+		return nil
+	}
+	return []series{{nil, int64(most)}}
+}
+
+// assignments has the worst verdicts first.
+func assignments(in *Input) []series {
+	counts := newGroups(sum)
+	each(in, func(a *observe.AssignmentResult) {
+		counts.add(1, a.Folder.Host, a.Folder.DeploymentTarget, a.Folder.Wanted, cmp.Or(a.Running.Version, a.Running.Revision), string(a.Verdict))
+	})
+	slices.SortFunc(counts.all, func(a, b series) int {
+		return cmp.Or(verdict.Compare(verdict.Verdict(a.labels[4]), verdict.Verdict(b.labels[4])), slices.Compare(a.labels, b.labels))
+	})
+	return counts.all
+}
+
+// behindSince has what is behind for the longest time first.
+func behindSince(in *Input) []series {
+	times := newGroups(least)
+	each(in, func(a *observe.AssignmentResult) {
+		if a.Verdict == verdict.Behind {
+			times.add(a.Since.Unix(), a.Folder.Host, a.Folder.DeploymentTarget)
+		}
+	})
+	return times.byValue()
+}
+
+// each calls do with every assignment on every cluster.
+func each(in *Input, do func(*observe.AssignmentResult)) {
+	for i := range in.Result.Clusters {
+		for k := range in.Result.Clusters[i].Assignments {
+			do(&in.Result.Clusters[i].Assignments[k])
+		}
+	}
+}
+
+func rollouts(in *Input) []series {
+	counts := newGroups(sum)
+	for i := range in.Rollouts {
+		counts.add(1, place(&in.Rollouts[i])...)
+	}
+	slices.SortFunc(counts.all, func(a, b series) int { return slices.Compare(a.labels, b.labels) })
+	return counts.all
+}
+
+// rolloutSince has what is at its stage for the longest time first. What waits without a stage has no such time.
+func rolloutSince(in *Input) []series {
+	times := newGroups(least)
+	for i := range in.Rollouts {
+		if p := &in.Rollouts[i]; !p.Since.IsZero() {
+			times.add(p.Since.Unix(), append([]string{p.DeploymentTarget}, place(p)...)...)
+		}
+	}
+	return times.byValue()
+}
+
+// place is where a change is: number and name of its stage, its state, and what it waits for.
+func place(p *rollout.Progress) []string {
+	stage, state := "", "waiting"
+	if p.Of > 0 {
+		stage = strconv.Itoa(p.Stage)
+	}
+	switch {
+	case p.WentBack:
+		state = "rolled_back"
+	case p.Stuck:
+		state = "stuck"
+	case p.Failed:
+		state = "failed"
+	}
+	return []string{stage, p.Name, state, p.WaitsFor}
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package metrics_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/metrics"
+)
+
+// script runs a script of the example where `terraform output` prints the metrics, or fails.
+func script(t *testing.T, text string, fails bool, name string, arguments ...string) error {
+	t.Helper()
+	folder := t.TempDir()
+	terraform := "#!/bin/sh\n[ \"$*\" = 'output -raw metrics' ] && cat '" + filepath.Join(folder, "text") + "'\n"
+	if fails {
+		terraform = "#!/bin/sh\necho half; exit 1\n"
+	}
+	for file, content := range map[string]string{"text": text, "terraform": terraform} {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := filepath.Abs(filepath.Join(examples, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), path, arguments...)
+	command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "no_proxy=127.0.0.1")
+	printed, err := command.CombinedOutput()
+	t.Logf("%s printed %s", name, printed)
+	return err
+}
+
+// A push replaces all that the run before has pushed, and an output that cannot be read replaces nothing.
+func TestPushReplacesWhatTheGatewayHas(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("needs curl")
+	}
+	var got []string
+	status := http.StatusOK
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+r.URL.Path+"\n"+string(body))
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(gateway.Close)
+	text := metrics.Text(troubled(t))
+	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err != nil || len(got) != 1 || got[0] != "PUT /metrics/job/flotilla/instance/prod\n"+text {
+		t.Errorf("%v: it sent %q", err, got)
+	}
+	if err := script(t, text, true, "push.sh", gateway.URL, "prod"); err == nil || len(got) != 1 {
+		t.Errorf("%v: without an output it sent %q", err, got)
+	}
+	status = http.StatusBadRequest
+	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err == nil {
+		t.Error("what the gateway refuses is no error")
+	}
+}
+
+func TestTextfileIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	folder, text := t.TempDir(), metrics.Text(troubled(t))
+	holds := func() string {
+		content, err := os.ReadFile(filepath.Join(folder, "flotilla-prod.prom"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	if err := script(t, text, false, "textfile.sh", folder, "prod"); err != nil || holds() != text {
+		t.Errorf("%v: the file is %q", err, holds())
+	}
+	if err := script(t, text, true, "textfile.sh", folder, "prod"); err == nil || holds() != text {
+		t.Errorf("%v: without an output the file is %q", err, holds())
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) != 1 || !strings.HasSuffix(files[0].Name(), ".prom") {
+		t.Errorf("%v: there are %v", err, files)
+	}
+}

@@ -1,0 +1,138 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+// Repository is what this package needs of a GitOps repository. A delivery.Client has it.
+type Repository interface {
+	Written(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.Written, error)
+	Inventory(ctx context.Context, at delivery.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
+	Commits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error)
+	History(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
+}
+
+// Seen is what was read of an owner on a branch.
+type Seen struct {
+	Written gitops.Written
+	// Commits are the ids of the commits that changed each folder last, as far as they are known.
+	Commits map[folder.Key]string
+	// Past has the commits that the evidence names, by id.
+	Past    map[string]gitops.Commit
+	History gitops.History
+}
+
+// Label is the name of the owner in the labels of rendered objects: the first name that the owner had.
+func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), owner) }
+
+// Look reads what the branch has: its tip, the owner's records and trees, the commits that the evidence names, and up
+// to history commits of the history. It shares the process's one look at the branch, and reads no files but records.
+//
+// Its errors are those of the repository.
+func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
+	written, err := repository.Written(ctx, owner, nil)
+	if err != nil {
+		return nil, err
+	}
+	seen := &Seen{Written: written, Commits: map[folder.Key]string{}, History: gitops.History{Complete: true}}
+	if written.Tip == "" {
+		return seen, nil
+	}
+	inventory, err := repository.Inventory(ctx, owner.Location, gitops.InventoryFilter{Owner: owner.Name})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range inventory.Assignments {
+		if one.Owner.Path == owner.Location.Path {
+			seen.Commits[folder.Key{Host: one.Host, DeploymentTarget: one.DeploymentTarget}] = one.Commit
+		}
+	}
+	if ids := commitsOf(evidence); len(ids) > 0 {
+		if seen.Past, err = repository.Commits(ctx, owner, ids, seen.wanted(evidence)); err != nil {
+			return nil, err
+		}
+	}
+	if history > 0 {
+		seen.History, err = repository.History(ctx, owner, gitops.HistoryFilter{Limit: history})
+	}
+	return seen, err
+}
+
+// commitsOf returns the ids of the commits that clusters have, and of the tip when they were asked, sorted.
+func commitsOf(evidence *observe.Evidence) []string {
+	if evidence == nil || len(evidence.Clusters) == 0 {
+		return nil
+	}
+	ids := map[string]bool{evidence.Tip: true}
+	for _, cluster := range evidence.Clusters {
+		ids[cluster.Commit] = true
+	}
+	delete(ids, "")
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// wanted returns the folders whose trees at the commits are needed: none where the tip is the one of the evidence.
+func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
+	if evidence.Tip == s.Written.Tip {
+		return nil
+	}
+	trees := folder.Trees{}
+	for key := range s.Written.Records {
+		folder.Put(trees, key, "")
+	}
+	return trees
+}
+
+// maxChanges is how many changes of a commit a page lists.
+const maxChanges = 50
+
+// setHistory lists the commits. Of a commit that changed many assignments, each deployment target comes once before
+// any comes again.
+func (m *builder) setHistory() {
+	if m.Seen == nil {
+		return
+	}
+	m.out.Page.HistoryCut = !m.Seen.History.Complete
+	for i := range m.Seen.History.Commits {
+		from := &m.Seen.History.Commits[i]
+		c := report.Commit{ID: from.Commit, Author: from.Author.Name, Subject: from.Subject, Time: from.Time.UTC(), Count: len(from.Changes), Source: from.Source.Short()}
+		var first, others []report.Change
+		seen := map[string]bool{}
+		for _, change := range from.Changes {
+			one := report.Change{Action: string(change.Action), Assignment: change.Host + "/" + change.DeploymentTarget}
+			if seen[change.DeploymentTarget] {
+				others = append(others, one)
+				continue
+			}
+			seen[change.DeploymentTarget] = true
+			first = append(first, one)
+		}
+		all := slices.Concat(first, others)
+		c.Changes = all[:min(maxChanges, len(all))]
+		m.out.Page.History = append(m.out.Page.History, c)
+	}
+}
+
+// withoutCredentials is a URL without its user and password; "" where it cannot be parsed.
+func withoutCredentials(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	parsed.User = nil
+	return parsed.String()
+}

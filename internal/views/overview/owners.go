@@ -1,0 +1,257 @@
+package overview
+
+import (
+	"context"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+// Owned is one owner of a branch: what the branch has of it, and what clusters report of that.
+type Owned struct {
+	Owner delivery.Owner
+	Seen  *Seen
+	// Evidence is nil where there is none of this owner.
+	Evidence *observe.Evidence
+}
+
+// LookAtOwners reads what all owners have at a location and up to gitops.InventoryLevels folders below it, ordered by path and name, with the
+// evidence about each. Evidence of nobody who is there is left out.
+//
+// Its errors are those of the repository.
+func LookAtOwners(ctx context.Context, repository Repository, at delivery.Location, evidence []*observe.Evidence) ([]Owned, error) {
+	inventory, err := repository.Inventory(ctx, at, gitops.InventoryFilter{})
+	if err != nil {
+		return nil, err
+	}
+	environments := map[gitops.Owner]string{}
+	for i := range inventory.Assignments {
+		owner := inventory.Assignments[i].Owner
+		environments[gitops.Owner{Name: owner.Name, Path: owner.Path}] = owner.Environment
+	}
+	owned := make([]Owned, len(inventory.Owners))
+	for i, found := range inventory.Owners {
+		one := &owned[i]
+		one.Owner = delivery.Owner{Name: found.Name, Location: at, Environment: environments[gitops.Owner{Name: found.Name, Path: found.Path}]}
+		one.Owner.Location.Path = found.Path
+		for _, e := range evidence {
+			if e.About.Owner == found.Name && e.About.Path == found.Path {
+				one.Evidence = e
+			}
+		}
+		if one.Seen, err = Look(ctx, repository, one.Owner, one.Evidence, 0); err != nil {
+			return nil, err
+		}
+	}
+	return owned, nil
+}
+
+// OwnersHistory reads the newest commits of all owners, newest first, with the folders as [BuildOwners] names them.
+func OwnersHistory(ctx context.Context, repository Repository, at delivery.Location, owners []Owned, limit int) (gitops.History, error) {
+	all := gitops.History{Complete: true}
+	paths := map[string]bool{}
+	for i := range owners {
+		paths[owners[i].Owner.Location.Path] = true
+	}
+	for _, below := range slices.Sorted(maps.Keys(paths)) {
+		if limit == 0 {
+			break
+		}
+		from := delivery.Owner{Location: at}
+		from.Location.Path = below
+		history, err := repository.History(ctx, from, gitops.HistoryFilter{Limit: limit})
+		if err != nil {
+			return gitops.History{}, err
+		}
+		for i := range history.Commits {
+			for k := range history.Commits[i].Changes {
+				change := &history.Commits[i].Changes[k]
+				change.Host = path.Join(relative(at, below), change.Host)
+			}
+		}
+		all.Commits, all.Complete = append(all.Commits, history.Commits...), all.Complete && history.Complete
+	}
+	slices.SortStableFunc(all.Commits, func(a, b gitops.HistoryCommit) int { return b.Time.Compare(a.Time) })
+	if len(all.Commits) > limit {
+		all.Commits, all.Complete = all.Commits[:limit], false
+	}
+	return all, nil
+}
+
+// relative is a path below that of a location; "" for the location itself.
+func relative(at delivery.Location, below string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(below, at.Path), "/")
+}
+
+// Verdicts are the verdicts of an owner's assignments: the worst of each on all clusters that the evidence has. There is none of those that no
+// cluster was asked about.
+func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
+	found := map[folder.Key]verdict.Status{}
+	if o.Evidence == nil {
+		return found
+	}
+	all := newVerdicts(&Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence})
+	for key := range o.Seen.Written.Records {
+		if worst, ok := all.ofAssignment(key, false); ok.any {
+			found[key] = worst
+		}
+	}
+	return found
+}
+
+// recorded is what the records of an owner, and the evidence, say of its fleet: its hosts, deployment targets and assignments, and the clusters
+// that were asked.
+func (o *Owned) recorded() *pipeline.Result {
+	f := &fleet.Fleet{Environment: o.Owner.Environment}
+	scheduled := &schedule.Result{}
+	labels := fleet.Labels{ownerLabel: o.Owner.Name}
+	hosts, targets := map[string]*schedule.Host{}, map[string]*schedule.Target{}
+	for _, key := range slices.SortedFunc(maps.Keys(o.Seen.Written.Records), folder.Key.Compare) {
+		record := o.Seen.Written.Records[key]
+		host, target := hosts[key.Host], targets[key.DeploymentTarget]
+		if host == nil {
+			host = &schedule.Host{Name: key.Host, Labels: labels}
+			if cluster, ok := strings.CutPrefix(key.Host, "clusters/"); ok {
+				host.Cluster = &fleet.Cluster{Name: cluster, ClusterType: record.ClusterType}
+			}
+			hosts[key.Host], scheduled.Hosts = host, append(scheduled.Hosts, host)
+		}
+		if target == nil {
+			target = &schedule.Target{
+				Name: key.DeploymentTarget, Workload: &fleet.Workload{Name: record.Workload, Workspace: record.Workspace}, Target: &fleet.DeploymentTarget{},
+			}
+			targets[key.DeploymentTarget], scheduled.Targets = target, append(scheduled.Targets, target)
+		}
+		scheduled.Assignments = append(scheduled.Assignments, &schedule.Assignment{Host: host, Target: target, Policies: record.Policies})
+		if host.Cluster != nil {
+			f.Assignments = append(f.Assignments, fleet.ExplicitAssignment{Cluster: host.Cluster.Name, DeploymentTarget: target.Name})
+		}
+	}
+	if o.Evidence != nil {
+		for _, name := range slices.Sorted(maps.Keys(o.Evidence.Clusters)) {
+			f.Clusters = append(f.Clusters, fleet.Cluster{Name: name, ClusterType: o.Evidence.Clusters[name].Type, Labels: labels})
+		}
+	}
+	return &pipeline.Result{Fleet: f, Schedule: scheduled}
+}
+
+// ownerLabel is the label by which the hosts of a page of all owners are grouped.
+const ownerLabel = "owner"
+
+// BuildOwners builds the page of all owners from their records. Hosts and clusters have the path of their owner, below that of the location, in
+// front of their names, and are grouped by owner. What several owners have on one cluster is taken together. Of the input, only what is shown as it is,
+// the bounds and the location of the owner are looked at.
+func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
+	location := in.Owner.Location
+	m := &merged{
+		out: Result{Hosts: map[string]health.Tally{}, Page: &report.Page{
+			Title: "All owners", Recorded: true, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links,
+			Bounds: in.Bounds,
+		}},
+		hosts: map[string]int{}, targets: map[string]int{}, clusters: map[string]int{},
+	}
+	m.out.Counts.Verdicts = map[verdict.Verdict]int{}
+	for i := range owners {
+		m.add(&owners[i], relative(location, owners[i].Owner.Location.Path), i == 0)
+	}
+	page := m.out.Page
+	page.Repository.URL, page.Repository.Branch, page.Repository.Path = withoutCredentials(location.URL), location.Branch, location.Path
+	for i := range page.Hosts {
+		page.Hosts[i].Health = m.out.Hosts[page.Hosts[i].Name].Score()
+	}
+	page.Health = m.out.Health.Score()
+	slices.SortStableFunc(page.Hosts, func(a, b report.Host) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(page.Targets, func(a, b report.Target) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(page.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	sortAssignments(page.Assignments)
+	history := builder{Input: Input{Seen: &Seen{History: newest}}}
+	history.out.Page = page
+	history.setHistory()
+	m.count()
+	return &m.out
+}
+
+// merged is a page that is made of those of several owners.
+type merged struct {
+	out                      Result
+	hosts, targets, clusters map[string]int // by name, where they are on the page
+}
+
+// add adds the page of one owner, whose hosts and clusters are at a path.
+func (m *merged) add(o *Owned, at string, first bool) {
+	made := Build(Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel})
+	page := m.out.Page
+	if first {
+		page.Environment = o.Owner.Environment
+	} else if page.Environment != o.Owner.Environment {
+		page.Environment = ""
+	}
+	if made.Page.Time.After(page.Time) {
+		page.Time = made.Page.Time
+	}
+	m.out.Health.Join(made.Health)
+	for name, tally := range made.Hosts {
+		joined := m.out.Hosts[path.Join(at, name)]
+		joined.Join(tally)
+		m.out.Hosts[path.Join(at, name)] = joined
+	}
+	for _, host := range made.Page.Hosts {
+		host.Name, host.Region = path.Join(at, host.Name), path.Join(at, o.Owner.Name)
+		k, ok := m.hosts[host.Name]
+		if !ok {
+			m.hosts[host.Name], page.Hosts = len(page.Hosts), append(page.Hosts, host)
+			continue
+		}
+		before := &page.Hosts[k]
+		before.Region, before.Clusters = before.Region+", "+host.Region, max(before.Clusters, host.Clusters)
+		before.Labels = map[string]string{ownerLabel: before.Region}
+	}
+	for _, region := range made.Page.Regions {
+		region.Name = path.Join(at, region.Name)
+		page.Regions = append(page.Regions, region)
+	}
+	for _, cluster := range made.Page.Clusters {
+		cluster.Name, cluster.Type = path.Join(at, cluster.Name), path.Join(at, cluster.Type)
+		if k, ok := m.clusters[cluster.Name]; !ok {
+			m.clusters[cluster.Name], page.Clusters = len(page.Clusters), append(page.Clusters, cluster)
+		} else if verdict.Compare(cluster.Verdict, page.Clusters[k].Verdict) < 0 {
+			page.Clusters[k] = cluster
+		}
+	}
+	for _, assignment := range made.Page.Assignments {
+		assignment.Host = path.Join(at, assignment.Host)
+		page.Assignments = append(page.Assignments, assignment)
+	}
+	for _, target := range made.Page.Targets {
+		if _, ok := m.targets[target.Name]; !ok {
+			m.targets[target.Name], page.Targets = len(page.Targets), append(page.Targets, target)
+		}
+	}
+	m.out.Counts.NotAsked += made.Counts.NotAsked
+	for of, number := range made.Counts.Verdicts {
+		m.out.Counts.Verdicts[of] += number
+	}
+}
+
+func (m *merged) count() {
+	page, c := m.out.Page, &m.out.Counts
+	workloads, workspaces := map[string]bool{}, map[string]bool{}
+	for i := range page.Targets {
+		workloads[page.Targets[i].Workload], workspaces[page.Targets[i].Workspace] = true, true
+	}
+	delete(workspaces, "")
+	c.Hosts, c.Clusters, c.DeploymentTargets, c.Assignments = len(page.Hosts), len(page.Clusters), len(page.Targets), len(page.Assignments)
+	c.Workloads, c.Workspaces, c.Deployed.Unknown = len(workloads), len(workspaces), len(page.Assignments)
+}

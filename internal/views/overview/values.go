@@ -1,0 +1,90 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+// shown is what decides what is shown of an assignment's values.
+type shown struct {
+	snapshot *hydrate.Snapshot
+	advice   *hydrate.Advice
+}
+
+// shownSnapshots returns what is shown of the values of each assignment; nil where they are not known yet. Assignments
+// with the same snapshot and the same schemas share one. Without withValues they have no values, only the config
+// container of each.
+func shownSnapshots(result *pipeline.Result, withValues bool) []*report.Snapshot {
+	assignments := result.Schedule.Assignments
+	if result.Snapshots == nil { // of records, which have no values
+		return make([]*report.Snapshot, len(assignments))
+	}
+	advisor := result.Snapshots.Advisor()
+	number := map[shown]int{}
+	var distinct []shown
+	numbers := make([]int, len(assignments))
+	for i, assignment := range assignments {
+		one := shown{result.Snapshots.Snapshots[i], advisor.Of(i, assignment)}
+		if _, ok := number[one]; !ok {
+			number[one] = len(distinct)
+			distinct = append(distinct, one)
+		}
+		numbers[i] = number[one]
+	}
+	snapshots := make([]*report.Snapshot, len(distinct))
+	parallel.Each(len(distinct), func(i int) { snapshots[i] = distinct[i].show(withValues) })
+	all := make([]*report.Snapshot, len(assignments))
+	for i, number := range numbers {
+		all[i] = snapshots[number]
+	}
+	return all
+}
+
+// show lists the values, and the keys that schemas name and nobody gives, in the order of their JSON pointers.
+func (s shown) show(withValues bool) *report.Snapshot {
+	if !s.snapshot.Known {
+		return nil
+	}
+	origins := s.advice.Provenance()
+	var values map[string]any
+	if withValues {
+		values = s.snapshot.Values()
+		for key, reference := range s.snapshot.Secrets() {
+			values[key] = reference
+		}
+	}
+	made := &report.Snapshot{Version: s.snapshot.Version, Checked: s.advice.Checked, Values: make([]report.Value, 0, len(origins))}
+	for pointer, origin := range origins {
+		value := shownValue(pointer, origin, values)
+		value.Schemas = s.advice.Schemas(pointer)
+		made.Values = append(made.Values, value)
+	}
+	for pointer, asked := range s.advice.Asked {
+		if len(asked.Containers) == 0 {
+			made.Values = append(made.Values, report.Value{Pointer: pointer, Schemas: asked.Schemas})
+		}
+	}
+	slices.SortFunc(made.Values, func(a, b report.Value) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return made
+}
+
+func shownValue(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
+	v := report.Value{Pointer: pointer, Container: origin.Container, Overridden: origin.Overridden}
+	if values == nil {
+		return v
+	}
+	found, _ := hydrate.LookUp(values, pointer)
+	switch value := found.(type) {
+	case fleet.SecretReference:
+		v.Text = "secret " + value.Store + ": " + value.Key
+	default:
+		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value itself
+	}
+	return v
+}

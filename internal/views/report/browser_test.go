@@ -1,0 +1,296 @@
+package report_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+// patience is for a browser on a busy machine; nothing takes nearly as long.
+const patience = 2 * time.Minute
+
+// screenshots is where a person finds what the browser has shown.
+var screenshots = filepath.Join("..", "..", "..", ".build", "report")
+
+// browser is a headless Chromium.
+type browser struct{ context context.Context }
+
+// startBrowser starts a browser that ends with the test. Where there is
+// none, the test is skipped.
+func startBrowser(t *testing.T) *browser {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a browser, which -short leaves out")
+	}
+	program := chromium()
+	if program == "" {
+		t.Skip("needs a browser: no Chromium on PATH, which `apt-get install chromium` brings; FLOTILLA_CHROMIUM names another one")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(patience))
+	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	started, quit := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(func() {
+		quit()
+		stop()
+	})
+	if err := chromedp.Do(started); err != nil {
+		t.Fatalf("%s does not start: %v", program, err)
+	}
+	return &browser{started}
+}
+
+func chromium() string {
+	if program := os.Getenv("FLOTILLA_CHROMIUM"); program != "" {
+		return program
+	}
+	for _, name := range []string{
+		"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	} {
+		if program, err := exec.LookPath(name); err == nil {
+			return program
+		}
+	}
+	return ""
+}
+
+// tab is a page in the browser, and all that it asked for or complained of.
+type tab struct {
+	t       *testing.T
+	context context.Context
+	address string
+
+	mu         sync.Mutex
+	requests   []string
+	complaints []string
+}
+
+// look is how a tab shows a page.
+type look struct {
+	width, height int64
+	dark          bool
+	noScript      bool
+	fragment      string
+}
+
+// openTab shows a page and waits until it is ready. At the end of the test, the
+// page must have asked for nothing and complained of nothing.
+func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
+	t.Helper()
+	opened := &tab{t: t}
+	text := html(t, p)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		opened.note(&opened.requests, r.URL.Path)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(server.Close)
+	tabContext, closeTab := chromedp.NewContext(in.context)
+	if err := chromedp.Do(tabContext); err != nil {
+		t.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(tabContext, patience)
+	t.Cleanup(func() {
+		cancel()
+		closeTab()
+	})
+	opened.context, opened.address = limited, server.URL+"/page"
+	if err := chromedp.Listen(limited, opened.hear); err != nil {
+		t.Fatal(err)
+	}
+
+	if as.width == 0 {
+		as.width, as.height = 1440, 1000
+	}
+	opened.run(
+		command(log.Enable, cdp.Empty{}),
+		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: as.width, Height: as.height, DeviceScaleFactor: 1}),
+		command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}),
+		colours(as.dark),
+		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: as.noScript}),
+		chromedp.Navigate(opened.address+as.fragment),
+	)
+	if !as.noScript {
+		opened.until("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
+	}
+	t.Cleanup(func() {
+		opened.mu.Lock()
+		defer opened.mu.Unlock()
+		if len(opened.requests) != 1 || opened.requests[0] != "/page" {
+			t.Errorf("the page asked for %q; want itself alone", opened.requests)
+		}
+		for _, complaint := range opened.complaints {
+			t.Errorf("the browser complains: %s", complaint)
+		}
+	})
+	return opened
+}
+
+func (o *tab) note(list *[]string, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// hear keeps what should not be.
+func (o *tab) hear(event any) {
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		o.note(&o.complaints, fmt.Sprintf("%s: %s (%s)", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *runtime.EventExceptionThrown:
+		o.note(&o.complaints, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		o.note(&o.complaints, "console."+string(e.Type))
+	case *page.EventJavascriptDialogOpening:
+		o.note(&o.complaints, "a dialog: "+e.Message)
+	case *page.EventFrameRequestedNavigation:
+		o.note(&o.complaints, "goes to "+e.URL)
+	}
+}
+
+// command is a command of the protocol that answers nothing.
+func command[P any](c cdp.Command[P, cdp.Empty], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, c, params)
+		return err
+	})
+}
+
+// colours are those of a light or of a dark screen, on which nothing moves.
+func colours(dark bool) chromedp.Action[chromedp.Void] {
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+}
+
+// busy is how long the page's thread has been at work, in milliseconds: other than
+// the time that passes, it does not depend on what else the machine does.
+func (o *tab) busy() float64 {
+	o.t.Helper()
+	metrics, err := chromedp.Run(o.context, func(ctx context.Context, t *chromedp.Target) (performance.GetMetricsResult, error) {
+		return cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, metric := range metrics.Metrics {
+		if metric.Name == "TaskDuration" {
+			return metric.Value * 1000
+		}
+	}
+	o.t.Fatal("the browser does not say how long it was at work")
+	return 0
+}
+
+func (o *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	o.t.Helper()
+	if err := chromedp.Do(o.context, actions...); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// ask evaluates an expression, which may be a promise.
+func ask[T any](o *tab, expression string) T {
+	o.t.Helper()
+	answer, err := chromedp.Run(o.context, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		o.t.Fatalf("%.200s: %v", expression, err)
+	}
+	return answer
+}
+
+// until waits for an expression to be true.
+func (o *tab) until(what, expression string) {
+	o.t.Helper()
+	for end := time.Now().Add(patience / 2); !ask[bool](o, "Boolean("+expression+")"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			o.t.Fatalf("%s never came: %s", what, expression)
+		}
+	}
+}
+
+// is fails the test unless an expression is true.
+func (o *tab) is(what, expression string) {
+	o.t.Helper()
+	if !ask[bool](o, "Boolean("+expression+")") {
+		o.t.Errorf("%s: not so: %s", what, expression)
+	}
+}
+
+// click clicks on the first visible element that a selector finds.
+func (o *tab) click(selector string) {
+	o.t.Helper()
+	o.run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// press presses keys, one after the other.
+func (o *tab) press(keys ...string) {
+	o.t.Helper()
+	for _, key := range keys {
+		o.run(chromedp.KeyEvent(key))
+	}
+}
+
+// screenshot leaves what the tab shows; whole is the page in its full height.
+func (o *tab) screenshot(name string, whole bool) {
+	o.t.Helper()
+	action := chromedp.CaptureScreenshot()
+	if whole {
+		action = chromedp.FullScreenshot(100)
+	}
+	picture, err := chromedp.Run(o.context, action)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	leave(o.t, name+".png", picture)
+}
+
+func leave(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if err := os.MkdirAll(screenshots, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(screenshots, name), content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faults are what axe-core finds wrong with what the tab shows; of the rules that
+// are named, or of all.
+func (o *tab) faults(rules ...string) string {
+	o.t.Helper()
+	axe, err := os.ReadFile(filepath.Join("testdata", "axe", "axe.min.js"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	ask[bool](o, string(axe)+"; true")
+	options := `{resultTypes: ['violations']`
+	if len(rules) > 0 {
+		options += `, runOnly: ["` + strings.Join(rules, `", "`) + `"]`
+	}
+	found := ask[[]string](o, `axe.run(document, `+options+`}).then((all) => all.violations.flatMap((rule) =>
+		rule.nodes.slice(0, 5).map((node) => rule.id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
+	return strings.Join(found, "\n")
+}

@@ -1,0 +1,369 @@
+package report
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
+)
+
+// data is the page as its script reads it. In a fleet of 20,000 assignments most
+// texts occur many times, so each is once in the table Strings, and the objects of
+// a kind are columns of numbers: indexes of Strings or of other tables. Strings[0]
+// is "", and a column that has only zeros is left out.
+type data struct {
+	// Time is that of the evidence in seconds since Epoch, as all times are; 0 is none.
+	Epoch int64  `json:"epoch"`
+	Time  int    `json:"time"`
+	Good  int    `json:"good"`
+	Poor  int    `json:"poor"`
+	Title string `json:"title"`
+	// Detail is 2 where the data have all that the page has of snapshots, 1 without the values themselves, and 0
+	// with the versions alone.
+	Detail int `json:"detail"`
+
+	Strings []string `json:"strings"`
+	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
+	Sets []column `json:"sets"`
+	// Values are the pointer, the container, the set of overridden containers, that of schemas and the text of a value,
+	// without the zeros at their end.
+	Values []column `json:"values"`
+
+	Hosts       map[string]column `json:"hosts"`
+	Targets     map[string]column `json:"targets"`
+	Assignments map[string]column `json:"assignments"`
+	Trees       []string          `json:"trees"`
+	// Runs are the version, revision, chart, version of the application and images of what runs, and Running are lists of
+	// their numbers, each with the number of clusters. The first one is empty. A number at the end of a list is that of the
+	// clusters that run what is not in it.
+	Runs     [][5]int          `json:"runs,omitempty"`
+	Running  []column          `json:"running"`
+	Counts   [][5]int          `json:"counts"`
+	Clusters map[string]column `json:"clusters"`
+	// Links are the patterns of addresses.
+	Links *linkData `json:"links,omitempty"`
+	// Snapshots are the index of their version, 1 where there is a schema for them, and the indexes of their values. The
+	// first one is none.
+	Snapshots []column `json:"snapshots"`
+}
+
+// column has a number for each object.
+type column []int
+
+// MarshalJSON writes the numbers without looking at each by reflection.
+func (c column) MarshalJSON() ([]byte, error) {
+	text := make([]byte, 1, len(c)*5+2)
+	text[0] = '['
+	for i, n := range c {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return append(text, ']'), nil
+}
+
+func withoutLastZeros(numbers column) column {
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
+	}
+	return numbers
+}
+
+// What the data have of snapshots.
+const (
+	withoutValues = iota // their versions alone
+	withoutTexts         // where each value comes from
+	everything
+)
+
+// encode returns the page's data as JSON that may be inside of an element of HTML.
+func encode(p *Page, detail int) ([]byte, error) {
+	e := &encoder{
+		detail:  detail,
+		strings: index[string]{}, sets: index[string]{}, values: index[[5]int]{}, trees: index[string]{}, counts: index[[5]int]{},
+		snapshots: index[*Snapshot]{}, runs: index[[5]int]{}, running: index[string]{},
+		epoch: earliest(p),
+	}
+	e.text("")
+	e.set(nil)
+	e.trees.of("")
+	e.run(nil)
+	e.snapshots.of(nil)
+	e.d.Epoch = e.epoch.Unix()
+	e.d.Time = e.time(p.Time)
+	e.d.Good, e.d.Poor = p.bounds().Good, p.bounds().Poor
+	e.d.Title = clean(p.Title)
+	e.d.Detail = detail
+	e.d.Links = linksOf(p)
+	e.objects(p)
+	e.assignments(p)
+	e.d.Snapshots = append(e.d.Snapshots, column{})
+	for _, s := range e.snapshots.ordered()[1:] {
+		e.snapshot(s)
+	}
+	e.d.Runs = e.runs.ordered()
+	e.d.Strings, e.d.Trees, e.d.Counts = e.strings.ordered(), e.trees.ordered(), e.counts.ordered()
+	e.d.Values = make([]column, 0, len(e.values))
+	for _, value := range e.values.ordered() {
+		e.d.Values = append(e.d.Values, withoutLastZeros(value[:]))
+	}
+	return json.Marshal(&e.d)
+}
+
+type encoder struct {
+	d         data
+	detail    int
+	strings   index[string]
+	sets      index[string]
+	values    index[[5]int]
+	trees     index[string]
+	counts    index[[5]int]
+	snapshots index[*Snapshot]
+	runs      index[[5]int]
+	running   index[string]
+	epoch     time.Time
+}
+
+// index gives each key a number: the next one where the key is new.
+type index[K comparable] map[K]int
+
+func (i index[K]) of(key K) int {
+	at, ok := i[key]
+	if !ok {
+		at = len(i)
+		i[key] = at
+	}
+	return at
+}
+
+func (i index[K]) ordered() []K {
+	all := make([]K, len(i))
+	for key, at := range i {
+		all[at] = key
+	}
+	return all
+}
+
+func (e *encoder) text(text string) int { return e.strings.of(clean(text)) }
+
+func (e *encoder) set(texts []string) int {
+	set, key := make(column, 0, len(texts)), make([]byte, 0, len(texts)*6)
+	for _, text := range texts {
+		set = append(set, e.text(text))
+		key = append(strconv.AppendInt(key, int64(set[len(set)-1]), 36), ' ')
+	}
+	at := e.sets.of(string(key))
+	if at == len(e.d.Sets) {
+		e.d.Sets = append(e.d.Sets, set)
+	}
+	return at
+}
+
+// maxRuns is how many things that run of one assignment a page shows.
+const maxRuns = 20
+
+func (e *encoder) run(runs []Run) int {
+	list, rest := make(column, 0, 2*len(runs)), 0
+	for i := range runs {
+		r := &runs[i]
+		if i >= maxRuns {
+			rest += r.Clusters
+			continue
+		}
+		of := e.runs.of([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
+		list = append(list, of, r.Clusters)
+	}
+	if rest > 0 {
+		list = append(list, rest)
+	}
+	key, _ := list.MarshalJSON()
+	at := e.running.of(string(key))
+	if at == len(e.d.Running) {
+		e.d.Running = append(e.d.Running, list)
+	}
+	return at
+}
+
+func (e *encoder) time(t time.Time) int {
+	if t.IsZero() {
+		return 0
+	}
+	return int(t.Unix() - e.epoch.Unix())
+}
+
+// earliest is one second before the earliest time in the data.
+func earliest(p *Page) time.Time {
+	first := p.Time
+	see := func(t time.Time) {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	for i := range p.Assignments {
+		see(p.Assignments[i].Since)
+		see(p.Assignments[i].Changed)
+	}
+	for i := range p.Clusters {
+		see(p.Clusters[i].Since)
+		see(p.Clusters[i].BehindSince)
+	}
+	if first.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return first.Add(-time.Second)
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// states are numbered for the script.
+var states = []State{"", UpToDate, New, Changed, Removed}
+
+// columns collects the numbers of objects by attribute.
+type columns map[string]column
+
+func (c columns) add(name string, n int) { c[name] = append(c[name], n) }
+
+// used leaves out the columns that have only zeros.
+func (c columns) used() map[string]column {
+	maps.DeleteFunc(c, func(_ string, numbers column) bool {
+		return !slices.ContainsFunc(numbers, func(n int) bool { return n != 0 })
+	})
+	return c
+}
+
+func (e *encoder) objects(p *Page) {
+	hosts, targets, clusters := columns{}, columns{}, columns{}
+	for _, h := range typesFirst(p.Hosts) {
+		hosts.add("name", e.text(h.Name))
+		hosts.add("cluster", oneIf(h.IsCluster))
+		hosts.add("region", e.text(h.Region))
+		hosts.add("clusters", h.Clusters)
+		hosts.add("labels", e.set(labelTexts(h.Labels)))
+		score := 0 // no score; a score is written as its value plus 1
+		if h.Health != nil {
+			score = h.Health.Value + 1
+		}
+		hosts.add("score", score)
+		hosts.add("parts", e.set(partTexts(h.Health)))
+	}
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		targets.add("name", e.text(t.Name))
+		targets.add("workload", e.text(t.Workload))
+		targets.add("workspace", e.text(t.Workspace))
+		targets.add("version", e.text(t.Version))
+		targets.add("labels", e.set(labelTexts(t.Labels)))
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		clusters.add("name", e.text(c.Name))
+		clusters.add("type", e.text(c.Type))
+		clusters.add("verdict", rank(c.Verdict))
+		clusters.add("since", e.time(c.Since))
+		clusters.add("message", e.text(c.Message))
+		clusters.add("commit", e.trees.of(short(clean(c.Commit))))
+		clusters.add("behind", c.Behind+1) // 0 where it is not known
+	}
+	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
+}
+
+// partTexts are the parts of a score in words.
+func partTexts(score *health.Score) []string {
+	if score == nil {
+		return nil
+	}
+	var parts []string
+	for _, part := range score.Parts {
+		parts = append(parts, string(part.Verdict)+": "+strconv.Itoa(part.Percent)+" %, at "+strconv.Itoa(part.Points)+" points")
+	}
+	return parts
+}
+
+// typesFirst has the cluster types before the clusters.
+func typesFirst(hosts []Host) []*Host {
+	ordered := make([]*Host, len(hosts))
+	for i := range hosts {
+		ordered[i] = &hosts[i]
+	}
+	slices.SortStableFunc(ordered, func(a, b *Host) int {
+		return oneIf(a.IsCluster) - oneIf(b.IsCluster)
+	})
+	return ordered
+}
+
+func (e *encoder) assignments(p *Page) {
+	hosts, targets := map[string]int{}, map[string]int{}
+	for i, h := range typesFirst(p.Hosts) {
+		hosts[h.Name] = i
+	}
+	for i := range p.Targets {
+		targets[p.Targets[i].Name] = i
+	}
+	// A folder that is being removed may be of a host or target that the fleet does not have any more.
+	find := func(of map[string]int, name string, objects columns) int {
+		at, ok := of[name]
+		if !ok {
+			at = len(objects["name"])
+			of[name] = at
+			for attribute := range objects {
+				objects.add(attribute, 0)
+			}
+			if objects["name"] == nil {
+				objects.add("name", 0)
+			}
+			objects["name"][at] = e.text(name)
+		}
+		return at
+	}
+	all := columns{}
+	for i := range p.Assignments {
+		a := &p.Assignments[i]
+		all.add("host", find(hosts, a.Host, e.d.Hosts))
+		all.add("target", find(targets, a.Target, e.d.Targets))
+		all.add("namespace", e.text(a.Namespace))
+		all.add("policies", e.set(a.Policies))
+		all.add("verdict", rank(a.Verdict))
+		all.add("since", e.time(a.Since))
+		all.add("message", e.text(a.Message))
+		all.add("counts", e.counts.of(a.Clusters))
+		all.add("state", max(0, slices.Index(states, a.State)))
+		all.add("tree", e.trees.of(short(clean(a.Tree))))
+		if a.Deployed != a.Tree {
+			all.add("deployed", e.trees.of(short(clean(a.Deployed))))
+		} else {
+			all.add("deployed", 0)
+		}
+		all.add("commit", e.trees.of(short(clean(a.Commit))))
+		all.add("changed", e.time(a.Changed))
+		all.add("version", e.text(a.Version))
+		all.add("source", e.text(a.Source))
+		all.add("running", e.run(a.Running))
+		all.add("waits", e.text(a.WaitsFor))
+		all.add("snapshot", e.snapshots.of(a.Snapshot))
+	}
+	e.d.Hosts, e.d.Targets, e.d.Assignments = columns(e.d.Hosts).used(), columns(e.d.Targets).used(), all.used()
+}
+
+func (e *encoder) snapshot(s *Snapshot) {
+	written := append(make(column, 0, len(s.Values)+2), e.text(s.Version), oneIf(s.Checked))
+	if e.detail > withoutValues {
+		for i := range s.Values {
+			v := &s.Values[i]
+			text := 0
+			if e.detail == everything {
+				text = e.text(v.Text)
+			}
+			written = append(written, e.values.of([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
+		}
+	}
+	e.d.Snapshots = append(e.d.Snapshots, written)
+}

@@ -1,0 +1,265 @@
+package report_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
+
+// reference is the page of the reference fleet, with values. It is shared: read only.
+var reference = sync.OnceValue(func() *report.Page { return referencePage(20_000, true) })
+
+// referencePage is that of the reference fleet, scaled to about that many
+// assignments, with reports of a fixed seed: most of it is ready.
+func referencePage(assignments int, showValues bool) *report.Page {
+	f, config := fleettest.Reference(assignments, 1)
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		panic(findings)
+	}
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil {
+		panic(err)
+	}
+	g := &generator{random: rand.New(rand.NewPCG(1, 2)), showValues: showValues, snapshots: map[*hydrate.Snapshot]*report.Snapshot{}}
+	for range 400 {
+		g.commits = append(g.commits, g.commit())
+	}
+	p := &g.page
+	*p = report.Page{
+		Title: "platform", Environment: f.Environment, Commit: g.commit(), Time: evidence,
+		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters/prod"},
+		HistoryCut: true,
+	}
+	for _, c := range f.Clusters {
+		g.cluster(c.Name, c.ClusterType)
+	}
+	byHost := map[string]int{}
+	for i, a := range scheduled.Assignments {
+		byHost[a.Host.Name]++
+		g.assignment(a, hydrated.Snapshots[i])
+	}
+	regions := map[string]*report.Region{}
+	for _, h := range scheduled.Hosts {
+		if h.Cluster != nil && byHost[h.Name] == 0 {
+			continue
+		}
+		g.host(h, regions)
+	}
+	for _, t := range scheduled.Targets {
+		p.Targets = append(p.Targets, report.Target{
+			Name: t.Name, Workload: t.Workload.Name, Workspace: t.Workload.Workspace, Labels: t.Labels,
+			Version: fmt.Sprintf("v%d.%d.%d", 1+len(p.Targets)%3, g.random.IntN(20), g.random.IntN(9)),
+		})
+	}
+	g.rest(scheduled, regions)
+	return p
+}
+
+type generator struct {
+	random     *rand.Rand
+	page       report.Page
+	showValues bool
+	snapshots  map[*hydrate.Snapshot]*report.Snapshot
+	commits    []string
+}
+
+func (g *generator) commit() string {
+	return fmt.Sprintf("%016x%016x%08x", g.random.Uint64(), g.random.Uint64(), g.random.Uint32())
+}
+
+func (g *generator) before(most time.Duration) time.Time {
+	return evidence.Add(-time.Duration(g.random.Int64N(int64(most)))).Truncate(time.Second)
+}
+
+var messages = map[verdict.Verdict][]string{
+	verdict.Failed: {
+		"Kustomization build failed: kustomize build failed: accumulating resources: missing file",
+		"Deployment web: progress deadline exceeded, 0 of 3 replicas are available",
+		"HelmRelease: upgrade retries exhausted",
+	},
+	verdict.Behind:      {"has the content of an older commit", "the source cannot be fetched: connection timed out"},
+	verdict.Progressing: {"Deployment web: 2 of 3 replicas are updated", "reconciliation in progress"},
+	verdict.Unknown:     {"no report since 26 h", "the cluster cannot be reached"},
+	verdict.Ready:       {""},
+}
+
+func (g *generator) verdict() verdict.Verdict {
+	switch n := g.random.IntN(1000); {
+	case n < 8:
+		return verdict.Failed
+	case n < 22:
+		return verdict.Behind
+	case n < 50:
+		return verdict.Progressing
+	case n < 60:
+		return verdict.Unknown
+	}
+	return verdict.Ready
+}
+
+func (g *generator) message(v verdict.Verdict) string {
+	return messages[v][g.random.IntN(len(messages[v]))]
+}
+
+func (g *generator) cluster(name, clusterType string) {
+	c := report.Cluster{Name: name, Type: clusterType, Verdict: g.verdict(), Commit: g.page.Commit, Since: g.before(72 * time.Hour)}
+	c.Message = g.message(c.Verdict)
+	switch c.Verdict {
+	case verdict.Behind:
+		c.Behind, c.BehindSince, c.Commit = 1+g.random.IntN(40), c.Since, g.commit()
+	case verdict.Unknown:
+		c.Behind, c.Commit = -1, ""
+	}
+	g.page.Clusters = append(g.page.Clusters, c)
+}
+
+func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
+	tree := g.commit()
+	assignment := report.Assignment{
+		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies, Verdict: g.verdict(),
+		Since: g.before(240 * time.Hour), State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
+		Changed: g.before(2000 * time.Hour), Snapshot: g.snapshot(s),
+	}
+	assignment.Message = g.message(assignment.Verdict)
+	clusters := 6
+	if a.Host.Cluster != nil {
+		clusters = 1
+	}
+	assignment.Clusters[4] = clusters
+	if assignment.Verdict != verdict.Ready {
+		assignment.Clusters[4]--
+		assignment.Clusters[slices.Index(verdict.All, assignment.Verdict)] = 1
+	}
+	for n, left := g.random.IntN(3), clusters; left > 0; n, left = n+1, left-4 { // of a few, new versions are on their way
+		of := fmt.Sprint(len(a.Target.Name), ".", n)
+		assignment.Running = append(assignment.Running, report.Run{
+			Running: reconciler.Running{Version: "v1." + of, Revision: fmt.Sprintf("%040x", len(a.Target.Name)*7+n), Images: "example.com/" + a.Target.Name + ":" + of}, Clusters: min(4, left),
+		})
+	}
+	switch g.random.IntN(100) {
+	case 0:
+		assignment.State, assignment.Deployed = report.New, ""
+	case 1, 2:
+		assignment.State, assignment.Deployed = report.Changed, g.commit()
+		assignment.WaitsFor = "the stage before to be proven"
+	case 3:
+		if g.random.IntN(4) == 0 {
+			assignment.State, assignment.Tree = report.Removed, ""
+		}
+	}
+	g.page.Assignments = append(g.page.Assignments, assignment)
+}
+
+func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
+	if snapshot, ok := g.snapshots[s]; ok {
+		return snapshot
+	}
+	snapshot := &report.Snapshot{Version: s.Version}
+	provenance := s.Provenance()
+	pointers := make([]string, 0, len(provenance))
+	for pointer := range provenance {
+		pointers = append(pointers, pointer)
+	}
+	slices.Sort(pointers)
+	for _, pointer := range pointers {
+		value := report.Value{Pointer: pointer, Container: provenance[pointer].Container, Overridden: provenance[pointer].Overridden}
+		if g.showValues {
+			value.Text = fmt.Sprintf("%q", value.Container+pointer)
+		}
+		snapshot.Values = append(snapshot.Values, value)
+	}
+	g.snapshots[s] = snapshot
+	return snapshot
+}
+
+func (g *generator) score() *health.Score {
+	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
+	return &health.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
+		{Verdict: verdict.Ready, Points: 100, Percent: 100 - failed - behind}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
+	}}
+}
+
+func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
+	host := report.Host{Name: h.Name, IsCluster: h.Cluster != nil, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
+	if h.Cluster != nil {
+		host.Clusters = 1
+	}
+	g.page.Hosts = append(g.page.Hosts, host)
+	region := regions[host.Region]
+	if region == nil {
+		region = &report.Region{Name: host.Region, Health: g.score()}
+		regions[host.Region] = region
+	}
+	region.Hosts++
+	if h.Cluster == nil {
+		region.Clusters += host.Clusters
+	}
+}
+
+// rest is all that is not by assignment.
+func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.Region) {
+	p := &g.page
+	for _, region := range regions {
+		p.Regions = append(p.Regions, *region)
+	}
+	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
+	p.Health = &health.Score{Value: 95, Parts: []health.Part{
+		{Verdict: verdict.Ready, Count: 112_316, Of: 121_440, Points: 100, Percent: 93},
+		{Verdict: verdict.Progressing, Count: 3641, Of: 121_440, Points: 75, Percent: 3},
+		{Verdict: verdict.Behind, Count: 2428, Of: 121_440, Points: 41, Percent: 2},
+		{Verdict: verdict.Unknown, Count: 1821, Of: 121_440, Points: 25, Percent: 1},
+		{Verdict: verdict.Failed, Count: 1234, Of: 121_440, Percent: 1},
+	}}
+	names := []string{"canary", "one region", "half", ""}
+	for i := range min(6, len(p.Targets)) {
+		r := rollout.Progress{
+			DeploymentTarget: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Of: 4, Name: names[i%4], Done: 3 * i, Hosts: 20,
+			Since: g.before(20 * time.Hour), WaitsFor: "proven on 3 more hosts", Failed: i == 3,
+		}
+		r.Content = g.commit()[:8]
+		if r.Failed {
+			r.WaitsFor = "newer content, or an approval"
+		}
+		p.Rollouts = append(p.Rollouts, r)
+	}
+	p.Promotions = []report.Promotion{
+		{Name: "control plane to stage", Candidate: g.commit()[:12], Promoted: g.commit()[:12], WaitsFor: "the soak time, not before 2026-03-14 12:00 UTC", Since: g.before(3 * time.Hour)},
+		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.before(30 * time.Hour)},
+	}
+	at := evidence
+	for i := range 40 {
+		at = at.Add(-time.Duration(g.random.IntN(600)) * time.Minute)
+		c := report.Commit{ID: g.commit(), Author: []string{"Ada Example", "pipeline", "Lin Example"}[i%3], Time: at, Count: 1 + g.random.IntN(60),
+			Subject: fmt.Sprintf("platform: change %d assignments", i+1)}
+		for k := range min(c.Count, 20) {
+			a := &p.Assignments[g.random.IntN(len(p.Assignments))]
+			c.Changes = append(c.Changes, report.Change{Action: []string{"changed", "added", "removed"}[k%3], Assignment: a.Host + "/" + a.Target})
+		}
+		p.History = append(p.History, c)
+	}
+	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
+	p.IdleHosts = scheduled.IdleHosts
+	p.Rules = []constraint.Result{
+		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
+		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []constraint.Violation{
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
+			{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
+		}},
+	}
+}

@@ -1,0 +1,71 @@
+package report_test
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
+)
+
+// The page of 20,000 assignments can be sent by mail, and read on a phone.
+const mostBytes = 8 << 20
+
+func TestReferencePageIsUnder8MiB(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs the reference fleet, which -short leaves out")
+	}
+	if size := len(html(t, reference())); size >= mostBytes {
+		t.Errorf("%d bytes; want fewer than %d", size, mostBytes)
+	} else {
+		t.Logf("%d bytes", size)
+	}
+}
+
+func TestValuesAreLeftOutWhereThePageWouldBeTooLarge(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values, length int
+		detail         string
+	}{
+		"few":                {10, 100, `"detail":2`},
+		"long texts":         {10_000, 900, `"detail":1`},
+		"long texts of keys": {100_000, 900, `"detail":0`},
+	} {
+		p := smallPage()
+		for i := range test.values {
+			value := report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "defaults", Text: strings.Repeat("x", test.length) + strconv.Itoa(i)}
+			if test.detail == `"detail":0` {
+				value.Pointer, value.Text = value.Text, ""
+			}
+			p.Assignments[0].Snapshot.Values = append(p.Assignments[0].Snapshot.Values, value)
+		}
+		page := html(t, p)
+		if len(page) >= mostBytes || !bytes.Contains(page, []byte(test.detail)) {
+			t.Errorf("%s: %d bytes, without %s", name, len(page), test.detail)
+		}
+	}
+}
+
+func TestSamePageGivesSameBytes(t *testing.T) {
+	t.Parallel()
+	first, second := referencePage(400, true), referencePage(400, true)
+	if !bytes.Equal(html(t, first), html(t, second)) {
+		t.Error("HTML differs")
+	}
+	if report.Markdown(first, 0) != report.Markdown(second, 0) {
+		t.Error("Markdown differs")
+	}
+}
+
+func html(t testing.TB, p *report.Page) []byte {
+	t.Helper()
+	text, err := report.HTML(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// shownRunes is how much of one text is shown.
+const shownRunes = 1000
+
+// clean returns a text without characters that control a terminal or change the
+// direction of the text around them: they become U+FFFD, and line breaks become
+// spaces. A text longer than shownRunes is cut.
+func clean(text string) string {
+	if isPlain(text) {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	shown := 0
+	for _, r := range text {
+		if shown == shownRunes {
+			b.WriteRune('…')
+			break
+		}
+		switch {
+		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
+			b.WriteByte(' ')
+		case isHidden(r):
+			b.WriteRune(utf8.RuneError)
+		default:
+			b.WriteRune(r)
+		}
+		shown++
+	}
+	return b.String()
+}
+
+func isPlain(text string) bool {
+	if len(text) > shownRunes {
+		return false
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// isHidden says that a rune changes how others are shown: control characters,
+// direction marks and overrides, annotations, tags.
+func isHidden(r rune) bool {
+	switch {
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	case r == 0x061c, r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
+		return true
+	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
+		return true
+	}
+	return false
+}
+
+// short is the beginning of an id of Git.
+func short(id string) string {
+	shown := 0
+	for at := range id {
+		if shown == 10 {
+			return id[:at]
+		}
+		shown++
+	}
+	return id
+}
+
+// number writes 20000 as 20,000.
+func number(n int) string {
+	digits := strconv.Itoa(n)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	return number(n) + " " + wording.OneOrMany(n, noun, noun+"s")
+}
+
+// moment writes a time for people, in UTC.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// ago is the time between t and the evidence, as in "3 h"; "" where either is not known.
+func ago(t, evidence time.Time) string {
+	if t.IsZero() || evidence.IsZero() || t.After(evidence) {
+		return ""
+	}
+	switch d := evidence.Sub(t); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	default:
+		return counted(int(d/(24*time.Hour)), "day")
+	}
+}
+
+// percent is a share for people: "0 %" only where part is 0, and "100 %" only where it is the whole.
+func percent(part, whole int) string {
+	switch {
+	case whole == 0 || part == 0:
+		return "0 %"
+	case part*100 < whole:
+		return "<1 %"
+	}
+	return strconv.Itoa(part*100/whole) + " %"
+}
+
+// labelTexts writes labels as text, in the order of their keys.
+func labelTexts(labels map[string]string) []string {
+	texts := make([]string, 0, len(labels))
+	for key, value := range labels {
+		texts = append(texts, key+"="+value)
+	}
+	slices.Sort(texts)
+	return texts
+}
