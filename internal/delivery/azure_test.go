@@ -110,7 +110,11 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/org/My Project/_apis/git/repositories/gitops/")
 	if !ok || r.URL.Query().Get("api-version") != "7.1" {
-		return refused(404, "GitRepositoryNotFoundException", "TF401019: The Git repository with name or identifier does not exist or you do not have permissions")
+		return refused(
+			404,
+			"GitRepositoryNotFoundException",
+			"TF401019: The Git repository with name or identifier does not exist or you do not have permissions",
+		)
 	}
 	text, _ := io.ReadAll(r.Body)
 	var sent azurePull
@@ -131,11 +135,19 @@ func (a *azureDevOps) api(r *http.Request) (int, any) {
 	case len(segments) == 1:
 		for _, pull := range a.pulls {
 			if pull.Status == "active" && pull.Source == sent.Source && pull.Target == sent.Target {
-				return refused(409, "GitPullRequestExistsException", "TF401179: An active pull request for the source and target branch already exists.")
+				return refused(
+					409,
+					"GitPullRequestExistsException",
+					"TF401179: An active pull request for the source and target branch already exists.",
+				)
 			}
 		}
 		if a.tip(sent.Source) == "" || a.tip(sent.Target) == "" {
-			return refused(400, "GitPullRequestCannotBeActivated", "TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists")
+			return refused(
+				400,
+				"GitPullRequestCannotBeActivated",
+				"TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists",
+			)
 		}
 		sent.ID, sent.Status = len(a.pulls)+1, "active"
 		a.pulls = append(a.pulls, &sent)
@@ -187,7 +199,8 @@ func (a *azureDevOps) list(r *http.Request) []azurePull {
 	query := r.URL.Query()
 	for _, pull := range slices.Backward(a.pulls) {
 		seen := a.look(pull)
-		if status := query.Get("searchCriteria.status"); status != "all" && status != seen.Status || seen.Source != query.Get("searchCriteria.sourceRefName") ||
+		if status := query.Get("searchCriteria.status"); status != "all" && status != seen.Status ||
+			seen.Source != query.Get("searchCriteria.sourceRefName") ||
 			query.Has("searchCriteria.targetRefName") && seen.Target != query.Get("searchCriteria.targetRefName") {
 			continue
 		}
@@ -204,7 +217,21 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 		if pull.queued || pull.AutoComplete != nil && !a.blocked {
 			base, head := a.tip(pull.Target), a.tip(pull.Source)
 			tree := a.git(azureRepository, "merge-tree", "--write-tree", base, head)
-			merge := a.git(azureRepository, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", base, "-p", head, "-m", "Merged PR", tree)
+			merge := a.git(
+				azureRepository,
+				"-c",
+				"user.name=A",
+				"-c",
+				"user.email=a@example.com",
+				"commit-tree",
+				"-p",
+				base,
+				"-p",
+				head,
+				"-m",
+				"Merged PR",
+				tree,
+			)
 			a.git(azureRepository, "update-ref", pull.Target, merge, base)
 			pull.Status, pull.Merge = "completed", map[string]string{"commitId": merge}
 		}
@@ -213,10 +240,20 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 }
 
 // deliver applies a version, and returns what is known then.
-func (a *azureDevOps) deliver(known *delivery.State, settings delivery.Settings, version string, hosts ...string) (*delivery.State, delivery.Done, error) {
+func (a *azureDevOps) deliver(
+	known *delivery.State,
+	settings delivery.Settings,
+	version string,
+	hosts ...string,
+) (*delivery.State, delivery.Done, error) {
 	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), State: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
-	return &delivery.State{Owner: intent.Owner, Settings: settings, PullRequest: done.PullRequest, Saved: delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder}}, done, err
+	return &delivery.State{
+		Owner:       intent.Owner,
+		Settings:    settings,
+		PullRequest: done.PullRequest,
+		Saved:       delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder},
+	}, done, err
 }
 
 func (a *azureDevOps) refreshed(known *delivery.State) *delivery.State {
@@ -239,7 +276,8 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 		t.Fatalf("proposed %+v, %v", first, err)
 	}
 	pull := a.pulls[0]
-	if !strings.Contains(pull.Description, "\nAnd ") || !strings.HasPrefix(pull.Description, "<!-- flotilla-assignment: dev -->\n") || !slices.Equal(pull.Labels, []string{"fleet"}) {
+	if !strings.Contains(pull.Description, "\nAnd ") || !strings.HasPrefix(pull.Description, "<!-- flotilla-assignment: dev -->\n") ||
+		!slices.Equal(pull.Labels, []string{"fleet"}) {
 		t.Errorf("the request is %+v", pull)
 	}
 	if !a.refreshed(known).Drift.IsNone() {
@@ -254,7 +292,8 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 	merge := propose
 	merge.Merge = forge.Now
 	a.blocked = true
-	if _, _, err := a.deliver(known, merge, "4", hosts...); !errors.Is(err, forge.ErrNotMergeable) || !errors.Is(err, delivery.ErrProposed) || !strings.Contains(err.Error(), "minimum number of reviewers") {
+	if _, _, err := a.deliver(known, merge, "4", hosts...); !errors.Is(err, forge.ErrNotMergeable) || !errors.Is(err, delivery.ErrProposed) ||
+		!strings.Contains(err.Error(), "minimum number of reviewers") {
 		t.Errorf("held by a policy: %v", err)
 	}
 	merge.Merge = forge.WhenChecksSucceed
@@ -295,7 +334,8 @@ func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 	for name, settings := range map[string]delivery.Settings{"push": {}, "pull request": {PullRequest: true, Forge: forge.Azure}} {
 		intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
 		_, err := a.client("expired-token").Apply(t.Context(), order(intent, "1"))
-		if err == nil || !strings.Contains(err.Error(), "it asks to sign in with a browser") || strings.Contains(fmt.Sprintf("%+v", err), "expired-token") {
+		if err == nil || !strings.Contains(err.Error(), "it asks to sign in with a browser") ||
+			strings.Contains(fmt.Sprintf("%+v", err), "expired-token") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -50,14 +50,28 @@ func (o *Plan) addConflicts(refused, adoptable []string) {
 	if len(adoptable) > 0 {
 		remedy = fmt.Sprintf(" To take %s over, with what is in %[1]s, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
 		if len(refused) > 0 {
-			remedy = fmt.Sprintf("\n\nOf these, %d can be taken over, with what is in them: set adopt = true once the others are resolved.", len(adoptable))
+			remedy = fmt.Sprintf(
+				"\n\nOf these, %d can be taken over, with what is in them: set adopt = true once the others are resolved.",
+				len(adoptable),
+			)
 		}
 	}
 	switch all := slices.Concat(refused, adoptable); {
 	case len(all) == 1:
 		o.add("gitops_repo", "Folder does not belong to this assignment", "%s%s", all[0], remedy)
 	case len(all) > 1:
-		o.add("gitops_repo", "Folder does not belong to this assignment", "%d folders that the fleet wants belong to others:\n%s\n\n%s", len(all),
-			wording.Lines(all, wording.Named), strings.TrimSpace(remedy+" If they are another assignment's, give this one another path, or take the deployment targets out of one of the fleets."))
+		o.add(
+			"gitops_repo",
+			"Folder does not belong to this assignment",
+			"%d folders that the fleet wants belong to others:\n%s\n\n%s",
+			len(all),
+			wording.Lines(
+				all,
+				wording.Named,
+			),
+			strings.TrimSpace(
+				remedy+" If they are another assignment's, give this one another path, or take the deployment targets out of one of the fleets.",
+			),
+		)
 	}
 }

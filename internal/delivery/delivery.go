@@ -119,7 +119,10 @@ type Options struct {
 
 // New returns a Client. It makes no request.
 func New(options Options) *Client {
-	return &Client{options: options, plans: plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}, replaced: map[ownerKey]bool{}}}
+	return &Client{
+		options: options,
+		plans:   plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}, replaced: map[ownerKey]bool{}},
+	}
 }
 
 func (c *Client) remote(at Location) git.Remote {

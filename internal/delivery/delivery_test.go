@@ -86,7 +86,11 @@ func (s *site) apply(intent delivery.Desired, version string) (*delivery.State, 
 	for _, problem := range done.Problems {
 		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
 	}
-	return &delivery.State{Owner: intent.Owner, Settings: intent.Settings, Saved: delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder}}, nil
+	return &delivery.State{
+		Owner:    intent.Owner,
+		Settings: intent.Settings,
+		Saved:    delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder},
+	}, nil
 }
 
 func (s *site) mustApply(intent delivery.Desired, version string) *delivery.State {
@@ -305,8 +309,14 @@ func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 
 func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
-	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(summaries(err), []string{"Mass deletion"}) {
+	known := s.mustApply(
+		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")},
+		"1",
+	)
+	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(
+		summaries(err),
+		[]string{"Mass deletion"},
+	) {
 		t.Fatalf("held: %v", err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 24 {
@@ -356,7 +366,10 @@ func TestARepositoryThatIsGone(t *testing.T) {
 
 func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
+	known := s.mustApply(
+		delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")},
+		"1",
+	)
 	s.git(".", "clone", "-q", "--branch", "dev", "gitops.git", "work")
 	for path, text := range map[string]string{"drone/target-01/config.yaml": "by: hand\n", "large/dev.md": "touched\n"} {
 		if err := os.WriteFile(filepath.Join(s.folder, "work", path), []byte(text), 0o600); err != nil {

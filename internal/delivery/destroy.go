@@ -11,13 +11,24 @@ import (
 )
 
 // PlanDestroy holds a destroy to what protection allows.
-func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
+func (c *Client) PlanDestroy(
+	ctx context.Context,
+	known *State,
+	protection rollout.Protection,
+	leave bool,
+	clusters func([]string) []string,
+) *Plan {
 	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
 	removal := rollout.RemovalOf(o.Before, nil, rollout.Fleet{})
 	if leave {
 		if removal.Total > 0 {
-			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
-				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
+			o.warn(
+				"on_destroy",
+				"Folders stay",
+				"%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
+				wording.Count(removal.Total, "assignment", "assignments"),
+				wording.Count(len(removal.Hosts()), "host", "hosts"),
+			)
 		}
 		return o
 	}

@@ -53,7 +53,10 @@ type ownerKey struct {
 }
 
 func keyOfOwner(owner Owner) ownerKey {
-	return ownerKey{location: Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path}, name: owner.Name}
+	return ownerKey{
+		location: Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path},
+		name:     owner.Name,
+	}
 }
 
 // Writes notes that this process writes. What it plans to destroy after that are objects that it has replaced:
@@ -130,7 +133,14 @@ func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) e
 			return err
 		}
 		if here != "" && here == there {
-			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path, location.URL)
+			return fmt.Errorf(
+				"%w: %q on branch %q at path %q, which is also at %s",
+				ErrDuplicate,
+				owner.Name,
+				owner.Location.Branch,
+				owner.Location.Path,
+				location.URL,
+			)
 		}
 	}
 	return nil
@@ -177,13 +187,18 @@ func (c *Client) overlaps(ctx context.Context, own []plannedFolders) []Problem {
 func (p *plans) overlaps(mine plannedFolders) []Problem {
 	var problems []Problem
 	for _, other := range p.folders {
-		if other.at.Branch != mine.at.Branch || git.Spelling(other.at.URL) != git.Spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
+		if other.at.Branch != mine.at.Branch ||
+			git.Spelling(other.at.URL) != git.Spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
 			continue
 		}
 		if both := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
 			problems = append(problems, Problem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
 				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the deployment targets out of one of the fleets",
-				other.owner, mine.owner, wording.Count(len(both), "folder", "folders"), wording.List(both, wording.Named))})
+				other.owner,
+				mine.owner,
+				wording.Count(len(both), "folder", "folders"),
+				wording.List(both, wording.Named),
+			)})
 		}
 		handed := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
 		from, to := other.owner, mine.owner
@@ -202,14 +217,23 @@ func (p *plans) overlaps(mine plannedFolders) []Problem {
 func handover(from, to string, folders []string) Problem {
 	problem := Problem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
 		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters could remove what they run in between.",
-		from, wording.Count(len(folders), "folder", "folders"), to, wording.List(folders, wording.Named))}
+		from,
+		wording.Count(len(folders), "folder", "folders"),
+		to,
+		wording.List(folders, wording.Named),
+	)}
 	if from == to {
 		problem.Detail += "\n\nIf the resource only has another address now, declare it: moved { from = <old address>, to = <new address> }. " +
 			"If this is another resource, apply the removal first, and add this one in the next apply"
 		return problem
 	}
-	problem.Detail += fmt.Sprintf("\n\nIf it is one assignment whose address has changed, declare it: moved { from = <old address>, to = <new address> }. "+
-		"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q", to, from, from)
+	problem.Detail += fmt.Sprintf(
+		"\n\nIf it is one assignment whose address has changed, declare it: moved { from = <old address>, to = <new address> }. "+
+			"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q",
+		to,
+		from,
+		from,
+	)
 	return problem
 }
 

@@ -253,7 +253,10 @@ func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) erro
 			return err
 		}
 		if held = found; held {
-			writer = fmt.Sprintf(" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next plan of the other one fails.", by)
+			writer = fmt.Sprintf(
+				" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next plan of the other one fails.",
+				by,
+			)
 		}
 	}
 	same := 0
@@ -273,8 +276,15 @@ func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) erro
 		desired.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), desired.Owner.Name, writer)
 	switch {
 	case len(other) > 0:
-		o.warn("gitops_repo", "Folders are there already", "%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
-			there, same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
+		o.warn(
+			"gitops_repo",
+			"Folders are there already",
+			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
+			there,
+			same,
+			wording.OneOrMany(same, "is", "are"),
+			wording.Lines(other, mostListed),
+		)
 	case held:
 		o.warn("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)
 	}
@@ -380,9 +390,15 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 func (c *Client) leave(desired Desired, former former, o *Plan) {
 	if former.apart {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
-		o.warn("gitops_repo", "Former location stays as it is",
+		o.warn(
+			"gitops_repo",
+			"Former location stays as it is",
 			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. Nothing is removed at the former location.",
-			is.Branch, is.URL, was.Branch, was.URL)
+			is.Branch,
+			is.URL,
+			was.Branch,
+			was.URL,
+		)
 	}
 	if o.Identity != Moved {
 		return
@@ -396,10 +412,23 @@ func (c *Client) leave(desired Desired, former former, o *Plan) {
 		o.formerGone = true
 		o.warn("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
 	case former.gone != nil:
-		o.warn("gitops_repo", "Former repository cannot be read", "The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.gone)
+		o.warn(
+			"gitops_repo",
+			"Former repository cannot be read",
+			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.",
+			at.Branch,
+			at.URL,
+			former.gone,
+		)
 	case desired.Leave:
 		o.LetGo = true
-		o.warn("on_destroy", "Folders stay", "The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch, at.Path)
+		o.warn(
+			"on_destroy",
+			"Folders stay",
+			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.",
+			at.Branch,
+			at.Path,
+		)
 	default:
 		o.Cleared = desired.State.Current()
 	}

@@ -38,8 +38,14 @@ func (o *Plan) causes(desired Desired, removed []folder.Key) []string {
 	}
 	var lines []string
 	if found := len(removed) - len(known); found > 0 {
-		lines = append(lines, fmt.Sprintf("%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
-			wording.Count(found, "folder", "folders"), desired.Owner.Name))
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
+				wording.Count(found, "folder", "folders"),
+				desired.Owner.Name,
+			),
+		)
 	}
 	if len(known) > 0 && desired.Causes != nil {
 		lines = append(desired.Causes(known), lines...)

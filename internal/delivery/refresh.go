@@ -37,7 +37,8 @@ type Drift struct {
 // Equal says whether two are the same.
 func (d Drift) Equal(other Drift) bool {
 	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
-		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request &&
+		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) &&
+		d.Request == other.Request &&
 		d.OtherHolder == other.OtherHolder
 }
 

@@ -33,7 +33,10 @@ func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
 }
 
 func besideText(beside []string) string {
-	return fmt.Sprintf("Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and agents that follow it would remove what moves. "+
-		"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the cluster type, rename, and give them back: "+
-		"the guide \"Assignments\" has the steps.", wording.List(wording.Quoted(beside), wording.Named))
+	return fmt.Sprintf(
+		"Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and agents that follow it would remove what moves. "+
+			"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the cluster type, rename, and give them back: "+
+			"the guide \"Assignments\" has the steps.",
+		wording.List(wording.Quoted(beside), wording.Named),
+	)
 }

@@ -42,8 +42,10 @@ func (c *Client) pending(ctx context.Context, known *State) (view *gitops.OwnerV
 	if request, err = host.Current(ctx, selector, known.number()); err != nil {
 		return nil, nil, err
 	}
-	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now && !known.Incomplete &&
-		request.Base == selector.Base && request.Head == selector.Head {
+	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now &&
+		!known.Incomplete &&
+		request.Base == selector.Base &&
+		request.Head == selector.Head {
 		proposed := known.Owner
 		proposed.Location.Branch = selector.Head
 		if view, err = c.view(ctx, proposed); err != nil || view.Tip() != "" {
@@ -77,8 +79,12 @@ func (c *Client) compareRequest(ctx context.Context, known *State, request *forg
 	switch {
 	case request.State == forge.Closed:
 		if len(known.Drift.Trees) > 0 {
-			known.Drift.Request = fmt.Sprintf("pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged",
-				request.Number, selector.Head, at.Branch)
+			known.Drift.Request = fmt.Sprintf(
+				"pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged",
+				request.Number,
+				selector.Head,
+				at.Branch,
+			)
 		}
 		return nil
 	case known.Drift.Into != "":
@@ -186,8 +192,13 @@ func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
 			return err
 		}
 		if commit == "" {
-			o.warn("gitops_repo", "Branch does not exist yet",
-				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply succeeds; otherwise it fails.", at.Branch, at.URL)
+			o.warn(
+				"gitops_repo",
+				"Branch does not exist yet",
+				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply succeeds; otherwise it fails.",
+				at.Branch,
+				at.URL,
+			)
 		}
 	}
 	return nil

@@ -100,9 +100,10 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		"not a word": {1, 20, nil, commits[:1]},
 	} {
 		h.asked = nil
-		heard, err := h.process().Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
-			return len(heard) == test.enough
-		})
+		heard, err := h.process().
+			Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
+				return len(heard) == test.enough
+			})
 		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -123,7 +124,8 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		}
 		return []string{"a"}, 0
 	}
-	heard, err := h.process().Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
+	heard, err := h.process().
+		Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
 	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
 		t.Errorf("refused: %+v, %v", heard, err)
 	}

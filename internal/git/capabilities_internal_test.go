@@ -34,7 +34,9 @@ func TestWhatAServerSaysOfAPushDoesNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	report := packp.NewReportStatus()
 	report.UnpackStatus = "ok"
-	report.CommandStatuses = []*packp.CommandStatus{{ReferenceName: plumbing.NewBranchReferenceName("main"), Status: "hook \x1b]0;declined\x07"}}
+	report.CommandStatuses = []*packp.CommandStatus{
+		{ReferenceName: plumbing.NewBranchReferenceName("main"), Status: "hook \x1b]0;declined\x07"},
+	}
 	_, err := notApplied(report, report.Error(), "\x1b[31mprotected\x1b[0m\r\nask the owners")
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\r") || !strings.Contains(err.Error(), "protected\ufffd[0m\nask the owners") {
 		t.Errorf("the error is %q", err)

@@ -84,18 +84,36 @@ func TestAStandInRefusesWhatItsServerDoes(t *testing.T) {
 		"want " + commit + " multi_ack ofs-delta\n":               "ofs-delta was not advertised",
 		"want " + commit + " multi_ack side-band-64k agent=x/1\n": "agent=x/1 was not advertised",
 	} {
-		response, err := http.Post(remote.URL+"/git-upload-pack", "application/x-git-upload-pack-request", strings.NewReader(line(want)+"0000"+line("done\n")))
+		response, err := http.Post(
+			remote.URL+"/git-upload-pack",
+			"application/x-git-upload-pack-request",
+			strings.NewReader(line(want)+"0000"+line("done\n")),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if says == "" && response.StatusCode != http.StatusOK || says != "" && (response.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), says)) {
+		if says == "" && response.StatusCode != http.StatusOK ||
+			says != "" && (response.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), says)) {
 			t.Errorf("%q: %s %.200q", want, response.Status, text)
 		}
 	}
 	clone := t.TempDir()
-	gittest.Run(t, "", "git", "-c", "protocol.version=0", "clone", "--quiet", "--filter=blob:none", "--depth=1", "--branch=main", remote.URL, clone)
+	gittest.Run(
+		t,
+		"",
+		"git",
+		"-c",
+		"protocol.version=0",
+		"clone",
+		"--quiet",
+		"--filter=blob:none",
+		"--depth=1",
+		"--branch=main",
+		remote.URL,
+		clone,
+	)
 	if last := server.Requests(); last[len(last)-1].Refused != "" || last[len(last)-1].Filter != "blob:none" || last[len(last)-1].Wants != 1 {
 		t.Errorf("git's lazy fetch was %+v", last[len(last)-1])
 	}
@@ -130,7 +148,8 @@ func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
 			}
 			gittest.Run(t, directory, "git", "repack", "-adfq")
 			tip := opened(t, remote)
-			if tip.Commit != commit || read(t, tip, "dev/file") != "first" || read(t, tip, "prod/file") != "third" || read(t, tip, "dev/long-3") != long.String()+"3" {
+			if tip.Commit != commit || read(t, tip, "dev/file") != "first" || read(t, tip, "prod/file") != "third" ||
+				read(t, tip, "dev/long-3") != long.String()+"3" {
 				t.Errorf("the tip is %s, want %s", tip.Commit, commit)
 			}
 			past, _, err := tip.PastCommits(t.Context(), git.FirstDepth)
@@ -209,7 +228,8 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 		for _, ref := range []string{old, tip, "", "main"} {
 			opened, err := git.NewClient(git.Options{}).OpenRef(t.Context(), remote, ref, 2)
 			if ref == old && noIDs {
-				if missing := (*git.RefError)(nil); !errors.As(err, &missing) || !strings.Contains(missing.Why, "there is no commit "+old+", or its server does not give it") {
+				if missing := (*git.RefError)(nil); !errors.As(err, &missing) ||
+					!strings.Contains(missing.Why, "there is no commit "+old+", or its server does not give it") {
 					t.Errorf("%s: %q: %v", name, ref, err)
 				}
 				continue
@@ -250,7 +270,10 @@ func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 	}
 	gittest.Run(t, directory, "git", "fsck", "--strict", "--full")
 	result, err := push(25 << 20)
-	if !errors.Is(err, git.ErrRefused) || !strings.Contains(err.Error(), "unpack error: error; refs/heads/main: VS403658: The object is 1074200997 bytes") || result.Applied || !result.Refused {
+	if !errors.Is(err, git.ErrRefused) ||
+		!strings.Contains(err.Error(), "unpack error: error; refs/heads/main: VS403658: The object is 1074200997 bytes") ||
+		result.Applied ||
+		!result.Refused {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -262,7 +285,8 @@ func TestWhoeverIsFasterOnAServerThatInsistsIsNoticed(t *testing.T) {
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, "dev/ours", "x")
 	change(t, remote, "dev/theirs", "y")
-	if result, err := git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved || result.Applied {
+	if result, err := git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved ||
+		result.Applied {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -294,11 +318,13 @@ func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
 		})})
 		remote := git.Remote{IsGitOps: true, URL: test.url, Branch: "main", Credentials: test.credentials}
 		_, err := client.Open(t.Context(), remote, 1)
-		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || strings.Contains(remote.Describe(err).Error(), jwt) || strings.Contains(err.Error(), jwt) {
+		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || strings.Contains(remote.Describe(err).Error(), jwt) ||
+			strings.Contains(err.Error(), jwt) {
 			t.Errorf("%s: %v", test.url, err)
 		}
 		username, password, _ := asked.BasicAuth()
-		if got := asked.Header.Get("Authorization"); test.want != "" && got != test.want || test.want == "" && username+":"+password != test.basic {
+		if got := asked.Header.Get("Authorization"); test.want != "" && got != test.want ||
+			test.want == "" && username+":"+password != test.basic {
 			t.Errorf("%s was shown %q", test.url, got)
 		}
 		if strings.Contains(test.url, "%20") && asked.URL.EscapedPath() != "/org/My%20Project/_git/repo/info/refs" {

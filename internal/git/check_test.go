@@ -63,7 +63,18 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 		i++
 		fmt.Fprintf(&index, "100644 %s\t%d/%s\n", blob, i, path)
 	}
-	gittest.Feed(t, directory, []byte(index.String()), "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "--add", "--index-info")
+	gittest.Feed(
+		t,
+		directory,
+		[]byte(index.String()),
+		"-c",
+		"core.protectNTFS=true",
+		"-c",
+		"core.protectHFS=true",
+		"update-index",
+		"--add",
+		"--index-info",
+	)
 	if got := strings.Count(gittest.Run(t, directory, "git", "ls-files", "-z"), "\x00"); got != len(paths) {
 		t.Errorf("git has %d paths of %d", got, len(paths))
 	}

@@ -85,9 +85,14 @@ func TestCredentialsOfOneURLAreNotMixedWithOthers(t *testing.T) {
 	t.Parallel()
 	credentials := git.Credentials{
 		Login: git.Login{Username: "person", Password: "secret", Token: "token", SSH: git.SSHCredentials{Key: "key", KnownHosts: "known"}},
-		ByURL: []git.URLCredentials{{URL: "https://git.example.com", Login: git.Login{Username: "robot"}}, {URL: "git@git.example.com:o", Login: git.Login{SSH: git.SSHCredentials{Key: "other"}}}},
+		ByURL: []git.URLCredentials{
+			{URL: "https://git.example.com", Login: git.Login{Username: "robot"}},
+			{URL: "git@git.example.com:o", Login: git.Login{SSH: git.SSHCredentials{Key: "other"}}},
+		},
 	}
-	if got := loginOf(credentials, "https://git.example.com/r", "https://git.example.com/r"); got.Username != "robot" || got.Password != "" || got.Token != "" || got.SSH.Key != "" {
+	if got := loginOf(credentials, "https://git.example.com/r", "https://git.example.com/r"); got.Username != "robot" || got.Password != "" ||
+		got.Token != "" ||
+		got.SSH.Key != "" {
 		t.Errorf("login has more than it was given")
 	}
 	if got := loginOf(credentials, "git@git.example.com:o/r", ""); got.SSH.Key != "other" || got.SSH.KnownHosts != "known" || got.Token != "" {
@@ -134,7 +139,8 @@ func TestNothingThatIsPrintedHasCredentialsInIt(t *testing.T) {
 		{URL: "https://other", Login: git.Login{Username: "robot", Token: "canary"}},
 	}}}
 	echoed := base64.StdEncoding.EncodeToString([]byte("robot:canary"))
-	if text := remote.Describe(errors.New("it says canary and " + echoed)).Error(); strings.Contains(text, "canary") || strings.Contains(text, echoed) {
+	if text := remote.Describe(errors.New("it says canary and " + echoed)).Error(); strings.Contains(text, "canary") ||
+		strings.Contains(text, echoed) {
 		t.Errorf("described: %s", text)
 	}
 }
@@ -168,7 +174,8 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 	t.Parallel()
 	server, seen := shown(t, false)
 	plain := git.Credentials{Login: git.Login{Token: "canary"}}
-	if err := open(t, git.Remote{URL: server.URL + "/r", Credentials: plain}, server); !errors.Is(err, git.ErrUnauthorized) && !errors.Is(git.Classify(err), git.ErrUnauthorized) {
+	if err := open(t, git.Remote{URL: server.URL + "/r", Credentials: plain}, server); !errors.Is(err, git.ErrUnauthorized) &&
+		!errors.Is(git.Classify(err), git.ErrUnauthorized) {
 		t.Errorf("err = %v", err)
 	}
 	if got := seen(); len(got) != 1 || got[0] == "" {
@@ -194,7 +201,8 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 		if (got[len(got)-1] != "") != test.sent {
 			t.Errorf("another machine was shown %q", got)
 		}
-		if said := strings.Contains(fmt.Sprint(err), "were not sent"); err == nil || said == test.sent || !errors.Is(git.Classify(err), git.ErrUnauthorized) {
+		if said := strings.Contains(fmt.Sprint(err), "were not sent"); err == nil || said == test.sent ||
+			!errors.Is(git.Classify(err), git.ErrUnauthorized) {
 			t.Errorf("err = %v", err)
 		}
 	}
@@ -289,7 +297,11 @@ func TestARedirectIsFollowedWithoutCredentialsToAServerThatTheProviderNames(t *t
 	if len(shown) != 1 || shown[0] != "" {
 		t.Errorf("the other server was shown %q", shown)
 	}
-	if err := open(t, git.Remote{URL: first.URL + "/r", Credentials: credentials, Sources: []string{first.URL}}, first); !errors.Is(err, access.ErrDenied) || len(shown) != 1 {
+	if err := open(t, git.Remote{URL: first.URL + "/r", Credentials: credentials, Sources: []string{first.URL}}, first); !errors.Is(
+		err,
+		access.ErrDenied,
+	) ||
+		len(shown) != 1 {
 		t.Errorf("a redirect out of the sources: %v, shown %q", err, shown)
 	}
 }
@@ -307,7 +319,8 @@ func TestARepositoryOfOthersGetsNoPlainCredentials(t *testing.T) {
 	}
 	remote.URL = "ssh://git@127.0.0.1:1/r"
 	remote.Credentials.SSH.Key = "canary"
-	if _, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 1); !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "git.credentials") {
+	if _, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 1); !errors.Is(git.Classify(err), git.ErrUnauthorized) ||
+		!strings.Contains(err.Error(), "git.credentials") {
 		t.Errorf("by ssh: %v", err)
 	}
 }

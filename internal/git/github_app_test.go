@@ -21,7 +21,12 @@ func gitHubApp(t *testing.T, api string) *forge.GitHubApp {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, wrong := forge.NewGitHubApp("7", "8", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), api)
+	app, wrong := forge.NewGitHubApp(
+		"7",
+		"8",
+		string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+		api,
+	)
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}

@@ -45,7 +45,8 @@ func checkShown(t *testing.T, err error) {
 	if err == nil {
 		return
 	}
-	if text := err.Error(); len(text) > maxShown+3 || strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }) {
+	if text := err.Error(); len(text) > maxShown+3 ||
+		strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }) {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }

@@ -106,9 +106,15 @@ func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey)
 			"either the server has a new key, or the connection is intercepted: ask the administrator of the server before you change known_hosts",
 			ErrHostKey, server, key, k.source, strings.Join(slices.Compact(wanted), ", "))
 	}
-	return fmt.Errorf("%w: the ssh server %s is not in %s; it presents the key %s; compare it with the key that the administrator of the server publishes, "+
-		"then add this line to known_hosts, or to the known hosts in the provider's configuration: %s",
-		ErrHostKey, server, k.source, key, knownhosts.Line([]string{address}, shown))
+	return fmt.Errorf(
+		"%w: the ssh server %s is not in %s; it presents the key %s; compare it with the key that the administrator of the server publishes, "+
+			"then add this line to known_hosts, or to the known hosts in the provider's configuration: %s",
+		ErrHostKey,
+		server,
+		k.source,
+		key,
+		knownhosts.Line([]string{address}, shown),
+	)
 }
 
 // algorithms lists host key algorithms, those of the known keys first: a server

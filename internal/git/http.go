@@ -232,8 +232,12 @@ func redirection(from Remote, request *http.Request) string {
 	if at, err := access.Parse(from.URL); err == nil {
 		before = at.Server()
 	}
-	return fmt.Sprintf("%s redirects to %s://%s, which was not sent the credentials; if the repository has moved, set its new URL, and credentials for that",
-		before, request.URL.Scheme, request.URL.Host)
+	return fmt.Sprintf(
+		"%s redirects to %s://%s, which was not sent the credentials; if the repository has moved, set its new URL, and credentials for that",
+		before,
+		request.URL.Scheme,
+		request.URL.Host,
+	)
 }
 
 // refusal is the body of an answer other than success. What is beyond the limit is

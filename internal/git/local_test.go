@@ -24,7 +24,12 @@ func commitOf(t *testing.T, tip *git.Tip, name, content string) (git.Hash, *git.
 	if err := tree.Put(name, git.ModeFile, id); err != nil {
 		t.Fatal(err)
 	}
-	commit := git.Commit{Tree: tree.Write(pack.AddTree), Author: git.Signature{Name: "A", Email: "a@example.com"}, Time: time.Unix(1e9, 0), Message: "x\n"}
+	commit := git.Commit{
+		Tree:    tree.Write(pack.AddTree),
+		Author:  git.Signature{Name: "A", Email: "a@example.com"},
+		Time:    time.Unix(1e9, 0),
+		Message: "x\n",
+	}
 	if !tip.Commit.IsZero() {
 		commit.Parents = []git.Hash{tip.Commit}
 	}
@@ -85,7 +90,12 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	client := git.NewClient(git.Options{})
-	remote := git.Remote{IsGitOps: true, URL: directory, Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}}}
+	remote := git.Remote{
+		IsGitOps:    true,
+		URL:         directory,
+		Branch:      "main",
+		Credentials: git.Credentials{Login: git.Login{Token: "canary", SSH: git.SSHCredentials{Key: "canary"}}},
+	}
 	tip, err := client.Open(t.Context(), remote, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +112,8 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 			continue
 		}
 		text := string(saw)
-		if strings.Contains(text, "canary") || !strings.Contains(text, "PATH=") || !strings.Contains(text, "GIT_CONFIG_KEY_0=safe.directory\n") || !strings.Contains(text, "GIT_CONFIG_COUNT=1\n") {
+		if strings.Contains(text, "canary") || !strings.Contains(text, "PATH=") || !strings.Contains(text, "GIT_CONFIG_KEY_0=safe.directory\n") ||
+			!strings.Contains(text, "GIT_CONFIG_COUNT=1\n") {
 			t.Errorf("%s sees\n%s", hook, text)
 		}
 	}

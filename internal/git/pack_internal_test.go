@@ -269,7 +269,12 @@ func TestATreeThatNamesAnEntryTwiceIsMalformed(t *testing.T) {
 }
 
 func FuzzParseCommitHead(f *testing.F) {
-	first := Commit{Tree: BlobID([]byte("tree")), Author: Signature{Name: "a", Email: "a@b.c"}, Time: time.Unix(1_700_000_000, 0).UTC(), Message: "committer x <> 1"}
+	first := Commit{
+		Tree:    BlobID([]byte("tree")),
+		Author:  Signature{Name: "a", Email: "a@b.c"},
+		Time:    time.Unix(1_700_000_000, 0).UTC(),
+		Message: "committer x <> 1",
+	}
 	f.Add(first.encode())
 	first.Parents = []Hash{BlobID([]byte("a")), BlobID([]byte("b"))}
 	f.Add(first.encode())

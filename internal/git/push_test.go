@@ -104,7 +104,8 @@ func TestALargePackIsNotCopied(t *testing.T) {
 		if err != nil || !result.Applied {
 			t.Fatalf("over %s: %+v, %v", name, result, err)
 		}
-		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 44 && !testing.Short() { // in short tests the race detector drops compressors that are kept
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 44 &&
+			!testing.Short() { // in short tests the race detector drops compressors that are kept
 			t.Errorf("over %s: a push of %d MiB takes %d MiB", name, pack.Finish()>>20, allocated)
 		}
 	}

@@ -189,7 +189,9 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	tag, isTag := at(tagPrefix + ref)
 	switch {
 	case isBranch && isTag && branch != tag:
-		return Hash{}, &RefError{fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref)}
+		return Hash{}, &RefError{
+			fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref),
+		}
 	case isBranch:
 		return branch, nil
 	case isTag:
@@ -202,7 +204,8 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 // Repos gives commits by id, although it only advertises what it does for files;
 // see fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
-	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) || (&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {
+	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
+		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {
 		return nil
 	}
 	for name, tip := range advertised.References {

@@ -88,7 +88,10 @@ func checkSCP(raw string) error {
 	switch {
 	case drivePattern.MatchString(raw):
 		return errors.New("the URL looks like a path on Windows; for ssh use ssh://host/path")
-	case strings.EqualFold(at.host, "http"), strings.EqualFold(at.host, "https"), strings.EqualFold(at.host, "ssh"), strings.EqualFold(at.host, "file"):
+	case strings.EqualFold(at.host, "http"),
+		strings.EqualFold(at.host, "https"),
+		strings.EqualFold(at.host, "ssh"),
+		strings.EqualFold(at.host, "file"):
 		return errors.New("the URL's scheme must be followed by ://")
 	case strings.HasPrefix(at.path, "//"):
 		return errors.New("the URL's scheme is not valid")
@@ -286,7 +289,10 @@ func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done
 	}
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
-		return nil, nil, fmt.Errorf("%w: ssh needs a private key; give one to the provider, or start an agent and set SSH_AUTH_SOCK", ErrUnauthorized)
+		return nil, nil, fmt.Errorf(
+			"%w: ssh needs a private key; give one to the provider, or start an agent and set SSH_AUTH_SOCK",
+			ErrUnauthorized,
+		)
 	}
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -318,7 +324,9 @@ func parseSSHKey(text, passphrase string) (ssh.Signer, error) {
 }
 
 var (
-	sshNotFound     = regexp.MustCompile(`(?i)not found|does not exist|could not be found|cannot find|does not appear to be a git repository|no such (file|project|repository)`)
+	sshNotFound = regexp.MustCompile(
+		`(?i)not found|does not exist|could not be found|cannot find|does not appear to be a git repository|no such (file|project|repository)`,
+	)
 	sshUnauthorized = regexp.MustCompile(`(?i)denied|not authorized|unauthorized|forbidden|no permission|not have permission|insufficient`)
 )
 

@@ -69,7 +69,11 @@ func silentServer(t *testing.T) *ssh.Client {
 	settings.AddHostKey(signer)
 	ours, theirs := connectedEnds()
 	go func() { _, _, _, _ = ssh.NewServerConn(theirs, settings) }()
-	connection, channels, requests, err := ssh.NewClientConn(ours, "", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())})
+	connection, channels, requests, err := ssh.NewClientConn(
+		ours,
+		"",
+		&ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

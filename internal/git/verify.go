@@ -39,7 +39,9 @@ func (v *Verifier) Add(key string) error {
 	}
 	public, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil || len(bytes.TrimSpace(rest)) > 0 {
-		return errors.New("the key cannot be read; it is an OpenPGP public key, armored, or the one line of an ssh public key, such as \"ssh-ed25519 AAAA...\"")
+		return errors.New(
+			"the key cannot be read; it is an OpenPGP public key, armored, or the one line of an ssh public key, such as \"ssh-ed25519 AAAA...\"",
+		)
 	}
 	v.ssh = append(v.ssh, public)
 	return nil

@@ -194,7 +194,10 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		// What go-git found in place of a packet tells nothing to people.
-		err = fmt.Errorf("%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?", ErrUnreachable)
+		err = fmt.Errorf(
+			"%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?",
+			ErrUnreachable,
+		)
 	}
 	return advertised, err
 }

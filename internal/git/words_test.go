@@ -99,10 +99,15 @@ func TestARefusalAfterARedirectNamesBothServers(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{
-		Login: git.Login{Token: "t0k3n"}, ByURL: []git.URLCredentials{{URL: elsewhere.URL}},
-	}}, 1)
-	want := fmt.Sprintf("%s redirects to %s, which was not sent the credentials; if the repository has moved, set its new URL", strings.TrimPrefix(server.URL, "http://"), elsewhere.URL)
+	_, err := git.NewClient(git.Options{}).
+		Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{
+			Login: git.Login{Token: "t0k3n"}, ByURL: []git.URLCredentials{{URL: elsewhere.URL}},
+		}}, 1)
+	want := fmt.Sprintf(
+		"%s redirects to %s, which was not sent the credentials; if the repository has moved, set its new URL",
+		strings.TrimPrefix(server.URL, "http://"),
+		elsewhere.URL,
+	)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "who are you") {
 		t.Errorf("%v", err)
 	}
@@ -113,7 +118,8 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Sign in</html>") }))
 	t.Cleanup(server.Close)
 	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
-	if err == nil || strings.Contains(err.Error(), "pkt") || !strings.Contains(err.Error(), "not that of a Git server; is this the URL of a repository, and does it need credentials?") {
+	if err == nil || strings.Contains(err.Error(), "pkt") ||
+		!strings.Contains(err.Error(), "not that of a Git server; is this the URL of a repository, and does it need credentials?") {
 		t.Errorf("%v", err)
 	}
 }

@@ -92,7 +92,13 @@ func stolen(address string) map[string]map[string]any {
 }
 
 func stolenWorkloads(manifests map[string]any) []any {
-	return []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{"environment": "dev", "manifests": manifests}}}}
+	return []any{
+		map[string]any{
+			"name":               "till",
+			"workspace":          "team",
+			"deployment_targets": map[string]any{"live": map[string]any{"environment": "dev", "manifests": manifests}},
+		},
+	}
 }
 
 // A server that a team names is shown no credentials of the GitOps repository, and outside of the team's sources it is not asked.
@@ -111,7 +117,8 @@ func TestAWorkloadCannotHaveCredentialsSentToItsServer(t *testing.T) {
 					return fmt.Sprint(said)
 				}
 				said := read("flotilla_artifacts", map[string]any{"workloads": stolenWorkloads(manifests), "workspaces": bounded})
-				if !strings.Contains(said, "is not among the sources of the workspace, which are https://git.example.com/team") || !strings.Contains(said, `"till-live"`) {
+				if !strings.Contains(said, "is not among the sources of the workspace, which are https://git.example.com/team") ||
+					!strings.Contains(said, `"till-live"`) {
 					t.Errorf("artifacts outside of the sources: %s", said)
 				}
 				fleet := map[string]any{
@@ -161,7 +168,8 @@ func TestAURLOfATeamGetsNoPlainCredentials(t *testing.T) {
 			if asked, _ := evil.seen(); len(asked) > 0 {
 				t.Errorf("a server outside of the sources was asked %q", asked)
 			}
-			_, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_repository_files", map[string]any{"url": evil.URL + "/evil/x.git"})
+			_, said := providertest.New(startProvider).
+				ReadData(t.Context(), configuration, "flotilla_repository_files", map[string]any{"url": evil.URL + "/evil/x.git"})
 			if !strings.Contains(said.String(), "git.credentials") {
 				t.Errorf("the error does not say what to add: %s", said)
 			}
@@ -260,7 +268,11 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 				manifests = map[string]any{"storage": "oci", "repo": "oci://" + evil.address() + "/evil", "chart": "till", "version": "1.x"}
 			}
 			git := map[string]any{"token": "canary", "credentials": []any{
-				map[string]any{"url": victim.URL + "/private", "username": "robot", "password": "canary"}, map[string]any{"url": evil.URL + "/evil", "token": "of-the-team"},
+				map[string]any{
+					"url":      victim.URL + "/private",
+					"username": "robot",
+					"password": "canary",
+				}, map[string]any{"url": evil.URL + "/evil", "token": "of-the-team"},
 			}}
 			configuration := providertest.Configuration{Provider: map[string]any{"git": git}}
 			read := func(attributes map[string]any) string {
@@ -272,7 +284,8 @@ func TestAnAnswerOfATeamsServerTakesNoCredentialsElsewhere(t *testing.T) {
 				return said.String()
 			}
 			within := []any{map[string]any{"name": "team", "sources": []any{evil.URL + "/evil", "oci://" + evil.address() + "/evil"}}}
-			if said := read(map[string]any{"workspaces": within}); !strings.Contains(said, "sources") && !strings.Contains(said, "not the same origin") {
+			if said := read(map[string]any{"workspaces": within}); !strings.Contains(said, "sources") &&
+				!strings.Contains(said, "not the same origin") {
 				t.Errorf("outside of the sources: %s", said)
 			}
 			if asked, _ := victim.seen(); len(asked) > 0 {

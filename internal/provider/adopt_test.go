@@ -132,11 +132,15 @@ func TestApplicationSetsAreAdopted(t *testing.T) {
 			w, written := adopted(map[string]string{"web.yaml": set, "clusters.yaml": clusters})
 			for name, isThere := range map[string]bool{"eu-1": true, "eu-2": true, "dev-1": false} {
 				text := written[name+"/web-default/reconciler.yaml"]
-				if strings.Contains(text, "name: "+name+"-web\n") != isThere || strings.Contains(text, "server: https://"+name+".example.com\n") != isThere {
+				if strings.Contains(text, "name: "+name+"-web\n") != isThere ||
+					strings.Contains(text, "server: https://"+name+".example.com\n") != isThere {
 					t.Errorf("on %s is %q", name, text)
 				}
 			}
-			if listed := w.run("output", "-json", "listed"); !strings.Contains(listed, "ApplicationSet argocd/web makes 2 Applications, which are adopted in its place") {
+			if listed := w.run("output", "-json", "listed"); !strings.Contains(
+				listed,
+				"ApplicationSet argocd/web makes 2 Applications, which are adopted in its place",
+			) {
 				t.Errorf("listed is %s", listed)
 			}
 			if policies := w.run("output", "-json", "policies"); !strings.Contains(policies, `"match_labels":{"env":"prod"}`) {

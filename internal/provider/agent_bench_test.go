@@ -37,7 +37,10 @@ func BenchmarkAgents(b *testing.B) {
 			api := &standInCluster{delay: 50 * time.Millisecond}
 			url, certificate := api.start(b)
 			clusters := map[string]any{}
-			configuration := providertest.Configuration{Provider: map[string]any{"clusters": clusters}, Resources: map[string]providertest.Resource{}}
+			configuration := providertest.Configuration{
+				Provider:  map[string]any{"clusters": clusters},
+				Resources: map[string]providertest.Resource{},
+			}
 			for i := range count {
 				name := fmt.Sprintf("edge-%03d", i)
 				clusters[name] = map[string]any{"host": url + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}

@@ -55,7 +55,10 @@ func TestAPlanWarnsOfFluxThatDoesNotConfineTeams(t *testing.T) {
 	if plan, said := w.Plan(t.Context(), with(nil)); !plan.Empty() || !strings.Contains(said.String(), warning) {
 		t.Errorf("a plan that changes nothing says %s", said)
 	}
-	server.set(path("kustomize-controller"), fluxInstalled("kustomize-controller", "--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases=true"))
+	server.set(
+		path("kustomize-controller"),
+		fluxInstalled("kustomize-controller", "--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases=true"),
+	)
 	server.set(path("notification-controller"), fluxInstalled("notification-controller", "--no-cross-namespace-refs=true"))
 	if plan, said := w.Plan(t.Context(), with(nil)); !plan.Empty() || strings.Contains(said.String(), warning) {
 		t.Errorf("although they have the arguments, a plan says %s", said)
@@ -69,7 +72,11 @@ func TestAPlanSaysThatItCannotSeeWhetherFluxConfinesTeams(t *testing.T) {
 	server.start(t)
 	guard, certificate := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/deployments") {
-			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`, http.StatusForbidden)
+			http.Error(
+				w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`,
+				http.StatusForbidden,
+			)
 			return
 		}
 		server.ServeHTTP(w, r)

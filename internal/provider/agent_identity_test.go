@@ -51,8 +51,14 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	const namespace = "two-names"
 	here := theCluster(server)
 	w, other := providertest.New(startProvider), providertest.New(startProvider)
-	refuses(t, other, agents(namespace, map[string]any{"north": here, "south": here}, nil),
-		"Two names for one cluster", `reach cluster "north" and cluster "south" by the same address`, "Kustomization "+namespace+"/flotilla-cluster")
+	refuses(
+		t,
+		other,
+		agents(namespace, map[string]any{"north": here, "south": here}, nil),
+		"Two names for one cluster",
+		`reach cluster "north" and cluster "south" by the same address`,
+		"Kustomization "+namespace+"/flotilla-cluster",
+	)
 	if labelOf(t, server, namespace) != "" {
 		t.Error("something was applied")
 	}
@@ -76,13 +82,15 @@ func TestTwoNamesForOneClusterAreErrors(t *testing.T) {
 	refuses(t, w, north, otherAgent, `of the agent of cluster "south"`)
 	north.Resources = nil
 	_, said := w.Apply(t.Context(), north)
-	if want := `Kustomization ` + namespace + `/flotilla-cluster stays: it is of cluster "south" now`; said.Err() != nil || !strings.Contains(said.String(), want) {
+	if want := `Kustomization ` + namespace + `/flotilla-cluster stays: it is of cluster "south" now`; said.Err() != nil ||
+		!strings.Contains(said.String(), want) {
 		t.Errorf("the destroy says %s", said)
 	}
 	if got := labelOf(t, server, namespace); got != "south" {
 		t.Errorf("after the destroy the objects are of %q", got)
 	}
-	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 || labelOf(t, server, namespace) != "" {
+	if _, said := other.Apply(t.Context(), south, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
+		labelOf(t, server, namespace) != "" {
 		t.Errorf("the destroy of the other says %s", said)
 	}
 }

@@ -34,7 +34,10 @@ func (l *liar) start(t *testing.T, server *kubetest.Server) map[string]any {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true} //nolint:gosec // of this test
+	proxy.Transport = &http.Transport{
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
+		DisableCompression: true,
+	} //nolint:gosec // of this test
 	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	proxy.ModifyResponse = func(response *http.Response) error {
 		lie := l.lie.Load()
@@ -134,7 +137,8 @@ func TestAnAgentOnAClusterThatLies(t *testing.T) {
 				t.Errorf("said are %d bytes, and the state has %d: %.500q", len(text), state, text)
 			}
 			l.lie.Store(nil)
-			if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil || server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil {
+			if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil ||
+				server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil {
 				t.Errorf("of the destroy it is said %s", said)
 			}
 		})

@@ -25,7 +25,10 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	api := &standInCluster{}
 	url, certificate := api.start(t)
 	w := providertest.New(startProvider)
-	configuration := onCluster(map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}, anAgent("flux-system", nil))
+	configuration := onCluster(
+		map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"},
+		anAgent("flux-system", nil),
+	)
 	appliedAgent(t, w, configuration)
 	api.replace()
 	plan := appliedAgent(t, w, configuration)
@@ -91,10 +94,14 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	appliedAgent(t, others, there)
 
 	// The other cluster has an agent of the same name, of another state.
-	if got := agentLines(planned(t, w, there)); !slices.Equal(got, []string{`cluster "edge-1" was replaced by another one: everything is applied again`}) {
+	if got := agentLines(planned(t, w, there)); !slices.Equal(
+		got,
+		[]string{`cluster "edge-1" was replaced by another one: everything is applied again`},
+	) {
 		t.Errorf("of another cluster the plan has %q", got)
 	}
-	if _, said := w.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || !strings.Contains(said.String(), "another cluster has taken its place") {
+	if _, said := w.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil ||
+		!strings.Contains(said.String(), "another cluster has taken its place") {
 		t.Errorf("of a destroy on another cluster it is said %s", said)
 	}
 	if another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") == nil {
@@ -104,7 +111,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
 	if plan := planned(t, others, onCluster(theCluster(another), attributes)); !plan.Empty() {
 		t.Errorf("with more rights the plan has %q", agentLines(plan))
 	}
-	if _, said := others.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || len(said) > 0 || another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") != nil {
+	if _, said := others.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || len(said) > 0 ||
+		another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") != nil {
 		t.Errorf("of a destroy on the same cluster it is said %s", said)
 	}
 }
@@ -130,7 +138,8 @@ func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 			})
 			appliedAgent(t, w, onCluster(theCluster(server), attributes))
 			secret := server.Get(t, "v1", "Secret", "provider-notified-"+name, "argocd-notifications-secret")
-			if secret == nil || !strings.Contains(fmt.Sprint(secret.Object["data"]), base64.StdEncoding.EncodeToString([]byte("canary-t0ken-4715"))) {
+			if secret == nil ||
+				!strings.Contains(fmt.Sprint(secret.Object["data"]), base64.StdEncoding.EncodeToString([]byte("canary-t0ken-4715"))) {
 				t.Errorf("the Secret is %v", secret)
 			}
 			if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
@@ -165,11 +174,16 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 		"credentials_wo": map[string]any{"token": "canary-t0ken-4711", "registration": map[string]any{"token": "canary-t0ken-4714"}},
 	}
 	plan := appliedAgent(t, w, onHub(server, hub))
-	if got := strings.Join(agentLines(plan), "\n"); !strings.Contains(got, "ApplicationSet provider-hub/flotilla-dev-edge on the hub is applied") {
+	if got := strings.Join(agentLines(plan), "\n"); !strings.Contains(
+		got,
+		"ApplicationSet provider-hub/flotilla-dev-edge on the hub is applied",
+	) {
 		t.Errorf("the plan has\n%s", got)
 	}
 	secret := server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1")
-	if secret == nil || secret.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || !strings.Contains(decoded(t, secret, "config"), "canary-t0ken-4714") || decoded(t, secret, "server") != server.Host {
+	if secret == nil || secret.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" ||
+		!strings.Contains(decoded(t, secret, "config"), "canary-t0ken-4714") ||
+		decoded(t, secret, "server") != server.Host {
 		t.Errorf("the hub knows the cluster by %v", secret)
 	}
 	if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
@@ -184,7 +198,8 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 		t.Errorf("of a hub that nobody knows it is said %s", said)
 	}
 	configuration.Provider["clusters"].(map[string]any)["hub"] = map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
-	if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() || !strings.Contains(said.String(), `Cluster "hub": the API server cannot be reached`) {
+	if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() ||
+		!strings.Contains(said.String(), `Cluster "hub": the API server cannot be reached`) {
 		t.Errorf("of a hub that is away it is said %s", said)
 	}
 	// Nobody but the hub needs to reach the cluster.
@@ -201,7 +216,8 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	if _, said := w.Apply(t.Context(), onHub(server, hub), providertest.Destroy()); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1") != nil || server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "provider-hub", "flotilla-dev-edge") != nil {
+	if server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1") != nil ||
+		server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "provider-hub", "flotilla-dev-edge") != nil {
 		t.Error("the hub still knows the cluster")
 	}
 }
@@ -222,7 +238,9 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 			namespace := fmt.Sprintf("provider-sequence-%d", number)
 			w := providertest.New(startProvider)
 			attributes := anAgent(namespace, nil)
-			roots := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace(namespace)
+			roots := server.Client().
+				Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
+				Namespace(namespace)
 			var history []string
 			taken := false
 			for range 8 {
@@ -267,7 +285,9 @@ func TestAgentsConvergeThroughTheProvider(t *testing.T) {
 				plan, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes))
 				history = append(history, fmt.Sprintf("applied: %q", agentLines(plan)))
 				if taken {
-					if said.Err() == nil || !strings.Contains(said.String(), `Kustomization `+namespace+`/flotilla-cluster: spec.interval is managed by "another"`) || said.Bugs() != nil {
+					if said.Err() == nil ||
+						!strings.Contains(said.String(), `Kustomization `+namespace+`/flotilla-cluster: spec.interval is managed by "another"`) ||
+						said.Bugs() != nil {
 						t.Fatalf("%v: %s", history, said)
 					}
 					continue

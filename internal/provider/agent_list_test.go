@@ -97,16 +97,20 @@ func TestClustersThatCannotBeAskedAreSaidByAList(t *testing.T) {
 	away := map[string]any{"host": "http://127.0.0.1:1", "token": "any"}
 	there := map[string]any{"host": listing(t, map[string][]any{"/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations": {}}), "token": "any"}
 	query := func(clusters, arguments map[string]any) providertest.Diagnostics {
-		_, _, said := providertest.New(startProvider).Query(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_agent", arguments)
+		_, _, said := providertest.New(startProvider).
+			Query(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_agent", arguments)
 		return said
 	}
-	if said := query(map[string]any{"away": away}, nil); said.Err() == nil || !said.Has("Cluster cannot be reached") || !strings.Contains(said.String(), `Cluster "away": `) {
+	if said := query(map[string]any{"away": away}, nil); said.Err() == nil || !said.Has("Cluster cannot be reached") ||
+		!strings.Contains(said.String(), `Cluster "away": `) {
 		t.Errorf("of a cluster that is away it is said %s", said)
 	}
 	if said := query(map[string]any{"away": away, "there": there}, map[string]any{"clusters": []any{"there"}}); len(said) > 0 {
 		t.Errorf("of another cluster it is said %s", said)
 	}
-	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"here"}}); said.Err() == nil || !said.Has("Provider does not know this cluster") || !strings.Contains(said.String(), `"there"`) {
+	if said := query(map[string]any{"there": there}, map[string]any{"clusters": []any{"here"}}); said.Err() == nil ||
+		!said.Has("Provider does not know this cluster") ||
+		!strings.Contains(said.String(), `"there"`) {
 		t.Errorf("of a misspelt cluster it is said %s", said)
 	}
 	if said := query(map[string]any{}, nil); len(said) > 0 {
@@ -129,7 +133,11 @@ func TestQueriesListAgents(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.path, "edge-1.kubeconfig"), []byte(server.Kubeconfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(w.path, "agents.tfquery.hcl"), readFile(t, filepath.Join("..", "..", "examples", "list-resources", "flotilla_agent", "list-resource.tfquery.hcl")))
+	writeFile(
+		t,
+		filepath.Join(w.path, "agents.tfquery.hcl"),
+		readFile(t, filepath.Join("..", "..", "examples", "list-resources", "flotilla_agent", "list-resource.tfquery.hcl")),
+	)
 	w.run("query", "-generate-config-out=generated.tf")
 	imported := 0
 	for _, change := range w.plan().ResourceChanges {

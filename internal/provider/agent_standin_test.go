@@ -33,7 +33,11 @@ var standInKinds = map[string][]struct{ resource, kind string }{
 	"source.toolkit.fluxcd.io/v1":            {{"gitrepositories", "GitRepository"}},
 	"notification.toolkit.fluxcd.io/v1beta3": {{"providers", "Provider"}, {"alerts", "Alert"}},
 	"kustomize.toolkit.fluxcd.io/v1":         {{"kustomizations", "Kustomization"}},
-	"argoproj.io/v1alpha1":                   {{"appprojects", "AppProject"}, {"applications", "Application"}, {"applicationsets", "ApplicationSet"}},
+	"argoproj.io/v1alpha1": {
+		{"appprojects", "AppProject"},
+		{"applications", "Application"},
+		{"applicationsets", "ApplicationSet"},
+	},
 }
 
 // start serves it; the certificate is PEM.
@@ -86,7 +90,15 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case standInKinds[version] != nil:
 		var list []string
 		for _, one := range standInKinds[version] {
-			list = append(list, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`, one.resource, one.kind, one.kind != "Namespace" && one.kind != "CustomResourceDefinition"))
+			list = append(
+				list,
+				fmt.Sprintf(
+					`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`,
+					one.resource,
+					one.kind,
+					one.kind != "Namespace" && one.kind != "CustomResourceDefinition",
+				),
+			)
 		}
 		fmt.Fprintf(w, `{"kind":"APIResourceList","resources":[%s]}`, strings.Join(list, ","))
 	case path == "version":
@@ -128,7 +140,9 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for name := range data {
 			owned["f:"+name] = map[string]any{}
 		}
-		metadata["managedFields"] = []any{map[string]any{"manager": "flotilla", "operation": "Apply", "fieldsV1": map[string]any{"f:data": owned}}}
+		metadata["managedFields"] = []any{
+			map[string]any{"manager": "flotilla", "operation": "Apply", "fieldsV1": map[string]any{"f:data": owned}},
+		}
 		if object["kind"] == "CustomResourceDefinition" {
 			object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 		}

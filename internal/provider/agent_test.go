@@ -33,7 +33,10 @@ func anAgent(namespace string, further map[string]any) map[string]any {
 
 // onCluster is a configuration with one agent, and how its cluster is reached.
 func onCluster(cluster any, agent map[string]any) providertest.Configuration {
-	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{"edge-1": cluster}}, Resources: map[string]providertest.Resource{}}
+	configuration := providertest.Configuration{
+		Provider:  map[string]any{"clusters": map[string]any{"edge-1": cluster}},
+		Resources: map[string]providertest.Resource{},
+	}
 	if agent != nil {
 		configuration.Resources[theAgent] = providertest.Resource{Attributes: agent}
 	}
@@ -60,7 +63,12 @@ func agentLines(plan *providertest.Plan) []string {
 }
 
 // planned plans, and fails the test where there is an error.
-func planned(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+func planned(
+	t *testing.T,
+	w *providertest.Workspace,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) *providertest.Plan {
 	t.Helper()
 	plan, said := w.Plan(t.Context(), configuration, options...)
 	if said.Err() != nil {
@@ -70,7 +78,12 @@ func planned(t *testing.T, w *providertest.Workspace, configuration providertest
 }
 
 // appliedAgent plans and applies, and plans again: that must be empty, and so must be what `plan -refresh-only` shows.
-func appliedAgent(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+func appliedAgent(
+	t *testing.T,
+	w *providertest.Workspace,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) *providertest.Plan {
 	t.Helper()
 	plan, said := w.Apply(t.Context(), configuration, options...)
 	if said.Err() != nil {
@@ -106,13 +119,18 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 	}
 
 	// Somebody edits one object and removes another.
-	kustomizations := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace("provider-life")
+	kustomizations := server.Client().
+		Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
+		Namespace("provider-life")
 	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"prune":false}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
 	server.Delete(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-life", "flotilla")
 	plan = planned(t, w, configuration)
-	want = []string{"GitRepository provider-life/flotilla is gone", `Kustomization provider-life/flotilla-cluster: spec.prune changed, by "kubectl-edit"`}
+	want = []string{
+		"GitRepository provider-life/flotilla is gone",
+		`Kustomization provider-life/flotilla-cluster: spec.prune changed, by "kubectl-edit"`,
+	}
 	if got := agentLines(plan); !slices.Equal(got, want) {
 		t.Errorf("the drift is %q", got)
 	}
@@ -130,28 +148,40 @@ func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
 		plans = append(plans, strings.Join(agentLines(appliedAgent(t, w, configuration)), "\n"))
 		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster")
 		got, _, _ := unstructured.NestedMap(live.Object, "spec", "decryption")
-		want := map[string]string{"map[secret:sops-age]": "map[provider:sops secretRef:map[name:sops-age]]", "map[service_account:sops]": "map[provider:sops serviceAccountName:sops]", "<nil>": "map[]"}
+		want := map[string]string{
+			"map[secret:sops-age]":      "map[provider:sops secretRef:map[name:sops-age]]",
+			"map[service_account:sops]": "map[provider:sops serviceAccountName:sops]",
+			"<nil>":                     "map[]",
+		}
 		if fmt.Sprint(got) != want[fmt.Sprint(decryption)] {
 			t.Errorf("with %v the Kustomization has %v", decryption, got)
 		}
 	}
-	if !strings.Contains(plans[0], "Kustomization provider-life/flotilla-cluster") || !strings.Contains(plans[1], "Kustomization provider-life/flotilla-cluster") {
+	if !strings.Contains(plans[0], "Kustomization provider-life/flotilla-cluster") ||
+		!strings.Contains(plans[1], "Kustomization provider-life/flotilla-cluster") {
 		t.Errorf("the plans are %q", plans)
 	}
 	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"decryption":{"provider":"sops"}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(got, []string{`Kustomization provider-life/flotilla-cluster: spec.decryption changed, by "kubectl-edit"`}) {
+	if got := agentLines(appliedAgent(t, w, configuration)); !slices.Equal(
+		got,
+		[]string{`Kustomization provider-life/flotilla-cluster: spec.decryption changed, by "kubectl-edit"`},
+	) {
 		t.Errorf("the drift is %q", got)
 	}
 
 	// Other content, and another name: what follows the folders goes without its pruning.
 	configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"interval": "30s", "name": "other"}))
 	plan = appliedAgent(t, w, configuration)
-	if got := strings.Join(agentLines(plan), "\n"); !strings.HasPrefix(got, "GitRepository provider-life/flotilla is removed\nKustomization provider-life/flotilla-cluster is removed") {
+	if got := strings.Join(agentLines(plan), "\n"); !strings.HasPrefix(
+		got,
+		"GitRepository provider-life/flotilla is removed\nKustomization provider-life/flotilla-cluster is removed",
+	) {
 		t.Errorf("the plan has\n%s", got)
 	}
-	if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster") != nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "other-cluster") == nil {
+	if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster") != nil ||
+		server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "other-cluster") == nil {
 		t.Error("the objects of the former name are there")
 	}
 
@@ -183,7 +213,10 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	w := providertest.New(startProvider)
 	at := func(version int, token string) providertest.Configuration {
-		return onCluster(theCluster(server), anAgent("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}))
+		return onCluster(
+			theCluster(server),
+			anAgent("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}),
+		)
 	}
 	password := func() string {
 		secret := server.Get(t, "v1", "Secret", "provider-credentials", "flotilla-repository")
@@ -215,11 +248,13 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	if _, said := w.Plan(t.Context(), onCluster(away, attributes)); said.Err() != nil || !said.Has("Cluster cannot be reached") {
 		t.Errorf("of a cluster that is away it is said %s", said)
 	}
-	if _, said := w.Apply(t.Context(), onCluster(away, attributes)); said.Err() == nil || !strings.Contains(said.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
+	if _, said := w.Apply(t.Context(), onCluster(away, attributes)); said.Err() == nil ||
+		!strings.Contains(said.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
 		t.Errorf("of an apply to a cluster that is away it is said %s", said)
 	}
 	_, said := w.Plan(t.Context(), onCluster(nil, attributes))
-	if said.Err() == nil || said[0].At != `AttributeName("cluster")` || !strings.Contains(said.String(), `The provider's clusters has no entry "edge-1".`) {
+	if said.Err() == nil || said[0].At != `AttributeName("cluster")` ||
+		!strings.Contains(said.String(), `The provider's clusters has no entry "edge-1".`) {
 		t.Errorf("of a cluster that nobody knows it is said %s", said)
 	}
 
@@ -228,7 +263,8 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be reached") {
 		t.Errorf("of a refresh of a cluster that is away it is said %s, and planned %q", said, agentLines(plan))
 	}
-	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 || !plan.Empty() {
+	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 ||
+		!plan.Empty() {
 		t.Errorf("of a cluster that is not known any more it is said %s", said)
 	}
 }
@@ -264,21 +300,29 @@ func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
 
 	// The provider does not name it any more.
 	w.State = kept.Clone()
-	if _, said := w.Apply(t.Context(), onCluster(nil, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is given up") ||
-		!strings.Contains(said.String(), left) || len(w.State) > 0 || !isThere() {
+	if _, said := w.Apply(t.Context(), onCluster(nil, nil), providertest.SkipRefresh()); said.Err() != nil ||
+		!said.Has("Cluster is given up") ||
+		!strings.Contains(said.String(), left) ||
+		len(w.State) > 0 ||
+		!isThere() {
 		t.Errorf("of a destroy whose cluster the provider does not name it is said %s", said)
 	}
 
 	// It comes and goes.
 	w.State = kept.Clone()
 	attributes["on_unreachable"] = "forget"
-	if plan := appliedAgent(t, w, onCluster(theCluster(server), attributes)); plan.Empty() || fmt.Sprint(plan.Change(theAgent).After["found"]) != "[]" || len(agentLines(plan)) > 0 {
+	if plan := appliedAgent(t, w, onCluster(theCluster(server), attributes)); plan.Empty() ||
+		fmt.Sprint(plan.Change(theAgent).After["found"]) != "[]" ||
+		len(agentLines(plan)) > 0 {
 		t.Errorf("a change of on_unreachable alone is planned as %q", agentLines(plan))
 	}
 	kept = w.State.Clone()
 	for name, cluster := range away {
 		w.State = kept.Clone()
-		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is given up") || !strings.Contains(said.String(), left) || len(w.State) > 0 {
+		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil ||
+			!said.Has("Cluster is given up") ||
+			!strings.Contains(said.String(), left) ||
+			len(w.State) > 0 {
 			t.Errorf("of a destroy that forgets, whose cluster %s, it is said %s", name, said)
 		}
 	}
@@ -305,7 +349,8 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 		t.Helper()
 		for _, further := range []map[string]any{nil, {"name": "flotilla"}, {"cluster_type": "other", "interval": "5m"}} {
 			_, said := w.Plan(t.Context(), both(further))
-			if len(said) != 1 || !said.Has("Two agents have the same name") || said[0].At != `AttributeName("name")` || !strings.Contains(said[0].Detail, `on cluster "edge-1"`) {
+			if len(said) != 1 || !said.Has("Two agents have the same name") || said[0].At != `AttributeName("name")` ||
+				!strings.Contains(said[0].Detail, `on cluster "edge-1"`) {
 				t.Errorf("%s, of two with %v it is said %s", when, further, said)
 			}
 		}
@@ -323,7 +368,10 @@ func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 			t.Errorf("of a replacement it is said %s", said)
 		}
 	}
-	renamed := providertest.Configuration{Provider: one.Provider, Resources: map[string]providertest.Resource{another: one.Resources[theAgent]}}
+	renamed := providertest.Configuration{
+		Provider:  one.Provider,
+		Resources: map[string]providertest.Resource{another: one.Resources[theAgent]},
+	}
 	if _, said := w.Apply(t.Context(), renamed); said.Err() != nil {
 		t.Errorf("of another address it is said %s", said)
 	}

@@ -63,9 +63,13 @@ data "flotilla_scheduling" "dev" { fleet = local.fleet }
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{{Config: config, ConfigStateChecks: []statecheck.StateCheck{
-			statecheck.ExpectKnownValue("data.flotilla_scheduling.dev", tfjsonpath.New("assignments"), knownvalue.MapExact(map[string]knownvalue.Check{
-				"b/app-live": knownvalue.NotNull(), "c/app-live": knownvalue.NotNull(),
-			})),
+			statecheck.ExpectKnownValue(
+				"data.flotilla_scheduling.dev",
+				tfjsonpath.New("assignments"),
+				knownvalue.MapExact(map[string]knownvalue.Check{
+					"b/app-live": knownvalue.NotNull(), "c/app-live": knownvalue.NotNull(),
+				}),
+			),
 		}}},
 	})
 }
@@ -342,7 +346,8 @@ func readersOf(t *testing.T) map[string]bool {
 		if pointer == nil || !strings.EqualFold(fmt.Sprint(pointer.X), "object") {
 			return
 		}
-		if first := method.Type.Params.List[0]; fmt.Sprint(first.Type) == "string" && (first.Names[0].Name == "attribute" || first.Names[0].Name == "name") {
+		if first := method.Type.Params.List[0]; fmt.Sprint(first.Type) == "string" &&
+			(first.Names[0].Name == "attribute" || first.Names[0].Name == "name") {
 			readers[strings.ToLower(method.Name.Name)] = true
 		}
 	})
@@ -385,11 +390,15 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDeclaration(t, append(folders, ".", "../engine/fleet", "../cluster/agent", "../rollout", "../rollout/gate", "../engine/constraint"), func(file string, node ast.Node) {
-		if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
-			keys[key] = true
-		}
-	})
+	eachDeclaration(
+		t,
+		append(folders, ".", "../engine/fleet", "../cluster/agent", "../rollout", "../rollout/gate", "../engine/constraint"),
+		func(file string, node ast.Node) {
+			if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
+				keys[key] = true
+			}
+		},
+	)
 	return keys
 }
 

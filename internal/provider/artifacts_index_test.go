@@ -44,7 +44,8 @@ func TestAnIndexThatIsABombIsAnErrorOfThePlan(t *testing.T) {
 			t.Parallel()
 			repo := indexAt(t, test.index)
 			_, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x")})
-			if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, test.want) || !strings.Contains(said, repo) || len(said) > 2000 {
+			if said = strings.Join(strings.Fields(said), " "); !strings.Contains(said, test.want) || !strings.Contains(said, repo) ||
+				len(said) > 2000 {
 				t.Errorf("said is %s, want %q", said, test.want)
 			}
 		})
@@ -62,8 +63,21 @@ func TestPinsAreFoundInALargeIndex(t *testing.T) {
 		fmt.Fprintf(&json, "%s%q:[", strings.Repeat(",", min(i, 1)), name)
 		for version := range 1000 {
 			digest := fmt.Sprintf("%064d", version+1)
-			fmt.Fprintf(&lines, "  - description: |\n      A chart\n\n      entries:\n    digest: %s\n    urls:\n    - %s.tgz\n    version: 1.2.%d\n", digest, name, version)
-			fmt.Fprintf(&json, `%s{"description":"A chart","digest":%q,"urls":["%s.tgz"],"version":"1.2.%d"}`, strings.Repeat(",", min(version, 1)), digest, name, version)
+			fmt.Fprintf(
+				&lines,
+				"  - description: |\n      A chart\n\n      entries:\n    digest: %s\n    urls:\n    - %s.tgz\n    version: 1.2.%d\n",
+				digest,
+				name,
+				version,
+			)
+			fmt.Fprintf(
+				&json,
+				`%s{"description":"A chart","digest":%q,"urls":["%s.tgz"],"version":"1.2.%d"}`,
+				strings.Repeat(",", min(version, 1)),
+				digest,
+				name,
+				version,
+			)
 		}
 		json.WriteString("]")
 	}
@@ -72,7 +86,8 @@ func TestPinsAreFoundInALargeIndex(t *testing.T) {
 		read, said := readArtifacts(t, map[string]any{"workloads": tills(indexAt(t, index), "<1.2.900")})
 		pins, _ := read["pins"].(map[string]any)
 		pin, _ := pins["till-edge"].(map[string]any)
-		if pin["version"] != "1.2.899" || pin["digest"] != fmt.Sprintf("sha256:%064d", 900) || fmt.Sprint(read["newest"]) != "map[till-edge:1.2.999 till-live:1.2.999]" {
+		if pin["version"] != "1.2.899" || pin["digest"] != fmt.Sprintf("sha256:%064d", 900) ||
+			fmt.Sprint(read["newest"]) != "map[till-edge:1.2.999 till-live:1.2.999]" {
 			t.Errorf("%s of %d KiB: the pin is %v, newest is %v; said is %s", name, len(index)>>10, pin, read["newest"], said)
 		}
 	}

@@ -55,11 +55,13 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 			publish("2")
 
 			held, said := configured([]any{})
-			if !strings.Contains(said, "Version was published again") || !strings.Contains(said, `Chart "till" 1.2.1`) || !strings.Contains(said, "render = ") {
+			if !strings.Contains(said, "Version was published again") || !strings.Contains(said, `Chart "till" 1.2.1`) ||
+				!strings.Contains(said, "render = ") {
 				t.Errorf("the pin is kept: said is %s", said)
 			}
 			plan, problems := w.Plan(t.Context(), held)
-			if problems.Err() != nil || plan.Change(assignment).Action != providertest.NoOp || strings.Contains(fmt.Sprint(problems), "published again") {
+			if problems.Err() != nil || plan.Change(assignment).Action != providertest.NoOp ||
+				strings.Contains(fmt.Sprint(problems), "published again") {
 				t.Errorf("update = [] does not stop it: %v, said is %v", plan.Change(assignment).After["changes"], problems)
 			}
 
@@ -75,7 +77,8 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 				}
 			}
 			apply(t, w, allowed)
-			if plan, problems := w.Plan(t.Context(), allowed); plan.Change(assignment).Action != providertest.NoOp || strings.Contains(fmt.Sprint(problems), "published again") {
+			if plan, problems := w.Plan(t.Context(), allowed); plan.Change(assignment).Action != providertest.NoOp ||
+				strings.Contains(fmt.Sprint(problems), "published again") {
 				t.Errorf("after it, the plan is %v, said is %v", plan.Change(assignment).After["changes"], problems)
 			}
 		})
@@ -122,7 +125,11 @@ func TestAChartWithOnlyPreReleasesIsExplained(t *testing.T) {
 	repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")
 	_, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "*")})
 	said = strings.Join(strings.Fields(said), " ")
-	if want := `the newest of these is "v1.0.0-rc.2": set version to it, or to a range such as ">=v1.0.0-rc.2"`; !strings.Contains(said, want) || strings.Contains(said, "not found") {
+	if want := `the newest of these is "v1.0.0-rc.2": set version to it, or to a range such as ">=v1.0.0-rc.2"`; !strings.Contains(
+		said,
+		want,
+	) ||
+		strings.Contains(said, "not found") {
 		t.Errorf("said is %s, want %s", said, want)
 	}
 }

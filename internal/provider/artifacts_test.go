@@ -67,7 +67,10 @@ func TestArtifactsPinWhatManifestsPointTo(t *testing.T) {
 	t.Parallel()
 	repo, has := chartsAt(t)
 	has("1.2.1", "1.2.2", "2.0.3")
-	read, said := readArtifacts(t, map[string]any{"workloads": tills(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}})
+	read, said := readArtifacts(
+		t,
+		map[string]any{"workloads": tills(repo, "1.x"), "environment": "dev", "timeouts": map[string]any{"read": "1m"}},
+	)
 	text, err := artifact.Resolved{"till-edge": {
 		Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.x"},
 		Pin:       folder.Pin{Version: "1.2.2", Digest: digestOfVersion("1.2.2")},
@@ -95,7 +98,11 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 	if first["artifacts"] == nil {
 		t.Fatal(said)
 	}
-	apply(t, providertest.New(startProvider), assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]}), nil))
+	apply(
+		t,
+		providertest.New(startProvider),
+		assigned(url, fleetOf(map[string]any{"workloads": workloads, "artifacts": first["artifacts"]}), nil),
+	)
 	has("1.2.1", "1.2.2")
 	read := func(further map[string]any) (version, kept any, said string) {
 		t.Helper()
@@ -142,11 +149,16 @@ func TestPinsThatAreDeployedAreKept(t *testing.T) {
 			t.Errorf("it is down: newest is %v; said is %s", read["newest"], said)
 		}
 	}
-	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) || !strings.Contains(said, "502") ||
+	if _, _, said := read(nil); !strings.Contains(said, "Artifacts cannot be resolved") || !strings.Contains(said, repo) ||
+		!strings.Contains(said, "502") ||
 		!strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and pins may not be kept: said is %s", said)
 	}
-	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(said, "Artifacts cannot be resolved") || strings.Contains(said, "set keep_unreachable") {
+	if _, _, said := read(map[string]any{"keep_unreachable": true, "workloads": tills(repo, ">=1")}); !strings.Contains(
+		said,
+		"Artifacts cannot be resolved",
+	) ||
+		strings.Contains(said, "set keep_unreachable") {
 		t.Errorf("it is down, and there is no pin to keep: said is %s", said)
 	}
 }
@@ -181,7 +193,10 @@ func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 		t.Errorf("what may not change does: said is %s", said)
 	}
 	plan, _ = w.Plan(t.Context(), configured([]any{"till"}))
-	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, `spec.chart.spec.version, on drone: till-edge, by workload "till"`) {
+	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(
+		lines,
+		`spec.chart.spec.version, on drone: till-edge, by workload "till"`,
+	) {
 		t.Errorf("changes are %s", lines)
 	}
 }

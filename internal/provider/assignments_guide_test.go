@@ -44,7 +44,12 @@ func guidePlan(t *testing.T, before, after any) (*providertest.Plan, providertes
 	return mustPlan(t, w, assigned(url, after, nil))
 }
 
-func mustPlan(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) (*providertest.Plan, providertest.Diagnostics) {
+func mustPlan(
+	t *testing.T,
+	w *providertest.Workspace,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) (*providertest.Plan, providertest.Diagnostics) {
 	t.Helper()
 	plan, said := w.Plan(t.Context(), configuration, options...)
 	if said.Err() != nil {
@@ -82,7 +87,10 @@ func TestTheGuideOnAssignmentsShowsWhatAPlanSays(t *testing.T) {
 	east := func(url string) providertest.Call {
 		targets := map[string]any{}
 		for i := range 7 {
-			targets[fmt.Sprint("t", i)] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}}
+			targets[fmt.Sprint("t", i)] = map[string]any{
+				"environment": "dev",
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+			}
 		}
 		return fleetOf(map[string]any{
 			"cluster_types":     []any{map[string]any{"name": "large"}, map[string]any{"name": "small"}},
@@ -134,7 +142,11 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		t.Parallel()
 		nowhere := fleetOf(map[string]any{"config_containers": []any{
 			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
-			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://one"}},
+			map[string]any{
+				"name":   "large",
+				"labels": map[string]any{"cluster-type": "large"},
+				"data":   map[string]any{"DATABASE_URL": "mysql://one"},
+			},
 			map[string]any{"name": "nowhere", "labels": map[string]any{"region": "moon"}, "data": map[string]any{"A": "b"}},
 		}})
 		url, w := bare(t), providertest.New(startProvider)
@@ -179,7 +191,11 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		t.Parallel()
 		waits := fleetOf(map[string]any{"config_containers": []any{
 			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}},
-			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": providertest.Unknown{}}},
+			map[string]any{
+				"name":   "large",
+				"labels": map[string]any{"cluster-type": "large"},
+				"data":   map[string]any{"DATABASE_URL": providertest.Unknown{}},
+			},
 		}})
 		plan, said := guidePlan(t, fleetOf(nil), waits)
 		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
@@ -200,7 +216,9 @@ func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		configuration := assigned(url, fleetOf(nil), nil)
 		apply(t, w, configuration)
-		renamed := providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_assignment.next": configuration.Resources[assignment]}}
+		renamed := providertest.Configuration{
+			Resources: map[string]providertest.Resource{"flotilla_assignment.next": configuration.Resources[assignment]},
+		}
 		before := git(t, url, "rev-parse", "dev")
 		apply(t, w, renamed, providertest.MovedBlock(assignment, "flotilla_assignment.next"))
 		if git(t, url, "rev-parse", "dev") != before {
@@ -249,7 +267,10 @@ func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
 		t.Error("folders were not taken over in one commit")
 	}
 	for record, has := range map[string]bool{"dev": false, "other": true} {
-		if got := git(t, url, "grep", "-l", "app-core", "dev", "--", "clusters/all/.flotilla"); strings.Contains(got, ".flotilla/"+record+"/") != has {
+		if got := git(t, url, "grep", "-l", "app-core", "dev", "--", "clusters/all/.flotilla"); strings.Contains(
+			got,
+			".flotilla/"+record+"/",
+		) != has {
 			t.Errorf("the records of %s: %s", record, got)
 		}
 	}
@@ -290,7 +311,14 @@ func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
 			t.Errorf("the plan says %v %s", linesOf(plan), said)
 		}
 		if git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/") != "" {
-			repository{url: url, cloneURL: url}.change(t, "dev", func(folder string) { removeFile(t, filepath.Join(folder, "clusters/all/large/dev.md")) })
+			repository{
+				url:      url,
+				cloneURL: url,
+			}.change(
+				t,
+				"dev",
+				func(folder string) { removeFile(t, filepath.Join(folder, "clusters/all/large/dev.md")) },
+			)
 		}
 	}
 }
@@ -328,13 +356,19 @@ func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
 	apply(t, w, assigned(url, database("mysql://two"), nil))
-	history, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "name": "dev"})
+	history, said := w.ReadData(
+		t.Context(),
+		providertest.Configuration{},
+		"flotilla_history",
+		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "name": "dev"},
+	)
 	if said.Err() != nil || !strings.Contains(fmt.Sprint(history), first) {
 		t.Errorf("flotilla_history has %v %s", history, said)
 	}
 	back := assigned(url, database("mysql://two"), map[string]any{"rollback_to": first})
 	plan, said := mustPlan(t, w, back)
-	if !said.Has("Assignment is rolled back") || !strings.Contains(strings.Join(linesOf(plan), "\n"), "data.DATABASE_URL, on large: app-core") {
+	if !said.Has("Assignment is rolled back") ||
+		!strings.Contains(strings.Join(linesOf(plan), "\n"), "data.DATABASE_URL, on large: app-core") {
 		t.Errorf("the plan says %q %s", linesOf(plan), said)
 	}
 	apply(t, w, back)
@@ -355,7 +389,12 @@ func TestTheGuideOnAssignmentsShowsHCLThatApplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := bare(t)
-			rollback := strings.Replace(rollback, "  # …\n", fmt.Sprintf("  name        = \"prod\"\n  fleet       = local.fleet\n  gitops_repo = { url = %q, branch = \"prod\" }\n", url), 1)
+			rollback := strings.Replace(
+				rollback,
+				"  # …\n",
+				fmt.Sprintf("  name        = \"prod\"\n  fleet       = local.fleet\n  gitops_repo = { url = %q, branch = \"prod\" }\n", url),
+				1,
+			)
 			w := newWorkdir(t, tool, map[string]string{
 				"main.tf": requiredProviders + strings.ReplaceAll(inventory, "https://git.example.com/platform/gitops", url),
 			})
@@ -383,11 +422,15 @@ locals {
 			run("v1", ahead)
 			first := git(t, url, "rev-parse", "prod")
 			run("v2", ahead) // of which the inventory reads the first commit
-			if where := w.run("output", "-json", "where_payments_runs"); !strings.Contains(where, `"large/payments-live":"20`) || strings.Contains(where, "reports") {
+			if where := w.run("output", "-json", "where_payments_runs"); !strings.Contains(where, `"large/payments-live":"20`) ||
+				strings.Contains(where, "reports") {
 				t.Errorf("payments runs at %s", where)
 			}
 			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
-			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(lines, "by rollback to commit "+first[:8]) {
+			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
+				lines,
+				"by rollback to commit "+first[:8],
+			) {
 				t.Errorf("the plan says %s", lines)
 			}
 			if changed := git(t, url, "diff", "--stat", first, "prod", "--", "large"); changed != "" {

@@ -126,7 +126,10 @@ func TestBadControlPlaneNamesDocumentAndLine(t *testing.T) {
 			t.Parallel()
 			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{{
-					Config:      fmt.Sprintf("output \"fleet\" {\n  value = provider::flotilla::control_plane(\"dev\", { \"x.yaml\" = %q })\n}\n", test.text),
+					Config: fmt.Sprintf(
+						"output \"fleet\" {\n  value = provider::flotilla::control_plane(\"dev\", { \"x.yaml\" = %q })\n}\n",
+						test.text,
+					),
 					PlanOnly:    true,
 					ExpectError: words(test.want),
 				}},
@@ -220,7 +223,12 @@ func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeCreated(t *testing.T) {
 func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
+		second := strings.NewReplacer(
+			`"flotilla_assignment" "test"`,
+			`"flotilla_assignment" "second"`,
+			`name        = "dev"`,
+			`name        = "other"`,
+		)
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{}.config(repo)},
@@ -266,11 +274,16 @@ resource "flotilla_assignment" "dev" {
 `
 	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(config, `"${length([1])}"`)})
-		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !words("must be a string, not a number: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...)").MatchString(said) {
+		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil ||
+			!words(
+				"must be a string, not a number: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...)",
+			).MatchString(said) {
 			t.Errorf("says %s", said)
 		}
 		writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+fmt.Sprintf(config, `tostring(length([1]))`))
-		want := words(`Constraint["rule"].match.kinds: "apps/Deploymnt" is no kind that Flotilla knows, so that the rule may hold for nothing; did you mean "Deployment"?`)
+		want := words(
+			`Constraint["rule"].match.kinds: "apps/Deploymnt" is no kind that Flotilla knows, so that the rule may hold for nothing; did you mean "Deployment"?`,
+		)
 		if said := w.run("plan", "-input=false", "-no-color"); !want.MatchString(strings.ReplaceAll(said, "constraints[", "Constraint[")) {
 			t.Errorf("says %s", said)
 		}

@@ -67,7 +67,13 @@ func newBitbucket(t *testing.T, cloud bool) *bitbucket {
 	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
 		git(t, b.bare, "config", setting, "true")
 	}
-	git(t, b.bare, "update-ref", "refs/heads/dev", git(t, b.bare, "commit-tree", "-m", "Begin", git(t, b.bare, "hash-object", "-t", "tree", "-w", os.DevNull)))
+	git(
+		t,
+		b.bare,
+		"update-ref",
+		"refs/heads/dev",
+		git(t, b.bare, "commit-tree", "-m", "Begin", git(t, b.bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
+	)
 	checkObjects(t, b.bare)
 	backend := &cgi.Handler{
 		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
@@ -159,7 +165,10 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 	if len(segments) == 1 {
 		pull := &bitbucketPull{
 			id: len(b.pulls) + 1, title: sent.Title, description: sent.Description, state: "OPEN",
-			head: sent.Source.Branch.Name + strings.TrimPrefix(sent.FromRef.ID, "refs/heads/"), base: sent.Destination.Branch.Name + strings.TrimPrefix(sent.ToRef.ID, "refs/heads/"),
+			head: sent.Source.Branch.Name + strings.TrimPrefix(
+				sent.FromRef.ID,
+				"refs/heads/",
+			), base: sent.Destination.Branch.Name + strings.TrimPrefix(sent.ToRef.ID, "refs/heads/"),
 		}
 		if b.tip(pull.head) == "" || b.tip(pull.base) == "" {
 			return 400, b.refusal("source: there is no such branch", nil)
@@ -172,7 +181,8 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 		return 404, b.refusal("there is no such request", nil)
 	}
 	pull := b.pulls[number-1]
-	if version := r.URL.Query().Get("version"); sent.Version != nil && *sent.Version != pull.version || version != "" && version != strconv.Itoa(pull.version) {
+	if version := r.URL.Query().Get("version"); sent.Version != nil && *sent.Version != pull.version ||
+		version != "" && version != strconv.Itoa(pull.version) {
 		return 409, b.refusal("out of date", map[string]any{"exceptionName": "com.atlassian.bitbucket.pull.PullRequestOutOfDateException"})
 	}
 	switch action := r.Method + " " + strings.Join(segments[2:], "/"); {
@@ -198,7 +208,10 @@ func (b *bitbucket) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 	case action == "POST merge" && b.blocked && b.cloud:
 		return 400, b.refusal(blockedBecause, nil)
 	case action == "POST merge" && b.blocked:
-		return 409, b.refusal("Merging the pull request has been vetoed.", map[string]any{"vetoes": []any{map[string]any{"detailedMessage": blockedBecause}}})
+		return 409, b.refusal(
+			"Merging the pull request has been vetoed.",
+			map[string]any{"vetoes": []any{map[string]any{"detailedMessage": blockedBecause}}},
+		)
 	case action == "POST merge" && b.cloud:
 		b.task = pull
 		w.Header().Set("Location", "https://api.bitbucket.org"+r.URL.Path+"/task-status/1")
@@ -254,11 +267,18 @@ func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 			reviewers = append(reviewers, map[string]any{"type": "user", "uuid": id})
 		}
 		end := func(branch, commit string) map[string]any {
-			return map[string]any{"branch": map[string]any{"name": branch, "merge_strategies": []string{"squash", "merge_commit"}}, "commit": map[string]any{"hash": commit[:12]}, "repository": map[string]any{"uuid": "{1}"}}
+			return map[string]any{
+				"branch":     map[string]any{"name": branch, "merge_strategies": []string{"squash", "merge_commit"}},
+				"commit":     map[string]any{"hash": commit[:12]},
+				"repository": map[string]any{"uuid": "{1}"},
+			}
 		}
 		shown := map[string]any{
 			"type": "pullrequest", "id": pull.id, "title": pull.title, "description": pull.description, "state": pull.state, "merge_commit": nil,
-			"source": end(pull.head, head), "destination": end(pull.base, b.tip(pull.base)), "links": map[string]any{"html": map[string]any{"href": fmt.Sprintf("https://bitbucket.org/owner/gitops/pull-requests/%d", pull.id)}},
+			"source": end(
+				pull.head,
+				head,
+			), "destination": end(pull.base, b.tip(pull.base)), "links": map[string]any{"html": map[string]any{"href": fmt.Sprintf("https://bitbucket.org/owner/gitops/pull-requests/%d", pull.id)}},
 		}
 		if !listed {
 			shown["reviewers"] = reviewers
@@ -277,7 +297,9 @@ func (b *bitbucket) show(pull *bitbucketPull, listed bool) map[string]any {
 	shown := map[string]any{
 		"id": pull.id, "version": pull.version, "title": pull.title, "description": pull.description, "state": pull.state, "reviewers": reviewers,
 		"fromRef": ref(pull.head, head), "toRef": ref(pull.base, b.tip(pull.base)),
-		"links": map[string]any{"self": []any{map[string]any{"href": fmt.Sprintf("https://git.example.com/projects/PLAT/repos/gitops/pull-requests/%d", pull.id)}}},
+		"links": map[string]any{
+			"self": []any{map[string]any{"href": fmt.Sprintf("https://git.example.com/projects/PLAT/repos/gitops/pull-requests/%d", pull.id)}},
+		},
 	}
 	if pull.merged != "" {
 		shown["properties"] = map[string]any{"mergeCommit": map[string]any{"id": pull.merged}}
@@ -308,7 +330,9 @@ func (b *bitbucket) told(path string) (int, any) {
 func (b *bitbucket) built(context, state, description string) {
 	hash, now := sha1.Sum([]byte(context)), time.Now()
 	build := map[string]any{
-		"key": hex.EncodeToString(hash[:]), "name": "kustomization/flotilla-cluster", "state": state, "description": description, "url": "https://bitbucket.org",
+		"key": hex.EncodeToString(
+			hash[:],
+		), "name": "kustomization/flotilla-cluster", "state": state, "description": description, "url": "https://bitbucket.org",
 		"updated_on": now.Format(time.RFC3339), "updatedDate": now.UnixMilli(),
 	}
 	if b.cloud {
@@ -333,7 +357,12 @@ func bothBitbuckets(t *testing.T, test func(t *testing.T, b *bitbucket, kind, re
 func TestARequestLivesOnBitbucket(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
 		proposed := func(database, more string) string {
-			return small{database: strconv.Quote(database), extra: fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, reviewers = [%q]%s }", kind, reviewer, more)}.config(b.repo)
+			return small{
+				database: strconv.Quote(database),
+				extra:    fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, reviewers = [%q]%s }", kind, reviewer, more),
+			}.config(
+				b.repo,
+			)
 		}
 		onBranch := func(want string) {
 			t.Helper()
@@ -345,8 +374,10 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 			{Config: small{}.config(b.repo)},
 			{Config: proposed("mysql://two", ""), ConfigPlanChecks: emptyPlan, Check: func(*terraform.State) error {
 				onBranch("mysql://one")
-				if pull := b.pulls[0]; len(b.pulls) != 1 || pull.state != "OPEN" || pull.head != "flotilla/dev/dev" || !slices.Equal(pull.reviewers, []string{reviewer}) ||
-					!strings.HasPrefix(pull.description, "<!-- flotilla-assignment: dev -->") || !strings.Contains(pull.description, "| `large` | `app-core` |") {
+				if pull := b.pulls[0]; len(b.pulls) != 1 || pull.state != "OPEN" || pull.head != "flotilla/dev/dev" ||
+					!slices.Equal(pull.reviewers, []string{reviewer}) ||
+					!strings.HasPrefix(pull.description, "<!-- flotilla-assignment: dev -->") ||
+					!strings.Contains(pull.description, "| `large` | `app-core` |") {
 					t.Errorf("the request is %+v", pull)
 				}
 				return nil
@@ -362,13 +393,18 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 				},
 			},
 			{PreConfig: func() { b.blocked = true }, Config: proposed("mysql://four", `, merge = "now"`), ExpectError: words(blockedBecause)},
-			{PreConfig: func() { b.blocked = false }, Config: proposed("mysql://four", `, merge = "now"`), ConfigPlanChecks: emptyPlan, Check: func(*terraform.State) error {
-				onBranch("mysql://four")
-				if len(b.pulls) != 1 || b.pulls[0].state != "MERGED" {
-					t.Errorf("the request is %+v", b.pulls[0])
-				}
-				return nil
-			}},
+			{
+				PreConfig:        func() { b.blocked = false },
+				Config:           proposed("mysql://four", `, merge = "now"`),
+				ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					onBranch("mysql://four")
+					if len(b.pulls) != 1 || b.pulls[0].state != "MERGED" {
+						t.Errorf("the request is %+v", b.pulls[0])
+					}
+					return nil
+				},
+			},
 		}
 		if !b.cloud {
 			arranged := proposed("mysql://five", `, merge = "when_checks_succeed"`)
@@ -392,7 +428,10 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 
 func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
-		refused := map[string]string{`labels = ["fleet"]`: "pull requests of this Git host have no labels; remove the labels", `reviewers = ["owner/team"]`: `reviewer "owner/team" is not a`}
+		refused := map[string]string{
+			`labels = ["fleet"]`:         "pull requests of this Git host have no labels; remove the labels",
+			`reviewers = ["owner/team"]`: `reviewer "owner/team" is not a`,
+		}
 		if b.cloud {
 			refused[`merge = "when_checks_succeed"`] = `this Git host has no auto-merge that its API turns on`
 		}
@@ -429,7 +468,12 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 		} {
 			b.built(context, state, "reconciliation")
 		}
-		values, said := readCompliance(t, b.repo.url, with, map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"forge": kind}}})
+		values, said := readCompliance(
+			t,
+			b.repo.url,
+			with,
+			map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"forge": kind}}},
+		)
 		if got := verdicts(values); said.Err() != nil || !regexp.MustCompile(`^ready failed unknown$`).MatchString(got) {
 			t.Errorf("the verdicts are %q: %s", got, said)
 		}
@@ -440,15 +484,23 @@ func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 func TestATokenThatFluxCannotSendToBitbucketIsAnErrorOfThePlan(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]string{"s3cret": "feedback.token must be username:token for Flux and Bitbucket Cloud", "me@example.com:s3cret": ""} {
-		config := `provider "flotilla" { clusters = { "drone-1" = { host = "https://127.0.0.1:1" } } }` + "\n" + strings.Replace(agentOf("https://bitbucket.org/platform/gitops.git"), "reconciler ",
-			fmt.Sprintf("feedback = { context = \"fleet/{cluster}/{host}\" }\n  credentials_wo = { token = \"t\", feedback = { token = %q } }\n  reconciler ", token), 1)
+		config := `provider "flotilla" { clusters = { "drone-1" = { host = "https://127.0.0.1:1" } } }` + "\n" + strings.Replace(
+			agentOf("https://bitbucket.org/platform/gitops.git"),
+			"reconciler ",
+			fmt.Sprintf(
+				"feedback = { context = \"fleet/{cluster}/{host}\" }\n  credentials_wo = { token = \"t\", feedback = { token = %q } }\n  reconciler ",
+				token,
+			),
+			1,
+		)
 		module, err := providertest.ParseModule(config, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, said := providertest.New(startProvider).Plan(t.Context(), module.Configuration)
 		found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
-			return d.Error && d.At == `AttributeName("feedback")` && d.Summary == "Invalid agent" && strings.Contains(strings.ToLower(d.Detail), strings.ToLower(want))
+			return d.Error && d.At == `AttributeName("feedback")` && d.Summary == "Invalid agent" &&
+				strings.Contains(strings.ToLower(d.Detail), strings.ToLower(want))
 		})
 		if found != (want != "") || strings.Contains(said.String(), "s3cret") {
 			t.Errorf("%s: %s", token, said)

@@ -14,7 +14,11 @@ import (
 func TestWhatABranchHasIsListed(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod", "path": "clusters"}}))
+	apply(
+		t,
+		providertest.New(startProvider),
+		assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod", "path": "clusters"}}),
+	)
 	apply(t, providertest.New(startProvider), claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))))
 	w := providertest.New(startProvider)
 	query := func(name string, repo map[string]any) (string, providertest.Diagnostics) {
@@ -22,8 +26,22 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 		var lines []string
 		for i, identity := range identities {
 			repo, _ := resources[i]["gitops_repo"].(map[string]any)
-			lines = append(lines, fmt.Sprintf("%v at %v of %v %t, %v at %v of %v %t, %v %v", identity["name"], identity["path"], identity["branch"], identity["url"] == url,
-				resources[i]["name"], repo["path"], repo["branch"], repo["url"] == url, resources[i]["number"], resources[i]["fleet"]))
+			lines = append(
+				lines,
+				fmt.Sprintf(
+					"%v at %v of %v %t, %v at %v of %v %t, %v %v",
+					identity["name"],
+					identity["path"],
+					identity["branch"],
+					identity["url"] == url,
+					resources[i]["name"],
+					repo["path"],
+					repo["branch"],
+					repo["url"] == url,
+					resources[i]["number"],
+					resources[i]["fleet"],
+				),
+			)
 		}
 		return strings.Join(lines, "; "), said
 	}
@@ -41,7 +59,8 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 		"Invalid GitOps repository":    {"url": url, "branch": "prod", "path": "../x"},
 		"Repository cannot be reached": {"url": "http://127.0.0.1:1/gitops", "branch": "prod"},
 	} {
-		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` || !strings.Contains(said.String(), "/troubleshooting.md#") {
+		if _, said := query("flotilla_assignment", repo); said.Err() == nil || !said.Has(want) || said[0].At != `AttributeName("gitops_repo")` ||
+			!strings.Contains(said.String(), "/troubleshooting.md#") {
 			t.Errorf("of %v it is said %s, want %s", repo, said, want)
 		}
 	}
@@ -50,14 +69,16 @@ func TestWhatABranchHasIsListed(t *testing.T) {
 	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
 	at := map[string]any{"url": url, "branch": "prod"}
 	const record = "prod/.flotilla/.claims/api.json"
-	if got, said := query("flotilla_cluster_claim", at); got == "" || said.Err() != nil || !said.Has("Records cannot be read") || !strings.Contains(said.String(), record) {
+	if got, said := query("flotilla_cluster_claim", at); got == "" || said.Err() != nil || !said.Has("Records cannot be read") ||
+		!strings.Contains(said.String(), record) {
 		t.Errorf("beside a record that cannot be read %q is listed: %s", got, said)
 	}
 	if got, said := query("flotilla_assignment", at); got == "" || len(said) > 0 {
 		t.Errorf("beside a record of a claim that cannot be read %q is listed: %s", got, said)
 	}
 	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "web"), "{}") })
-	if got, said := query("flotilla_cluster_claim", at); got != "" || said.Err() == nil || !said.Has("Records cannot be read") || !strings.Contains(said.String(), record) {
+	if got, said := query("flotilla_cluster_claim", at); got != "" || said.Err() == nil || !said.Has("Records cannot be read") ||
+		!strings.Contains(said.String(), record) {
 		t.Errorf("where no record can be read %q is listed: %s", got, said)
 	}
 }
@@ -72,15 +93,28 @@ func TestQueriesListWhatABranchHas(t *testing.T) {
 		t.Skip("Terraform before 1.14, and any other tool, has no queries")
 	}
 	repo := bareRepository(t)
-	main := small{path: "clusters", fleet: `clusters = [{ name = "pool-1", cluster_type = "spare", labels = { state = "ready" } }]`}.config(repo)
+	main := small{
+		path:  "clusters",
+		fleet: `clusters = [{ name = "pool-1", cluster_type = "spare", labels = { state = "ready" } }]`,
+	}.config(
+		repo,
+	)
 	fleet, _, found := strings.Cut(main, "\nresource \"flotilla_assignment\"")
 	if !found {
 		t.Fatal("the configuration has no assignment")
 	}
 	const pool = `{ match_labels = { state = "ready" } }`
-	claim := fmt.Sprintf("\nresource \"flotilla_cluster_claim\" \"web\" {\n  name = \"web\"\n  number = 1\n  pool = %s\n  fleet = local.fleet\n"+
-		"  gitops_repo = { url = %q, branch = \"dev\", path = \"claims\" }\n}\n", pool, repo.url)
-	newWorkdir(t, tool, map[string]string{"main.tf": main + claim, "required_providers.tf": requiredProviders}).run("apply", "-auto-approve", "-input=false")
+	claim := fmt.Sprintf(
+		"\nresource \"flotilla_cluster_claim\" \"web\" {\n  name = \"web\"\n  number = 1\n  pool = %s\n  fleet = local.fleet\n"+
+			"  gitops_repo = { url = %q, branch = \"dev\", path = \"claims\" }\n}\n",
+		pool,
+		repo.url,
+	)
+	newWorkdir(
+		t,
+		tool,
+		map[string]string{"main.tf": main + claim, "required_providers.tf": requiredProviders},
+	).run("apply", "-auto-approve", "-input=false")
 	commits := repo.commits(t, "dev")
 
 	w := newWorkdir(t, tool, map[string]string{"main.tf": fleet, "required_providers.tf": requiredProviders})

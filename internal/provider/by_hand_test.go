@@ -162,7 +162,12 @@ func TestAPlanAndAnApplyNameTheBranchThatARequestGoesInto(t *testing.T) {
 			// Gitea has the request go into the default branch when its base is deleted.
 			l.renew("trunk")
 			plan := apply(t, l.w, l.configuration("trunk", "three", requested()))
-			checkRepaired(t, "a request that goes elsewhere", plan, `goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`)
+			checkRepaired(
+				t,
+				"a request that goes elsewhere",
+				plan,
+				`goes into branch "main" now: it is closed, and another one is opened into branch "trunk"`,
+			)
 			if open := l.ours(); len(open) != 1 {
 				t.Errorf("open are %+v", open)
 			}

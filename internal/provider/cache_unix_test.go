@@ -74,8 +74,10 @@ func TestACacheThatOthersCanWriteToIsAnErrorOfThePlan(t *testing.T) {
 			}
 		}
 		named := providertest.Configuration{Provider: map[string]any{"cache": map[string]any{"path": cache}}}
-		_, diagnostics := providertest.New(startProvider).ReadData(t.Context(), named, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
-		if said := fmt.Sprint(diagnostics); change.path == cache && (!strings.Contains(said, "Invalid cache") || !strings.Contains(said, change.want)) {
+		_, diagnostics := providertest.New(startProvider).
+			ReadData(t.Context(), named, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+		if said := fmt.Sprint(diagnostics); change.path == cache &&
+			(!strings.Contains(said, "Invalid cache") || !strings.Contains(said, change.want)) {
 			t.Errorf("%s: the provider says %s", name, said)
 		}
 		if err := change.undo(change.path); err != nil {
@@ -204,14 +206,18 @@ func TestTheProviderNamesItsCache(t *testing.T) {
 	charts, fleet := canaryChart(t)
 	read := func(cache map[string]any) string {
 		configuration := providertest.Configuration{Provider: map[string]any{"cache": cache}}
-		read, said := providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+		read, said := providertest.New(startProvider).
+			ReadData(t.Context(), configuration, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 		return fmt.Sprint(read["objects"], said)
 	}
 	named := filepath.Join(t.TempDir(), "a", "cache")
-	if got := read(map[string]any{"path": named, "max_mib": 512}); !strings.Contains(got, "canary") || len(entriesOf(t, named, "artifacts")) != 1 || len(entriesOf(t, byEnvironment, "*")) != 0 {
+	if got := read(map[string]any{"path": named, "max_mib": 512}); !strings.Contains(got, "canary") ||
+		len(entriesOf(t, named, "artifacts")) != 1 ||
+		len(entriesOf(t, byEnvironment, "*")) != 0 {
 		t.Errorf("with a path it gives %s", got)
 	}
-	if got := read(map[string]any{"max_mib": 256}); !strings.Contains(got, "canary") || len(entriesOf(t, byEnvironment, "artifacts")) != 1 || charts.fetched != 2 {
+	if got := read(map[string]any{"max_mib": 256}); !strings.Contains(got, "canary") || len(entriesOf(t, byEnvironment, "artifacts")) != 1 ||
+		charts.fetched != 2 {
 		t.Errorf("without a path it gives %s", got)
 	}
 	if got := read(map[string]any{"path": named, "max_mib": 1}); !strings.Contains(got, "must be a whole number from 256") {
@@ -220,7 +226,8 @@ func TestTheProviderNamesItsCache(t *testing.T) {
 	if got := read(map[string]any{"folder": named}); !strings.Contains(got, "Invalid cache") || !strings.Contains(got, "folder") {
 		t.Errorf("with an attribute that does not exist it gives %s", got)
 	}
-	if got := read(map[string]any{"path": "/proc/nowhere/cache"}); !strings.Contains(got, "cannot be created") || !strings.Contains(got, "FLOTILLA_CACHE_DIR") {
+	if got := read(map[string]any{"path": "/proc/nowhere/cache"}); !strings.Contains(got, "cannot be created") ||
+		!strings.Contains(got, "FLOTILLA_CACHE_DIR") {
 		t.Errorf("with a folder that cannot be created it gives %s", got)
 	}
 }

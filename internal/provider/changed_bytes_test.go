@@ -40,7 +40,9 @@ func newChangedRegistry(t *testing.T) *changedRegistry {
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
 		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest([]byte("{}")), "size": 2},
-		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": digest(archive), "size": len(archive)}},
+		"layers": []any{
+			map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": digest(archive), "size": len(archive)},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +169,13 @@ func TestAnArtifactOfVeryManyFilesIsAnError(t *testing.T) {
 		began := time.Now()
 		objects, _, said := finalObjects(t, fleet)
 		runtime.ReadMemStats(&after)
-		t.Logf("%s of %d files: %s, %d MiB allocated", what, number, time.Since(began).Round(time.Millisecond), (after.TotalAlloc-before.TotalAlloc)>>20)
+		t.Logf(
+			"%s of %d files: %s, %d MiB allocated",
+			what,
+			number,
+			time.Since(began).Round(time.Millisecond),
+			(after.TotalAlloc-before.TotalAlloc)>>20,
+		)
 		if len(objects) > 0 || !strings.Contains(said, "more than 50000 files") {
 			t.Errorf("%s gives %v; said is %s", what, objects, said)
 		}

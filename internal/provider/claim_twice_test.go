@@ -42,7 +42,12 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 	}
 	read := func() string {
 		t.Helper()
-		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+		_, said := w.ReadData(
+			t.Context(),
+			providertest.Configuration{},
+			"flotilla_inventory",
+			map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
+		)
 		if said.Err() != nil {
 			t.Fatal(said)
 		}
@@ -53,14 +58,23 @@ func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.
 	}
 	// Several clusters are one warning.
 	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1))
+		writeFile(
+			t,
+			claimRecordOf(folder, "api"),
+			strings.Replace(readFile(t, claimRecordOf(folder, "api")), `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1),
+		)
 	})
-	if said := read(); strings.Count(said, "Cluster belongs to two claims") != 1 || !strings.Contains(said, `Cluster "pool-1" belongs to`) || !words(claimedTwice).MatchString(said) {
+	if said := read(); strings.Count(said, "Cluster belongs to two claims") != 1 || !strings.Contains(said, `Cluster "pool-1" belongs to`) ||
+		!words(claimedTwice).MatchString(said) {
 		t.Errorf("of two clusters the inventory says %s", said)
 	}
 	// Mended in the record, both are as they were; api takes out what was added to its record.
 	byHandOn(t, url, "prod", func(folder string) {
-		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-1"},{"name": "pool-2"},`, "", 1))
+		writeFile(
+			t,
+			claimRecordOf(folder, "api"),
+			strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-1"},{"name": "pool-2"},`, "", 1),
+		)
 	})
 	for _, one := range []struct {
 		w             *providertest.Workspace
@@ -121,7 +135,9 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 	byHandOn(t, url, "prod", func(folder string) {
 		writeFile(t, claimRecordOf(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
 	})
-	if _, said := claimPlan(t, w, web); !words("The record prod/.flotilla/.claims/web.json is not what this claim wrote: it was changed or removed by others. This apply writes it again.").
+	if _, said := claimPlan(t, w, web); !words(
+		"The record prod/.flotilla/.claims/web.json is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
+	).
 		MatchString(said.String()) {
 		t.Errorf("said is %s", said)
 	}
@@ -174,7 +190,8 @@ func TestATamperedClaimIsToldAndRepaired(t *testing.T) {
 			apply(t, w, web)
 			after := git(t, url, "show", "prod:prod/.flotilla/.claims/web.json")
 			t.Logf("%d bytes in, %d out, in %s: %s", tampered, len(after), time.Since(began), said)
-			if len(after) > 2*max(before, tampered) || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2" || !strings.Contains(after, `"pool-2"`) {
+			if len(after) > 2*max(before, tampered) || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2" ||
+				!strings.Contains(after, `"pool-2"`) {
 				t.Errorf("the record is %.500s, and the state has %s", after, namesIn(w.State.Values(claimAddress)))
 			}
 			if _, said := claimPlan(t, w, web); len(said) > 0 {

@@ -37,7 +37,8 @@ func TestFoldersOfAnotherAssignmentAreOneError(t *testing.T) {
 				errors++
 			}
 		}
-		if lines := strings.Count(said.String(), "\n"); errors != 1 || lines > 25 || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "set adopt = true") {
+		if lines := strings.Count(said.String(), "\n"); errors != 1 || lines > 25 || !strings.Contains(said.String(), want) ||
+			!strings.Contains(said.String(), "set adopt = true") {
 			t.Errorf("%d cluster types: %d errors in %d lines: %s", count, errors, lines, said)
 		}
 	}

@@ -50,13 +50,15 @@ func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
 	}
 	// What is kept is promised: where somebody broke the record, and another has taken it, nothing is written.
 	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "web")) })
-	if plan, said = w.Plan(t.Context(), claims(claimOn(url, "web", 1, from))); said.Err() != nil || namesIn(plan.Change(claimAddress).After) != "pool-2" {
+	if plan, said = w.Plan(t.Context(), claims(claimOn(url, "web", 1, from))); said.Err() != nil ||
+		namesIn(plan.Change(claimAddress).After) != "pool-2" {
 		t.Fatal(said)
 	}
 	apply(t, other, claims(claimOn(url, "api", 2, from)))
 	before := commitsOn(t, url, "prod")
 	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Repository has changed since the plan") || !words(`The plan promised cluster "pool-2", and claim "api" has taken it since. Nothing was written: plan again.`).
-		MatchString(said.String()) || commitsOn(t, url, "prod") != before {
+		MatchString(said.String()) ||
+		commitsOn(t, url, "prod") != before {
 		t.Errorf("said is %s", said)
 	}
 	apply(t, w, claims(claimOn(url, "web", 1, from)))
@@ -101,7 +103,9 @@ func TestAClaimThatTakesMoreKeepsWhatItsPlanPromised(t *testing.T) {
 	plan = planned(4, "pool-1 pool-2 pool-4 ?")
 	apply(t, other, claims(claimOn(url, "api", 2, from)))
 	before := commitsOn(t, url, "prod")
-	if said := w.ApplyPlan(t.Context(), plan); !words(`The plan promised cluster "pool-1", and claim "api" has taken it since.`).MatchString(said.String()) ||
+	if said := w.ApplyPlan(t.Context(), plan); !words(
+		`The plan promised cluster "pool-1", and claim "api" has taken it since.`,
+	).MatchString(said.String()) ||
 		commitsOn(t, url, "prod") != before {
 		t.Errorf("said is %s", said)
 	}
@@ -188,7 +192,12 @@ func TestAnInventoryListsClaims(t *testing.T) {
 	from := poolFleet("pool-1", "pool-2", "pool-3")
 	apply(t, w, claims(claimOn(url, "web", 2, from)))
 	apply(t, w, claims(claimOn(url, "web", 2, from), claimOn(url, "idle", 0, from)))
-	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+	read, said := w.ReadData(
+		t.Context(),
+		providertest.Configuration{},
+		"flotilla_inventory",
+		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
+	)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
@@ -203,7 +212,11 @@ func TestThePoolKeepsOneWarmCluster(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkdir(t, tool, map[string]string{"main.tf": readFile(t, filepath.Join("..", "..", "examples", "onboarding", "pool", "main.tf"))})
+			w := newWorkdir(
+				t,
+				tool,
+				map[string]string{"main.tf": readFile(t, filepath.Join("..", "..", "examples", "onboarding", "pool", "main.tf"))},
+			)
 			step := func(teams, clusters, claimed string) {
 				t.Helper()
 				w.run("apply", "-input=false", "-auto-approve", "-no-color", "-var=teams={"+teams+"}")

@@ -140,7 +140,13 @@ func TestAClaimThroughItsLife(t *testing.T) {
 	step("one has left", "pool-2 ?", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
 	base = with(base, "fleet", poolFleet("pool-2", "pool-3"))
 	step("one has left and fewer are wanted", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1))
-	step("what is no part of the record", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1, "commit_message", "claim more"))
+	step(
+		"what is no part of the record",
+		"pool-3",
+		"pool-3",
+		"6",
+		with(base, "fleet", poolFleet("pool-3"), "number", 1, "commit_message", "claim more"),
+	)
 	step("none", "", "", "7", with(base, "number", 0))
 	if text := git(t, url, "log", "--format=%s", "prod"); text != strings.Join([]string{
 		"claim shop: 1 released", "claim shop: 1 released", "claim shop: 1 taken, 1 released", "claim shop: takes over from web",
@@ -174,8 +180,13 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	first, second := providertest.New(startProvider), providertest.New(startProvider)
 	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
 	apply(t, first, claims(base))
-	refusedClaim(t, second, claims(base), "Claim belongs to another state",
-		`There is already a record of a claim "web" that is not in this state; it has pool-1, pool-2. If another state has the claim, choose another name.`)
+	refusedClaim(
+		t,
+		second,
+		claims(base),
+		"Claim belongs to another state",
+		`There is already a record of a claim "web" that is not in this state; it has pool-1, pool-2. If another state has the claim, choose another name.`,
+	)
 	apply(t, second, claims(with(base, "name", "api", "number", 1)))
 	if got := namesIn(second.State.Values(claimAddress)); got != "pool-3" {
 		t.Errorf("the second state has %q", got)
@@ -184,7 +195,9 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	// Taken over, it is the other's, and the one that had it hears of it and releases nothing.
 	third := providertest.New(startProvider)
 	plan, said := third.Plan(t.Context(), claims(with(base, "adopt", true)))
-	if said.Err() != nil || !words(`The record of the claim "web" has pool-1, pool-2. A state that had the claim before loses it.`).MatchString(said.String()) || namesIn(plan.Change(claimAddress).After) != "unknown" {
+	if said.Err() != nil ||
+		!words(`The record of the claim "web" has pool-1, pool-2. A state that had the claim before loses it.`).MatchString(said.String()) ||
+		namesIn(plan.Change(claimAddress).After) != "unknown" {
 		t.Errorf("said is %s", said)
 	}
 	apply(t, third, claims(with(base, "adopt", true)))
@@ -196,7 +209,8 @@ func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	}
 	refusedClaim(t, first, claims(base), "Claim belongs to another state")
 	before := commitsOn(t, url, "prod")
-	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || !said.Has("Claim belongs to another holder") {
+	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil ||
+		!said.Has("Claim belongs to another holder") {
 		t.Errorf("said is %s", said)
 	}
 	if after := commitsOn(t, url, "prod"); after != before {
@@ -373,7 +387,13 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 	refusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims have the same name")
 
 	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
-	refusedClaim(t, providertest.New(startProvider), claims(base), "Record of a claim cannot be read", "It is not known which clusters are free: prod/.flotilla/.claims/api.json")
+	refusedClaim(
+		t,
+		providertest.New(startProvider),
+		claims(base),
+		"Record of a claim cannot be read",
+		"It is not known which clusters are free: prod/.flotilla/.claims/api.json",
+	)
 }
 
 func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {
@@ -407,7 +427,9 @@ func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {
 	apply(t, w, claims(base))
 	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
 		"environment": "prod", "cluster_types": []any{map[string]any{"name": "pool"}},
-		"clusters": []any{map[string]any{"name": providertest.Unknown{Then: "pool-2"}, "cluster_type": "pool", "labels": map[string]any{"state": "ready"}}},
+		"clusters": []any{
+			map[string]any{"name": providertest.Unknown{Then: "pool-2"}, "cluster_type": "pool", "labels": map[string]any{"state": "ready"}},
+		},
 	}}}
 	if got, _ := claimPlan(t, w, claims(with(base, "fleet", fleet, "number", 1))); got != "unknown" {
 		t.Errorf("the plan says %q", got)

@@ -76,7 +76,8 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 			if err := os.Remove(filepath.Join(w.path, "labels.json")); err != nil {
 				t.Fatal(err)
 			}
-			if stdout, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil || !words("Labels of clusters are not known").MatchString(stdout+stderr) {
+			if stdout, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil ||
+				!words("Labels of clusters are not known").MatchString(stdout+stderr) {
 				t.Errorf("it is destroyed: %s%s", stdout, stderr)
 			}
 			writeFile(t, filepath.Join(w.path, "labels.json"), `{"*": {}}`)
@@ -103,7 +104,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: asks-facts}]
 		certificate, key := server.ClientCertificate(t, user)
 		return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
 	}
-	read, said := readFacts(t, map[string]any{"a": as("asks-facts"), "b": as("has-no-rights")}, map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "1m"}}})
+	read, said := readFacts(
+		t,
+		map[string]any{"a": as("asks-facts"), "b": as("has-no-rights")},
+		map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "1m"}}},
+	)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}

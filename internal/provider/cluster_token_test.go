@@ -58,13 +58,17 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 			t.Errorf("with %v it is %v, and said is %s", further, opened, said)
 		}
 	}
-	if want := []string{"map[expirationSeconds:3600]", "map[audiences:[vault] expirationSeconds:1800]"}; !slices.Equal(tokens.requested, want) {
+	if want := []string{"map[expirationSeconds:3600]", "map[audiences:[vault] expirationSeconds:1800]"}; !slices.Equal(
+		tokens.requested,
+		want,
+	) {
 		t.Errorf("%q is requested, want %q", tokens.requested, want)
 	}
 
 	// A cluster that is not known yet gives none yet, and that is no error.
 	opened, said := w.OpenEphemeral(t.Context(), at(map[string]any{"host": providertest.Unknown{}}), clusterToken, wanted(nil))
-	if len(said) > 0 || opened["token"] != (providertest.Unknown{}) || opened["expires_at"] != (providertest.Unknown{}) || opened["cluster"] != "edge-1" {
+	if len(said) > 0 || opened["token"] != (providertest.Unknown{}) || opened["expires_at"] != (providertest.Unknown{}) ||
+		opened["cluster"] != "edge-1" {
 		t.Errorf("of a cluster that is not known yet it is %v, and said is %s", opened, said)
 	}
 
@@ -85,7 +89,8 @@ func TestATokenIsRequestedEachTime(t *testing.T) {
 		{there, map[string]any{"duration": "an hour"}, "Invalid duration", "duration", `"an hour" is not a duration`, ""},
 	} {
 		_, said := w.OpenEphemeral(t.Context(), at(c.cluster), clusterToken, wanted(c.further))
-		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) ||
+		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
+			!strings.Contains(said.String(), c.detail) ||
 			c.never != "" && strings.Contains(said.String(), c.never) {
 			t.Errorf("with %v it is said %s; want %s at %s: %s", c.further, said, c.summary, c.at, c.detail)
 		}
@@ -137,7 +142,12 @@ metadata: {name: fleet-reader, namespace: flux-system}
 
 		// A cluster that this apply makes is no error at plan. OpenTofu takes no token that is not known, and opens nothing that
 		// depends on a change.
-		created := strings.Replace(strings.Replace(example, "  duration        = \"30m\"\n", "  depends_on      = [terraform_data.cluster]\n", 1), "edge-1 = { kubeconfig = "+read+" }", "edge-1 = { kubeconfig = terraform_data.cluster.output }", 1) +
+		created := strings.Replace(
+			strings.Replace(example, "  duration        = \"30m\"\n", "  depends_on      = [terraform_data.cluster]\n", 1),
+			"edge-1 = { kubeconfig = "+read+" }",
+			"edge-1 = { kubeconfig = terraform_data.cluster.output }",
+			1,
+		) +
 			"\nresource \"terraform_data\" \"cluster\" {\n  input = " + read + "\n}\n"
 		if strings.Count(created, "terraform_data.cluster") != 2 {
 			t.Fatal("the example reaches the cluster otherwise")

@@ -27,7 +27,14 @@ func TestATokenOfOneClusterDoesNotSpeakForAnother(t *testing.T) {
 	set := func(by giteatest.User, cluster, state string) {
 		t.Helper()
 		for _, host := range []string{"cluster", "cluster-type"} {
-			server.API(t, by, "POST", path+"/statuses/"+strings.TrimSpace(git(t, repo.folder, "rev-parse", "dev")), map[string]any{"context": "flotilla/" + cluster + "/" + host, "state": state}, nil)
+			server.API(
+				t,
+				by,
+				"POST",
+				path+"/statuses/"+strings.TrimSpace(git(t, repo.folder, "rev-parse", "dev")),
+				map[string]any{"context": "flotilla/" + cluster + "/" + host, "state": state},
+				nil,
+			)
 		}
 	}
 	set(drone1, "drone-1", "success")
@@ -86,7 +93,12 @@ func TestWrongCreatorsAreRefused(t *testing.T) {
 		"nobody for one":                  {"https://github.com/team/r.git", map[string]any{"creators": map[string]any{"drone-1": ""}}, `creators: the account of cluster "drone-1" is empty`},
 		"a number":                        {"https://github.com/team/r.git", map[string]any{"creators": 7}, "creators: must be a string or a map of strings, not a number"},
 	} {
-		_, said := readCompliance(t, test.url, map[string]any{"git": map[string]any{"token": "t"}}, map[string]any{"feedback": map[string]any{"commit_statuses": test.statuses}})
+		_, said := readCompliance(
+			t,
+			test.url,
+			map[string]any{"git": map[string]any{"token": "t"}},
+			map[string]any{"feedback": map[string]any{"commit_statuses": test.statuses}},
+		)
 		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
 			return d.Error && d.At == `AttributeName("feedback")` && strings.Contains(strings.Join(strings.Fields(d.Detail), " "), test.want)
 		}) {

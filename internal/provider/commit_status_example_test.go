@@ -24,9 +24,16 @@ func TestACommitSaysWhetherItRuns(t *testing.T) {
 			t.Helper()
 			reports := "reports = []"
 			if seen != "" {
-				reports = fmt.Sprintf(`reports = [for cluster in ["drone-1", "drone-2", "large-1"] : { cluster = cluster, commit = %q, ready = true, since = "2026-01-01T00:00:00Z" }]`, seen)
+				reports = fmt.Sprintf(
+					`reports = [for cluster in ["drone-1", "drone-2", "large-1"] : { cluster = cluster, commit = %q, ready = true, since = "2026-01-01T00:00:00Z" }]`,
+					seen,
+				)
 			}
-			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Replace(text, "feedback    = { clusters = true }", "feedback    = { "+reports+" }", 1))
+			writeFile(
+				t,
+				filepath.Join(w.path, "main.tf"),
+				requiredProviders+strings.Replace(text, "feedback    = { clusters = true }", "feedback    = { "+reports+" }", 1),
+			)
 			w.run("apply", "-input=false", "-auto-approve")
 		}
 		tip := func() string { return git(t, url, "rev-parse", "prod") }

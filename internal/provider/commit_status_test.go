@@ -34,7 +34,12 @@ func newStatusGitea(t *testing.T) *statusGitea {
 	g := &statusGitea{hosted: hosted{t, server, user}, url: repo.url}
 	for i := range 2 {
 		var made struct{ Commit struct{ SHA string } }
-		g.api(http.MethodPost, fmt.Sprintf("/contents/file-%d", i), map[string]any{"message": "By hand", "content": "eA==", "branch": "main"}, &made)
+		g.api(
+			http.MethodPost,
+			fmt.Sprintf("/contents/file-%d", i),
+			map[string]any{"message": "By hand", "content": "eA==", "branch": "main"},
+			&made,
+		)
 		g.commits = append(g.commits, made.Commit.SHA)
 	}
 	return g
@@ -42,7 +47,9 @@ func newStatusGitea(t *testing.T) *statusGitea {
 
 // wanted are the attributes of a status.
 func (g *statusGitea) wanted(further ...any) map[string]any {
-	return with(map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"}, further...)
+	return with(
+		map[string]any{"url": g.url, "forge": "gitea", "commit": g.commits[0], "context": "flotilla/dev", "state": "pending"},
+		further...)
 }
 
 // configured is a configuration with statuses, and the credentials of a user.
@@ -103,7 +110,12 @@ func (g *statusGitea) history(commit int, context string) (told []string) {
 }
 
 // statusPlan is what a plan does with the status.
-func statusPlan(t *testing.T, w providertest.Runner, configuration providertest.Configuration, options ...providertest.Option) (providertest.Action, providertest.Diagnostics) {
+func statusPlan(
+	t *testing.T,
+	w providertest.Runner,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) (providertest.Action, providertest.Diagnostics) {
 	t.Helper()
 	plan, said := w.Plan(t.Context(), configuration, options...)
 	if said.Err() != nil {
@@ -154,10 +166,17 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	step("neither text nor link", providertest.Update, g.wanted("state", "success"), told...)
 
 	// What others make of it is seen, and set again.
-	g.api(http.MethodPost, "/statuses/"+g.commits[0], map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link}, nil)
+	g.api(
+		http.MethodPost,
+		"/statuses/"+g.commits[0],
+		map[string]any{"context": "flotilla/dev", "state": "failure", "description": "by hand", "target_url": link},
+		nil,
+	)
 	plan, said := w.Plan(t.Context(), g.configured(g.wanted("state", "success")))
 	change := plan.Change(statusAddress)
-	if said.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" || change.Before["link"] != link || change.After["state"] != "success" {
+	if said.Err() != nil || change.Before["state"] != "failure" || change.Before["description"] != "by hand" ||
+		change.Before["link"] != link ||
+		change.After["state"] != "success" {
 		t.Errorf("the plan is %+v: %s", change, said)
 	}
 	told = append(told, "failure by hand https://ci.example.com/7", "success")
@@ -180,7 +199,8 @@ func TestACommitStatusThroughItsLife(t *testing.T) {
 	step("another context", providertest.Update, g.wanted("state", "success", "commit", g.commits[1], "context", "flotilla/prod"), told...)
 	// And so does that of a resource that is destroyed.
 	action, said := statusPlan(t, w, g.configured())
-	if action != providertest.Delete || !said.Has("Status stays on the commit") || !strings.Contains(said.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
+	if action != providertest.Delete || !said.Has("Status stays on the commit") ||
+		!strings.Contains(said.String(), `the status "flotilla/prod" of commit `+g.commits[1]+" stays success") {
 		t.Errorf("the plan of a destroy is to %s, and says %s", action, said)
 	}
 	apply(t, w, g.configured())
@@ -203,15 +223,28 @@ func TestACommitStatusOfWhatIsKnownAtApply(t *testing.T) {
 	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
 	w := providertest.New(startProvider)
 	apply(t, w, g.configured(g.wanted(
-		"commit", later(g.commits[1]), "state", later("success"), "description", later("rolled out"), "link", later("https://ci.example.com/"), "context", later("late"),
-		"url", later(g.url), "forge", later("gitea"),
+		"commit",
+		later(g.commits[1]),
+		"state",
+		later("success"),
+		"description",
+		later("rolled out"),
+		"link",
+		later("https://ci.example.com/"),
+		"context",
+		later("late"),
+		"url",
+		later(g.url),
+		"forge",
+		later("gitea"),
 	)))
 	if got := g.history(1, "late"); !slices.Equal(got, []string{"success rolled out https://ci.example.com/"}) {
 		t.Errorf("Gitea was told %q", got)
 	}
 	// What is wrong with it is said then, all at once, and nothing is set.
 	for attribute, value := range map[string]string{"commit": "main", "state": "done", "link": "javascript:alert(1)", "context": " ", "forge": "sourceforge", "url": "git@git.example.com:a/b"} {
-		_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("commit", later(g.commits[0]), attribute, later(value))))
+		_, said := providertest.New(startProvider).
+			Apply(t.Context(), g.configured(g.wanted("commit", later(g.commits[0]), attribute, later(value))))
 		if !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
 			return d.Error && d.Summary == "Invalid "+attribute && d.At == fmt.Sprintf("AttributeName(%q)", attribute)
 		}) {
@@ -256,7 +289,8 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, said := providertest.New(startProvider).Plan(t.Context(), configured("a-token", test.attributes))
-			if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) || !words(test.says).MatchString(said[0].Detail) {
+			if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, fmt.Sprintf("AttributeName(%q)", test.at)) ||
+				!words(test.says).MatchString(said[0].Detail) {
 				t.Errorf("said is %s", said)
 			}
 			if strings.Contains(said.String(), "hidden") {
@@ -264,7 +298,8 @@ func TestMistakesInACommitStatusAreErrorsOfThePlan(t *testing.T) {
 			}
 		})
 	}
-	_, said := providertest.New(startProvider).Plan(t.Context(), configured("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
+	_, said := providertest.New(startProvider).
+		Plan(t.Context(), configured("a-token", with(right, "commit", "x", "state", "x", "context", "", "link", "x", "url", "x", "forge", "gitea")))
 	if len(said) != 5 {
 		t.Errorf("five mistakes are %d: %s", len(said), said)
 	}
@@ -287,7 +322,8 @@ func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
 	} {
 		w := providertest.New(startProvider)
 		_, said := w.Apply(t.Context(), test.configuration)
-		if len(said) != 1 || said[0].Summary != test.summary || said[0].At != fmt.Sprintf("AttributeName(%q)", test.at) || !words(test.says).MatchString(said[0].Detail) {
+		if len(said) != 1 || said[0].Summary != test.summary || said[0].At != fmt.Sprintf("AttributeName(%q)", test.at) ||
+			!words(test.says).MatchString(said[0].Detail) {
 			t.Errorf("%s: said is %s", name, said)
 		}
 		if len(w.State) > 0 {
@@ -356,7 +392,11 @@ func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
 		}
 		return r.Method == http.MethodGet
 	}}
-	g := &statusGitea{hosted: hosted{t, nil, giteatest.User{Token: "a-token"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit}}
+	g := &statusGitea{
+		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
+		url:     host.start(t) + "/team/app.git",
+		commits: []string{aCommit},
+	}
 	w := providertest.New(startProvider)
 	apply(t, w, g.configured(g.wanted()))
 	action, said := statusPlan(t, w, g.configured(g.wanted()))
@@ -378,9 +418,14 @@ func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
 		}
 		return r.Method == http.MethodPost
 	}}
-	g := &statusGitea{hosted: hosted{t, nil, giteatest.User{Token: "a-token"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit}}
+	g := &statusGitea{
+		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
+		url:     host.start(t) + "/team/app.git",
+		commits: []string{aCommit},
+	}
 	_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("timeouts", map[string]any{"create": "1s"})))
-	if len(said) != 1 || said[0].Summary != "Timeout" || !words("The next apply sets the status unless it is set.").MatchString(said.String()) {
+	if len(said) != 1 || said[0].Summary != "Timeout" ||
+		!words("The next apply sets the status unless it is set.").MatchString(said.String()) {
 		t.Errorf("said is %s", said)
 	}
 }
@@ -401,7 +446,8 @@ func TestImportsOfACommitStatus(t *testing.T) {
 		t.Fatal(said)
 	}
 	// Only the line break is not what was read.
-	if action, _ := statusPlan(t, w, configuration); action != providertest.Update || w.State.Values(statusAddress)["description"] != "it is broken" {
+	if action, _ := statusPlan(t, w, configuration); action != providertest.Update ||
+		w.State.Values(statusAddress)["description"] != "it is broken" {
 		t.Errorf("the plan is to %s: %v", action, w.State.Values(statusAddress))
 	}
 	apply(t, w, configuration)
@@ -432,7 +478,12 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 			case status != http.StatusOK:
 				http.Error(w, fmt.Sprintf(`{"message": %q}`, said), status)
 			case r.Method == http.MethodGet && r.URL.Query().Get("page") == "1":
-				fmt.Fprintf(w, `{"statuses": [{"id": 1, "context": "flotilla/dev", "status": "failure", "description": %q, "target_url": %q}]}`, said, "https://x.example.com/?"+said)
+				fmt.Fprintf(
+					w,
+					`{"statuses": [{"id": 1, "context": "flotilla/dev", "status": "failure", "description": %q, "target_url": %q}]}`,
+					said,
+					"https://x.example.com/?"+said,
+				)
 			default:
 				return false
 			}
@@ -445,7 +496,12 @@ func TestACommitStatusShowsNoSecret(t *testing.T) {
 		w := providertest.New(startProvider)
 		plan, said := w.Apply(t.Context(), configuration)
 		again, refreshed := w.Plan(t.Context(), configuration)
-		imported := w.Import(t.Context(), providertest.Configuration{Provider: map[string]any{"git": tokenFor(token, url)}}, statusAddress+"y", url+"?forge=gitea#"+aCommit+":flotilla/dev")
+		imported := w.Import(
+			t.Context(),
+			providertest.Configuration{Provider: map[string]any{"git": tokenFor(token, url)}},
+			statusAddress+"y",
+			url+"?forge=gitea#"+aCommit+":flotilla/dev",
+		)
 		text := fmt.Sprint(said, refreshed, imported)
 		for _, p := range []*providertest.Plan{plan, again} {
 			if p != nil && p.Change(statusAddress) != nil {

@@ -53,17 +53,25 @@ func TestPlanCommitAndHistoryCallARenameTheSame(t *testing.T) {
 		}
 	}
 	apply(t, w, assigned(url, typesOf("info", nil, typeOf("old"), typeOf("other")), held))
-	step(assigned(url, typesOf("info", nil, typeOf("new", "old"), typeOf("other")), held),
-		`cluster type "old" is now "new": 2 folders move`, "dev: 2 moved", "Moved:\n- new/app-web, from old/app-web\n- new/base-all, from old/base-all\n",
-		"moved new/app-web from old, moved new/base-all from old")
+	step(
+		assigned(url, typesOf("info", nil, typeOf("new", "old"), typeOf("other")), held),
+		`cluster type "old" is now "new": 2 folders move`,
+		"dev: 2 moved",
+		"Moved:\n- new/app-web, from old/app-web\n- new/base-all, from old/base-all\n",
+		"moved new/app-web from old, moved new/base-all from old",
+	)
 	for _, host := range []string{"new", "old"} { // narrowed to one side
 		if got := actions(t, w, url, host); got != "moved new/app-web from old, moved new/base-all from old" {
 			t.Errorf("the history of %s says %q", host, got)
 		}
 	}
-	step(assigned(url, typesOf("debug", nil, typeOf("newest", "old", "new"), typeOf("other")), held),
-		`cluster type "new" is now "newest": 2 folders move`, "dev: 5 changed, 2 moved", "Moved:\n- newest/app-web, from new/app-web\n",
-		"changed clusters/one/app-edge, changed newest/app-web from new, changed newest/base-all from new, changed other/app-web, changed other/base-all")
+	step(
+		assigned(url, typesOf("debug", nil, typeOf("newest", "old", "new"), typeOf("other")), held),
+		`cluster type "new" is now "newest": 2 folders move`,
+		"dev: 5 changed, 2 moved",
+		"Moved:\n- newest/app-web, from new/app-web\n",
+		"changed clusters/one/app-edge, changed newest/app-web from new, changed newest/base-all from new, changed other/app-web, changed other/base-all",
+	)
 }
 
 // Hosts without folders are added and removed. Only a marker or a record that others changed is repaired.

@@ -138,7 +138,10 @@ func TestConstraintsThatAreNoneAreErrorsAtPlan(t *testing.T) {
 			if strings.Contains(test.want, "unknown attribute") { // which the resource's schema refuses
 				return
 			}
-			_, said = w.Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_constraint.x": {Attributes: test.rule}}})
+			_, said = w.Plan(
+				t.Context(),
+				providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_constraint.x": {Attributes: test.rule}}},
+			)
 			_, attribute, _ := strings.Cut(strings.TrimSuffix(test.want, ": "), ".")
 			if text := said.String(); said.Err() == nil || !strings.Contains(text, attribute) {
 				t.Errorf("the resource's error is %s", text)
@@ -341,7 +344,8 @@ resource "flotilla_constraint" "no_mysql" {
 
 			// What is known only at apply is held there, and nothing is written.
 			w.run("plan", "-input=false", "-out=plan.out")
-			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil || !words(`Constraint "no-mysql" is violated by 1 of 3 assignments`).MatchString(stderr) {
+			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
+				!words(`Constraint "no-mysql" is violated by 1 of 3 assignments`).MatchString(stderr) {
 				t.Errorf("the apply of a saved plan: %v\n%s%s", err, stdout, stderr)
 			}
 			if _, err := os.Stat(url); err == nil {
@@ -353,7 +357,9 @@ resource "flotilla_constraint" "no_mysql" {
 
 			// The same rule informs, and then there is nothing left to say.
 			writeFile(t, filepath.Join(w.path, "main.tf"), config("mysql://one", "inform"))
-			if printed := w.run("apply", "-input=false", "-auto-approve", "-no-color"); !words(`constraint \"no-mysql\" is violated by 1 assignment: large/app-core`).MatchString(printed) {
+			if printed := w.run("apply", "-input=false", "-auto-approve", "-no-color"); !words(
+				`constraint \"no-mysql\" is violated by 1 assignment: large/app-core`,
+			).MatchString(printed) {
 				t.Errorf("the plan does not say what is violated:\n%s", printed)
 			}
 			w.run("plan", "-input=false", "-detailed-exitcode")

@@ -88,7 +88,8 @@ func saysPlanted(t *testing.T, said string, names map[string]string) {
 	t.Helper()
 	plain := strings.NewReplacer(" in line 3", "", ", line 2,", "").Replace(strings.Join(strings.Fields(said), " "))
 	for name, rule := range names {
-		if !strings.Contains(plain, fmt.Sprintf("allow_plain = [%q]", name)) || !strings.Contains(plain, "looks like a credential (rule "+rule+")") {
+		if !strings.Contains(plain, fmt.Sprintf("allow_plain = [%q]", name)) ||
+			!strings.Contains(plain, "looks like a credential (rule "+rule+")") {
 			t.Errorf("%s (%s) is not said: %s", name, rule, said)
 		}
 	}
@@ -152,11 +153,17 @@ func TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects(t *testing.T) {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till, annotations: {" + annotations + "}}\ndata: {password: \"" + value + "\"}\n"
 	}
 	how := map[string]any{"render": "objects"}
-	annotated := rendered(charts.publish(t, "1.0.1", map[string]string{"templates/all.yaml": configMap("flotilla.dev/allow-plain: data.password", plantedCanary)}),
-		tillManifests(charts), nil, how)
+	annotated := rendered(
+		charts.publish(t, "1.0.1", map[string]string{"templates/all.yaml": configMap("flotilla.dev/allow-plain: data.password", plantedCanary)}),
+		tillManifests(charts),
+		nil,
+		how,
+	)
 	configured := rendered(charts.publish(t, "1.0.2", map[string]string{"templates/all.yaml": configMap("", "{{ .Values.DB_PASSWORD }}")}),
 		tillManifests(charts), map[string]any{"config_as": []any{"values"}}, how)
-	configured["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"DB_PASSWORD": plantedCanary}, "allow_plain": []any{"DB_PASSWORD"}}}
+	configured["config_containers"] = []any{
+		map[string]any{"name": "all", "data": map[string]any{"DB_PASSWORD": plantedCanary}, "allow_plain": []any{"DB_PASSWORD"}},
+	}
 	for name, fleet := range map[string]map[string]any{"annotation": annotated, "config container": configured} {
 		if _, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil)); said.Err() != nil {
 			t.Errorf("%s: %s", name, said)
@@ -167,7 +174,9 @@ func TestCredentialsThatAreAllowedOnceAreAllowedInFinalObjects(t *testing.T) {
 func TestCredentialsInParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	values := func(kind string) map[string]any {
-		return map[string]any{kind: map[string]any{"values": map[string]any{"db": map[string]any{"password": plantedCanary, "existingSecret": "db"}}}}
+		return map[string]any{
+			kind: map[string]any{"values": map[string]any{"db": map[string]any{"password": plantedCanary, "existingSecret": "db"}}},
+		}
 	}
 	patch := map[string]any{"kustomization": map[string]any{"patches": []any{map[string]any{
 		"target": map[string]any{"kind": "ConfigMap"}, "patch": "- op: add\n  path: /data/a\n  value: " + plantedToken + "\n",
@@ -200,11 +209,13 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 			} else if allow != nil {
 				ofTarget["allow_plain"] = allow
 			}
-			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(rendered(folder.Pin{}, test.target, ofTarget, ofType)), nil))
+			_, said := providertest.New(startProvider).
+				Plan(t.Context(), assigned(bare(t), fleetOf(rendered(folder.Pin{}, test.target, ofTarget, ofType)), nil))
 			return said
 		}
 		said := plan(nil)
-		if plain := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil || !strings.Contains(plain, test.at+": looks like a credential") {
+		if plain := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil ||
+			!strings.Contains(plain, test.at+": looks like a credential") {
 			t.Errorf("%s: %s is not said: %s", name, test.at, said)
 		}
 		saysPlanted(t, said.String(), map[string]string{test.allow: test.rule})
@@ -217,8 +228,15 @@ func TestCredentialsInParametersAreRefused(t *testing.T) {
 func TestCredentialsInFilesOfOwnTemplatesAreRefused(t *testing.T) {
 	t.Parallel()
 	own := func(kind, contentType, manifest string, further map[string]any) map[string]any {
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": "https://git.example.com/app", "commit": "1dabfc3f0e5d7f1c2b3a49586776859403a2b1c0"}, further,
-			map[string]any{map[string]string{"namespace": "namespace_service", "config": "config_type"}[kind]: "own", "labels": map[string]any{"code": plantedCanary}})
+		fleet := rendered(
+			folder.Pin{},
+			map[string]any{"repo": "https://git.example.com/app", "commit": "1dabfc3f0e5d7f1c2b3a49586776859403a2b1c0"},
+			further,
+			map[string]any{
+				map[string]string{"namespace": "namespace_service", "config": "config_type"}[kind]: "own",
+				"labels": map[string]any{"code": plantedCanary},
+			},
+		)
 		fleet["templates"] = []any{map[string]any{"name": "own", "type": kind, "content_type": contentType, "manifests": []any{manifest}}}
 		return fleet
 	}
@@ -266,16 +284,22 @@ func TestCredentialsInTextsForOthersAreRefused(t *testing.T) {
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), attributes))
 		attribute, _, _ := strings.Cut(name, ".")
 		plain := strings.Join(strings.Fields(said.String()), " ")
-		if said.Err() == nil || !strings.Contains(plain, "AttributeName(\""+attribute) || !strings.Contains(plain, "looks like a credential (rule ") || strings.Contains(plain, plantedCanary) {
+		if said.Err() == nil || !strings.Contains(plain, "AttributeName(\""+attribute) ||
+			!strings.Contains(plain, "looks like a credential (rule ") ||
+			strings.Contains(plain, plantedCanary) {
 			t.Errorf("%s: said is %s", name, said)
 		}
 	}
-	plain := map[string]any{"commit_message": "Rotate the password of the till", "holds": []any{map[string]any{"hosts": []any{"large"}, "reason": "token expired, see runbook"}}}
+	plain := map[string]any{
+		"commit_message": "Rotate the password of the till",
+		"holds":          []any{map[string]any{"hosts": []any{"large"}, "reason": "token expired, see runbook"}},
+	}
 	if _, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(nil), plain)); said.Err() != nil {
 		t.Error(said)
 	}
 	claim := claims(with(claimOn(bare(t), "web", 1, poolFleet("c1")), "commit_message", plantedToken))
-	if _, said := providertest.New(startProvider).Plan(t.Context(), claim); !strings.Contains(said.String(), "looks like a credential") || strings.Contains(said.String(), plantedCanary) {
+	if _, said := providertest.New(startProvider).Plan(t.Context(), claim); !strings.Contains(said.String(), "looks like a credential") ||
+		strings.Contains(said.String(), plantedCanary) {
 		t.Errorf("claim: said is %s", said)
 	}
 }

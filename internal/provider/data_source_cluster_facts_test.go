@@ -78,10 +78,18 @@ func (s *sayingClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind":"Status","code":403,"message":"nodes is forbidden"}`)
 	case path == "api/v1/nodes":
-		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"n1","labels":{"topology.kubernetes.io/region":%q,"nvidia.com/gpu.present":"true"}},"spec":{"providerID":"aws:///x"},`+
-			`"status":{"capacity":{"cpu":"4"},"nodeInfo":{"kubeletVersion":"v1.31.2","architecture":"amd64"},"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":"2026-11-22T00:00:00Z"}]}}]}`, region, status)
+		fmt.Fprintf(
+			w,
+			`{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"n1","labels":{"topology.kubernetes.io/region":%q,"nvidia.com/gpu.present":"true"}},"spec":{"providerID":"aws:///x"},`+
+				`"status":{"capacity":{"cpu":"4"},"nodeInfo":{"kubeletVersion":"v1.31.2","architecture":"amd64"},"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":"2026-11-22T00:00:00Z"}]}}]}`,
+			region,
+			status,
+		)
 	case path == "api/v1/pods":
-		fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"resources":{"requests":{"cpu":"500m"}}}]}}]}`)
+		fmt.Fprint(
+			w,
+			`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"resources":{"requests":{"cpu":"500m"}}}]}}]}`,
+		)
 	case strings.HasSuffix(path, "/argo/secrets") && name == "hub":
 		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"SecretList","items":[%s]}`, s.secrets)
 	case strings.HasSuffix(path, "/clusterprofiles") && name == "hub":
@@ -96,7 +104,8 @@ func (s *sayingClusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func readFacts(t *testing.T, clusters any, arguments map[string]any) (map[string]any, providertest.Diagnostics) {
 	t.Helper()
 	clock := &stoppedClock{now: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
-	return providertest.New(provider.StartAt(clock)).PlanData(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_cluster_facts", arguments)
+	return providertest.New(provider.StartAt(clock)).
+		PlanData(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}}, "flotilla_cluster_facts", arguments)
 }
 
 func asJSON(t *testing.T, value any) string {
@@ -113,7 +122,11 @@ func TestFactsOfClusters(t *testing.T) {
 	world := &sayingClusters{region: map[string]string{"eu": "eu-1", "shut": "forbidden"}, ready: true}
 	clusters := world.start(t)("eu", "shut", "gone")
 	clusters["later"] = map[string]any{"host": providertest.Unknown{}}
-	read, said := readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "20s", "parallel": 2}}})
+	read, said := readFacts(
+		t,
+		clusters,
+		map[string]any{"requested": true, "sources": map[string]any{"clusters": map[string]any{"deadline": "20s", "parallel": 2}}},
+	)
 	if said.Err() != nil || len(said) > 0 {
 		t.Fatal(said)
 	}
@@ -150,7 +163,9 @@ func TestFactsOfClusters(t *testing.T) {
 		t.Error(got)
 	}
 	document, err := evidence.ParseFacts([]byte(read["evidence"].(string)))
-	if err != nil || read["time"] != "2026-11-22T01:00:00Z" || document.Time.Format(time.RFC3339) != read["time"] || len(document.Clusters) != 4 || document.Clusters["eu"].Facts["region"] != "eu-1" {
+	if err != nil || read["time"] != "2026-11-22T01:00:00Z" || document.Time.Format(time.RFC3339) != read["time"] ||
+		len(document.Clusters) != 4 ||
+		document.Clusters["eu"].Facts["region"] != "eu-1" {
 		t.Errorf("%v: %v %v", err, read["time"], document)
 	}
 	if asJSON(t, read["labels"]) != `{"eu":{},"gone":{},"later":{},"shut":{}}` {
@@ -161,11 +176,16 @@ func TestFactsOfClusters(t *testing.T) {
 	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":1,"ready":0,"unknown":0}` {
 		t.Error(got)
 	}
-	read, _ = readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{"eu"}}}, "ready_nodes_percent": 0})
+	read, _ = readFacts(
+		t,
+		clusters,
+		map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{"eu"}}}, "ready_nodes_percent": 0},
+	)
 	if got := asJSON(t, read["summary"]); got != `{"clusters":1,"progressing":0,"ready":1,"unknown":0}` {
 		t.Error(got)
 	}
-	if read, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{}}}}); said.Err() != nil || asJSON(t, read["clusters"]) != "{}" {
+	if read, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"clusters": map[string]any{"names": []any{}}}}); said.Err() != nil ||
+		asJSON(t, read["clusters"]) != "{}" {
 		t.Errorf("%v: %v", said, read["clusters"])
 	}
 }
@@ -176,13 +196,23 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	world := &sayingClusters{
 		region: map[string]string{"eu": "eu-1", "hub": "eu-1"}, ready: true,
-		secrets: fmt.Sprintf(`{"metadata":{"name":"a","namespace":"argo","labels":{"argocd.argoproj.io/secret-type":"cluster","team":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%q}},"data":{"name":%q,"server":%q,"config":%q}},`+
-			`{"metadata":{"name":"b","namespace":"argo"},"data":{"name":%q}}`, hubCanary, data("eu"), data("https://me:"+hubCanary+"@eu.example.com"), data(hubCanary), data("argo-only")),
+		secrets: fmt.Sprintf(
+			`{"metadata":{"name":"a","namespace":"argo","labels":{"argocd.argoproj.io/secret-type":"cluster","team":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%q}},"data":{"name":%q,"server":%q,"config":%q}},`+
+				`{"metadata":{"name":"b","namespace":"argo"},"data":{"name":%q}}`,
+			hubCanary,
+			data("eu"),
+			data("https://me:"+hubCanary+"@eu.example.com"),
+			data(hubCanary),
+			data("argo-only"),
+		),
 		profiles: `{"metadata":{"name":"profile-only","namespace":"fleet"},"status":{"version":{"kubernetes":"1.30.1"},"conditions":[{"type":"ControlPlaneHealthy","status":"True"}]}}`,
 	}
 	clusters := world.start(t)("eu", "hub")
 	read, said := readFacts(t, clusters, map[string]any{
-		"sources":     map[string]any{"clusters": map[string]any{"names": []any{"eu"}}, "hub": map[string]any{"name": "hub", "namespace": "argo", "argocd": true, "cluster_profiles": true}},
+		"sources": map[string]any{
+			"clusters": map[string]any{"names": []any{"eu"}},
+			"hub":      map[string]any{"name": "hub", "namespace": "argo", "argocd": true, "cluster_profiles": true},
+		},
 		"labels_from": map[string]any{"team": "registered_labels.team"},
 	})
 	if said.Err() != nil || len(said) > 0 {
@@ -192,7 +222,22 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(read["clusters"].(map[string]any))) {
 		of := read["clusters"].(map[string]any)[name].(map[string]any)
 		known := of["facts"].(map[string]any)
-		got = append(got, fmt.Sprint(name, " ", of["sources"], " ", of["verdict"], " ", known["kubernetes_version"], " ", known["server"], " ", of["without_labels"]))
+		got = append(
+			got,
+			fmt.Sprint(
+				name,
+				" ",
+				of["sources"],
+				" ",
+				of["verdict"],
+				" ",
+				known["kubernetes_version"],
+				" ",
+				known["server"],
+				" ",
+				of["without_labels"],
+			),
+		)
 	}
 	want := []string{
 		"argo-only [argocd] unknown <nil> <nil> map[team:the cluster has no registered_labels.team]",
@@ -210,15 +255,21 @@ func TestFactsOfClustersThatOthersRegistered(t *testing.T) {
 	}
 	// Without knowing which clusters it has, nothing is known.
 	world.move("hub", "")
-	if _, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(fmt.Sprint(said), `The hub "hub": the API server answers 503`) {
+	if _, said := readFacts(t, clusters, map[string]any{"sources": map[string]any{"hub": "hub"}}); !strings.Contains(
+		fmt.Sprint(said),
+		`The hub "hub": the API server answers 503`,
+	) {
 		t.Errorf("%v", said)
 	}
 	// A hub that this apply creates is no error. What was known of its clusters stays.
 	clusters["hub"] = map[string]any{"host": providertest.Unknown{}}
 	read, said = readFacts(t, clusters, map[string]any{
-		"sources": map[string]any{"hub": "hub"}, "labels_from": map[string]any{"team": "registered_labels.team"}, "label_defaults": map[string]any{"argo-only": map[string]any{"team": "c"}},
+		"sources": map[string]any{
+			"hub": "hub",
+		}, "labels_from": map[string]any{"team": "registered_labels.team"}, "label_defaults": map[string]any{"argo-only": map[string]any{"team": "c"}},
 	})
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "Clusters are not known yet") || asJSON(t, read["labels"]) != `{"argo-only":{"team":"c"}}` {
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "Clusters are not known yet") ||
+		asJSON(t, read["labels"]) != `{"argo-only":{"team":"c"}}` {
 		t.Errorf("%v: %v", said, read["labels"])
 	}
 }
@@ -240,7 +291,9 @@ func TestClustersThatAreLeftWithoutLabelsAreNamed(t *testing.T) {
 		"with one for others": {map[string]any{"*": map[string]any{}}, `{"eu":{"region":"eu-1"},"later":{}}`, false},
 	} {
 		read, said := readFacts(t, clusters, map[string]any{"labels_from": map[string]any{"region": "region"}, "label_defaults": test.defaults})
-		warns := len(said) == 1 && said[0].At == `AttributeName("label_defaults")` && strings.Contains(said[0].Detail, "they are without these labels in this run") && strings.Contains(said[0].Detail, "later")
+		warns := len(said) == 1 && said[0].At == `AttributeName("label_defaults")` &&
+			strings.Contains(said[0].Detail, "they are without these labels in this run") &&
+			strings.Contains(said[0].Detail, "later")
 		if said.Err() != nil || asJSON(t, read["labels"]) != test.labels || warns != test.warns || !test.warns && len(said) > 0 {
 			t.Errorf("%s: %v: %v", name, said, read["labels"])
 		}

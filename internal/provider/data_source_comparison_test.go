@@ -44,9 +44,17 @@ func compared(t *testing.T) string {
 	}
 	apply(t, providertest.New(startProvider), assigned(url, comparedFleet("v2",
 		container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"})), at("stage")))
-	prod := comparedFleet("v1", container("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}), container("edge", map[string]any{"edge": "true"}, map[string]any{"CACHE": "canary-on"}))
+	prod := comparedFleet(
+		"v1",
+		container("all", nil, map[string]any{"URL": "canary-prod", "SAME": "1"}),
+		container("edge", map[string]any{"edge": "true"}, map[string]any{"CACHE": "canary-on"}),
+	)
 	prod.Arguments[0].(map[string]any)["target_policies"] = []any{
-		policy("edge", map[string]any{"match_labels": map[string]any{"edge": "true"}}, map[string]any{"match_labels": map[string]any{"edge": "true"}}),
+		policy(
+			"edge",
+			map[string]any{"match_labels": map[string]any{"edge": "true"}},
+			map[string]any{"match_labels": map[string]any{"edge": "true"}},
+		),
 		policy("prod-core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
 	}
 	apply(t, providertest.New(startProvider), assigned(url, prod, at("prod")))
@@ -126,7 +134,8 @@ func TestAComparisonSaysWhatDiffersBetweenTwoEnvironments(t *testing.T) {
 	shown := maps.Clone(sides)
 	shown["show_values"] = true
 	read = mustReadComparison(t, shown)
-	if got := printedTargets(read); !strings.Contains(got, "URL:different[canary-stage][canary-prod]") || !strings.Contains(got, "CACHE:only_right[][canary-on]") {
+	if got := printedTargets(read); !strings.Contains(got, "URL:different[canary-stage][canary-prod]") ||
+		!strings.Contains(got, "CACHE:only_right[][canary-on]") {
 		t.Errorf("got %s", got)
 	}
 	for _, form := range []string{"markdown", "json"} {
@@ -180,18 +189,29 @@ func TestAComparisonPairsOtherNamesInOtherRepositories(t *testing.T) {
 	other := bare(t)
 	fleet := comparedFleet("v2", container("all", nil, map[string]any{"LOG_LEVEL": "debug", "URL": "canary-stage", "SAME": "1"}))
 	argument := fleet.Arguments[0].(map[string]any)
-	argument["cluster_types"] = []any{map[string]any{"name": "prod-drone", "labels": map[string]any{"edge": "true"}}, map[string]any{"name": "prod-large", "labels": map[string]any{"size": "large"}}}
+	argument["cluster_types"] = []any{
+		map[string]any{"name": "prod-drone", "labels": map[string]any{"edge": "true"}},
+		map[string]any{"name": "prod-large", "labels": map[string]any{"size": "large"}},
+	}
 	targets := argument["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)
 	targets["prod-edge"] = targets["edge"]
 	delete(targets, "edge")
-	apply(t, providertest.New(startProvider), assigned(other, fleet, map[string]any{"name": "prod", "gitops_repo": map[string]any{"url": other, "branch": "prod"}}))
+	apply(
+		t,
+		providertest.New(startProvider),
+		assigned(other, fleet, map[string]any{"name": "prod", "gitops_repo": map[string]any{"url": other, "branch": "prod"}}),
+	)
 	sides := map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(other, "prod", "")}
 	read := mustReadComparison(t, sides)
 	if got := fmt.Sprint(read["summary"].(map[string]any)["only_left"], read["summary"].(map[string]any)["only_right"], read["summary"].(map[string]any)["different"]); got != "111" {
 		t.Errorf("without pairs: %s\n%s", got, printedTargets(read))
 	}
-	sides["pairs"] = map[string]any{"deployment_targets": map[string]any{"app-edge": "app-prod-edge"}, "hosts": map[string]any{"drone": "prod-drone", "large": "prod-large"}}
-	if read = mustReadComparison(t, sides); len(read["deployment_targets"].([]any)) > 0 || !strings.Contains(read["markdown"].(string), "Nothing differs: 2 deployment targets.") {
+	sides["pairs"] = map[string]any{
+		"deployment_targets": map[string]any{"app-edge": "app-prod-edge"},
+		"hosts":              map[string]any{"drone": "prod-drone", "large": "prod-large"},
+	}
+	if read = mustReadComparison(t, sides); len(read["deployment_targets"].([]any)) > 0 ||
+		!strings.Contains(read["markdown"].(string), "Nothing differs: 2 deployment targets.") {
 		t.Errorf("with pairs:\n%s\n%s", printedTargets(read), read["markdown"])
 	}
 }
@@ -201,7 +221,9 @@ func TestASideThatIsNotWrittenYetHasNothing(t *testing.T) {
 	url := compared(t)
 	read := mustReadComparison(t, map[string]any{"left": sideAt(url, "stage", ""), "right": sideAt(url, "next", "")})
 	summary := read["summary"].(map[string]any)
-	if got := fmt.Sprint(read["notes"], summary["only_left"], summary["right"]); got != `[The right side is not written yet: branch "next" does not exist.]2`+fmt.Sprint(map[string]any{"written": false, "commit": nil, "hosts": 0, "assignments": 0}) {
+	if got := fmt.Sprint(read["notes"], summary["only_left"], summary["right"]); got != `[The right side is not written yet: branch "next" does not exist.]2`+fmt.Sprint(
+		map[string]any{"written": false, "commit": nil, "hosts": 0, "assignments": 0},
+	) {
 		t.Errorf("got %s", got)
 	}
 	if !strings.Contains(read["markdown"].(string), `The right side is not written yet: branch "next" does not exist.`) {
@@ -285,7 +307,10 @@ func TestAComparisonReadsNoMoreThanItNeeds(t *testing.T) {
 		} else {
 			requests.Add(1)
 		}
-		(&cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(url), "GIT_HTTP_EXPORT_ALL=1"}}).ServeHTTP(w, r)
+		(&cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(url), "GIT_HTTP_EXPORT_ALL=1"}}).ServeHTTP(
+			w,
+			r,
+		)
 	}))
 	defer server.Close()
 	remote := server.URL + "/gitops.git"
@@ -332,7 +357,8 @@ func TestThePageShowsComparisons(t *testing.T) {
 	for show, isShown := range map[bool]bool{false: false, true: true} {
 		page := mustReadOverview(t, bare(t), map[string]any{"comparisons": comparisons, "show_values": show})
 		html := page["html"].(string)
-		if !strings.Contains(html, "2 deployment targets differ, 0 are the same") || !strings.Contains(html, "LOG_LEVEL") || strings.Contains(html, "canary-stage") != isShown {
+		if !strings.Contains(html, "2 deployment targets differ, 0 are the same") || !strings.Contains(html, "LOG_LEVEL") ||
+			strings.Contains(html, "canary-stage") != isShown {
 			t.Errorf("show_values = %v: values are shown: %v", show, strings.Contains(html, "canary-stage"))
 		}
 		if !strings.Contains(page["markdown"].(string), "| `stage and prod` | `stage` | `prod` | 2 | 0 | 0 | 0 |") {
@@ -344,14 +370,16 @@ func TestThePageShowsComparisons(t *testing.T) {
 		}
 	}
 	_, said := readOverview(t, bare(t), map[string]any{"comparisons": map[string]any{"a": "{}", "b": read["json"]}})
-	if len(said) != 1 || said[0].At != `AttributeName("comparisons").ElementKeyString("a")` || !strings.Contains(said[0].Detail, "Set it to json of a flotilla_comparison.") {
+	if len(said) != 1 || said[0].At != `AttributeName("comparisons").ElementKeyString("a")` ||
+		!strings.Contains(said[0].Detail, "Set it to json of a flotilla_comparison.") {
 		t.Errorf("said is %s", said)
 	}
 	many := map[string]any{}
 	for i := range 9 {
 		many[fmt.Sprint(i)] = read["json"]
 	}
-	if _, said = readOverview(t, bare(t), map[string]any{"comparisons": many}); len(said) != 1 || !slices.ContainsFunc(said, func(d providertest.Diagnostic) bool { return strings.Contains(d.Detail, "at most 8") }) {
+	if _, said = readOverview(t, bare(t), map[string]any{"comparisons": many}); len(said) != 1 ||
+		!slices.ContainsFunc(said, func(d providertest.Diagnostic) bool { return strings.Contains(d.Detail, "at most 8") }) {
 		t.Errorf("said is %s", said)
 	}
 }

@@ -55,7 +55,12 @@ func TestComplianceGivesMetrics(t *testing.T) {
 			report("drone-1", first, nil), report("large-1", first, nil),
 			report("drone-2", first, map[string]any{"ready": nil, "verdict": "failed"}),
 		}},
-		"rolling_out": map[string]any{"app-core": fmt.Sprintf(`stage 1 of 2 "canary", 1 of 2 hosts, since %s, waits for an approval (app-core@0123abcd)`, since.Format(time.RFC3339))},
+		"rolling_out": map[string]any{
+			"app-core": fmt.Sprintf(
+				`stage 1 of 2 "canary", 1 of 2 hosts, since %s, waits for an approval (app-core@0123abcd)`,
+				since.Format(time.RFC3339),
+			),
+		},
 	})
 	asked, err := time.Parse(time.RFC3339, values["time"].(string))
 	if err != nil {
@@ -100,7 +105,14 @@ func TestMetricsSayWhichVersionRuns(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
-	host := runningCluster(t, url, "v0.9@sha1:1111111111111111111111111111111111111111", "main@sha1:2222222222222222222222222222222222222222", "drone", "large")
+	host := runningCluster(
+		t,
+		url,
+		"v0.9@sha1:1111111111111111111111111111111111111111",
+		"main@sha1:2222222222222222222222222222222222222222",
+		"drone",
+		"large",
+	)
 	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{
 		"drone-1": map[string]any{"host": host, "token": hiddenValue}, "large-1": map[string]any{"host": host, "token": hiddenValue},
 	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
@@ -145,7 +157,12 @@ func TestMetricsHoldNoValueAndNoMessage(t *testing.T) {
 
 func TestComplianceRefusesRolloutsThatAreNone(t *testing.T) {
 	t.Parallel()
-	_, said := readCompliance(t, bare(t), nil, map[string]any{"rolling_out": map[string]any{"app-core": "soon", "app-edge": "later"}, "feedback": map[string]any{"cluster": true}})
+	_, said := readCompliance(
+		t,
+		bare(t),
+		nil,
+		map[string]any{"rolling_out": map[string]any{"app-core": "soon", "app-edge": "later"}, "feedback": map[string]any{"cluster": true}},
+	)
 	for _, want := range []string{`ElementKeyString("app-core")`, `"soon" is not what rolling_out says of a deployment target. Set it to rolling_out of the assignment.`, `ElementKeyString("app-edge")`, "cluster: unknown attribute"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("it says %s, and not %s", said, want)
@@ -159,7 +176,11 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
 	tip := git(t, url, "rev-parse", "dev")
-	values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", tip, nil), report("large-1", tip, nil)}}})
+	values := mustReadCompliance(
+		t,
+		url,
+		map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", tip, nil), report("large-1", tip, nil)}}},
+	)
 	text, _ := values["metrics"].(string)
 	if said := prometheustest.Promtool(t, text, "check", "metrics"); said != "" {
 		t.Errorf("promtool says %s", said)
@@ -170,7 +191,9 @@ func TestPrometheusReadsTheMetricsOfCompliance(t *testing.T) {
 	}))
 	t.Cleanup(page.Close)
 	server := prometheustest.Start(t, t.TempDir(), fmt.Sprintf(
-		"scrape_configs: [{job_name: flotilla, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(page.URL, "http://")))
+		"scrape_configs: [{job_name: flotilla, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n",
+		strings.TrimPrefix(page.URL, "http://"),
+	))
 	server.Wait(t, "Prometheus has not read the metrics", func() bool { return len(server.Query(t, "flotilla_clusters")) == 5 })
 	want := map[string]string{"ready": "2", "unknown": "1", "failed": "0", "behind": "0", "progressing": "0"}
 	got := map[string]string{}
@@ -194,7 +217,8 @@ func TestMetricsComeOutOfTerraform(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config})
 			printed := w.run("apply", "-input=false", "-auto-approve")
 			text := w.run("output", "-raw", "metrics")
-			if want := "\nflotilla_clusters{environment=\"dev\",owner=\"dev\",verdict=\"unknown\"} 3\n"; !strings.Contains(text, want) || strings.Contains(printed, "flotilla_clusters") {
+			if want := "\nflotilla_clusters{environment=\"dev\",owner=\"dev\",verdict=\"unknown\"} 3\n"; !strings.Contains(text, want) ||
+				strings.Contains(printed, "flotilla_clusters") {
 				t.Errorf("the apply prints %s, and the output is %s", printed, text)
 			}
 			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config, `tag = "v1"`, `tag = "v2"`, 1))

@@ -16,7 +16,15 @@ import (
 func runningCluster(t *testing.T, url, applied, tried string, folders ...string) string {
 	t.Helper()
 	lists := map[string][]any{}
-	ready := []any{map[string]any{"type": "Ready", "status": "False", "reason": "HealthCheckFailed", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T19:00:00Z"}}
+	ready := []any{
+		map[string]any{
+			"type":               "Ready",
+			"status":             "False",
+			"reason":             "HealthCheckFailed",
+			"observedGeneration": 1,
+			"lastTransitionTime": "2026-11-21T19:00:00Z",
+		},
+	}
 	for _, file := range strings.Fields(git(t, url, "ls-tree", "-r", "--name-only", "dev")) {
 		if path.Base(file) != "reconciler.yaml" {
 			continue
@@ -30,9 +38,18 @@ func runningCluster(t *testing.T, url, applied, tried string, folders ...string)
 				if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 					t.Fatal(err)
 				}
-				object["status"] = map[string]any{"observedGeneration": 1, "conditions": ready, "lastAppliedRevision": applied, "lastAttemptedRevision": tried}
+				object["status"] = map[string]any{
+					"observedGeneration":    1,
+					"conditions":            ready,
+					"lastAppliedRevision":   applied,
+					"lastAttemptedRevision": tried,
+				}
 				object["metadata"].(map[string]any)["generation"] = 1
-				at := fmt.Sprintf("/apis/%s/%s", object["apiVersion"], map[any]string{"Kustomization": "kustomizations", "GitRepository": "gitrepositories"}[object["kind"]])
+				at := fmt.Sprintf(
+					"/apis/%s/%s",
+					object["apiVersion"],
+					map[any]string{"Kustomization": "kustomizations", "GitRepository": "gitrepositories"}[object["kind"]],
+				)
 				lists[at] = append(lists[at], object)
 			}
 		}
@@ -54,7 +71,14 @@ func TestComplianceSaysWhatRuns(t *testing.T) {
 	}
 	old := runningCluster(t, url, "main@sha1:"+first, "main@sha1:"+second, "drone", "large")
 	row := func(target, revision string, count int, hosts, clusters string) string {
-		return fmt.Sprintf("map[app_version:<nil> chart:<nil> clusters:[%s] count:%d deployment_target:%s hosts:[%s] images:[] revision:%s version:main wanted:main]", clusters, count, target, hosts, revision)
+		return fmt.Sprintf(
+			"map[app_version:<nil> chart:<nil> clusters:[%s] count:%d deployment_target:%s hosts:[%s] images:[] revision:%s version:main wanted:main]",
+			clusters,
+			count,
+			target,
+			hosts,
+			revision,
+		)
 	}
 	for _, test := range []struct {
 		clusters map[string]string
@@ -85,7 +109,9 @@ func TestComplianceSaysWhatRuns(t *testing.T) {
 		}
 	}
 	// What others report of clusters says nothing of what runs.
-	if values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", git(t, url, "rev-parse", "dev"), nil)}}}); len(values["running"].([]any)) != 0 {
+	if values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{report("drone-1", git(t, url, "rev-parse", "dev"), nil)}}}); len(
+		values["running"].([]any),
+	) != 0 {
 		t.Errorf("reports say that %v runs", values["running"])
 	}
 }

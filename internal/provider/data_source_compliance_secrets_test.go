@@ -29,11 +29,19 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 	w := providertest.New(startProvider)
 	apply(t, w, assigned(url, fleet("1"), nil))
 	condition := func(status, reason, message string) map[string]any {
-		return map[string]any{"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-11-21T19:00:00Z"}
+		return map[string]any{
+			"type":               "Ready",
+			"status":             status,
+			"reason":             reason,
+			"message":            message,
+			"lastTransitionTime": "2026-11-21T19:00:00Z",
+		}
 	}
 	synced := func(version string) map[string]any {
 		return map[string]any{
-			"conditions": []any{condition("True", "SecretSynced", "secret synced")}, "refreshTime": "2026-11-21T19:00:00Z", "syncedResourceVersion": version,
+			"conditions": []any{
+				condition("True", "SecretSynced", "secret synced"),
+			}, "refreshTime": "2026-11-21T19:00:00Z", "syncedResourceVersion": version,
 		}
 	}
 	const object = "ExternalSecret dev-drone-app-edge/platform-secrets "
@@ -84,7 +92,15 @@ func TestAnAssignmentIsReadyWithTheSecretsOfItsReferences(t *testing.T) {
 func reconciled(t *testing.T, url, folder string) map[string][]any {
 	t.Helper()
 	tip := git(t, url, "rev-parse", "dev")
-	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T19:00:00Z"}}
+	ready := []any{
+		map[string]any{
+			"type":               "Ready",
+			"status":             "True",
+			"reason":             "ReconciliationSucceeded",
+			"observedGeneration": 1,
+			"lastTransitionTime": "2026-11-21T19:00:00Z",
+		},
+	}
 	kinds := map[string]string{
 		"GitRepository":  "/apis/source.toolkit.fluxcd.io/v1/gitrepositories",
 		"Kustomization":  "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations",

@@ -40,7 +40,8 @@ func readCompliance(t *testing.T, url string, providerBlock, further map[string]
 		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	}
 	maps.Copy(arguments, further)
-	return providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: providerBlock}, "flotilla_compliance", arguments)
+	return providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{Provider: providerBlock}, "flotilla_compliance", arguments)
 }
 
 func mustReadCompliance(t *testing.T, url string, further map[string]any) map[string]any {
@@ -95,7 +96,8 @@ func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
 			if name == "an empty feedback" {
 				clusters = 0 // evidence of nobody: a rollout lets time count
 			}
-			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != clusters || values["time"] != evidence.Time.Format(time.RFC3339) {
+			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != clusters ||
+				values["time"] != evidence.Time.Format(time.RFC3339) {
 				t.Errorf("the evidence is %s", text)
 			}
 		})
@@ -122,12 +124,28 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	if got := verdicts(values); got != "ready ready behind" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
-	said := read(report("drone-1", first, map[string]any{"ready": nil, "verdict": "failed"}), report("drone-2", first, nil),
-		map[string]any{"cluster": "drone-2", "assignment": "drone/app-core", "verdict": "failed", "message": "too many errors"}, report("large-1", second, nil))
+	said := read(
+		report("drone-1", first, map[string]any{"ready": nil, "verdict": "failed"}),
+		report("drone-2", first, nil),
+		map[string]any{
+			"cluster":    "drone-2",
+			"assignment": "drone/app-core",
+			"verdict":    "failed",
+			"message":    "too many errors",
+		},
+		report("large-1", second, nil),
+	)
 	if got := verdicts(said); got != "failed failed ready" {
 		t.Errorf("the verdicts are %s: %v", got, said["clusters"])
 	}
-	evil := read(map[string]any{"cluster": "drone-1", "verdict": "failed", "commit": first, "message": "\x1b[2J\u202eApply complete!\n\u009b" + strings.Repeat("x", 1<<20)})
+	evil := read(
+		map[string]any{
+			"cluster": "drone-1",
+			"verdict": "failed",
+			"commit":  first,
+			"message": "\x1b[2J\u202eApply complete!\n\u009b" + strings.Repeat("x", 1<<20),
+		},
+	)
 	delete(evil, "feedback")
 	if text := fmt.Sprint(evil); wording.Visible(text) != text || len(text) > 10_000 {
 		t.Errorf("%d bytes are said: %.500q", len(text), text)
@@ -154,14 +172,19 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := evidence.Assignment("drone-1", "drone/app-core"); !got.Known || !got.AtTip || got.Verdict != verdict.Ready || got.Since.IsZero() {
+	if got := evidence.Assignment("drone-1", "drone/app-core"); !got.Known || !got.AtTip || got.Verdict != verdict.Ready ||
+		got.Since.IsZero() {
 		t.Errorf("the evidence of drone-1 is %+v", got)
 	}
-	if got := evidence.Assignment("large-1", "large/app-core"); got.AtTip || got.Tree != git(t, url, "rev-parse", first+":clusters/all/large/app-core") {
+	if got := evidence.Assignment("large-1", "large/app-core"); got.AtTip ||
+		got.Tree != git(t, url, "rev-parse", first+":clusters/all/large/app-core") {
 		t.Errorf("the evidence of large-1 is %+v", got)
 	}
 
-	values = read(report("drone-1", second, map[string]any{"ready": false, "message": "no space"}), report("drone-2", strings.Repeat("1", 40), nil))
+	values = read(
+		report("drone-1", second, map[string]any{"ready": false, "message": "no space"}),
+		report("drone-2", strings.Repeat("1", 40), nil),
+	)
 	if got := verdicts(values); got != "progressing unknown unknown" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
@@ -171,10 +194,17 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 
 	// What the fleet does not want any more, and what somebody did to the branch, is drift before any cluster is asked.
 	values = mustReadCompliance(t, url, map[string]any{"fleet": clustered(map[string]any{
-		"target_policies": []any{policy("edge", map[string]any{"match_labels": map[string]any{"edge": "true"}}, map[string]any{"match_labels": map[string]any{"edge": "true"}})},
+		"target_policies": []any{
+			policy(
+				"edge",
+				map[string]any{"match_labels": map[string]any{"edge": "true"}},
+				map[string]any{"match_labels": map[string]any{"edge": "true"}},
+			),
+		},
 	})})
 	drift, _ := values["drift"].([]any)
-	if len(drift) != 2 || drift[0].(map[string]any)["wanted"] != false || drift[0].(map[string]any)["reason"] != "Git has a folder that the fleet does not want any more" {
+	if len(drift) != 2 || drift[0].(map[string]any)["wanted"] != false ||
+		drift[0].(map[string]any)["reason"] != "Git has a folder that the fleet does not want any more" {
 		t.Errorf("drift is %v", drift)
 	}
 }
@@ -249,8 +279,10 @@ func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
 	read := func(percent int) (map[string]any, providertest.Diagnostics) {
 		return w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_compliance", map[string]any{
 			"name": "dev", "fleet": clustered(nil), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
-			"feedback": map[string]any{"reports": []any{report("drone-1", commit, nil), report("drone-2", commit, map[string]any{"ready": false, "message": "no space"})}},
-			"wait":     map[string]any{"ready_percent": percent, "timeout": "5m"},
+			"feedback": map[string]any{
+				"reports": []any{report("drone-1", commit, nil), report("drone-2", commit, map[string]any{"ready": false, "message": "no space"})},
+			},
+			"wait": map[string]any{"ready_percent": percent, "timeout": "5m"},
 		})
 	}
 	values, said := read(33)
@@ -275,28 +307,67 @@ func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
 	w := providertest.New(startProvider)
 	apply(t, w, assigned(url, clustered(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
-	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{map[string]any{"name": "more", "data": map[string]any{"more": "yes"}}}}), nil))
+	apply(
+		t,
+		w,
+		assigned(
+			url,
+			clustered(map[string]any{"config_containers": []any{map[string]any{"name": "more", "data": map[string]any{"more": "yes"}}}}),
+			nil,
+		),
+	)
 	tip := git(t, url, "rev-parse", "dev")
 	if first == tip {
 		t.Fatal("nothing has changed")
 	}
-	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T19:00:00Z"}}
+	ready := []any{
+		map[string]any{
+			"type":               "Ready",
+			"status":             "True",
+			"reason":             "ReconciliationSucceeded",
+			"observedGeneration": 1,
+			"lastTransitionTime": "2026-11-21T19:00:00Z",
+		},
+	}
 	lists := map[string][]any{}
 	for namespace, commit := range map[string]string{"a-team": tip, "flux-system": first} {
 		metadata := map[string]any{"name": "gitops", "namespace": namespace, "generation": 1}
-		lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"] = append(lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"], map[string]any{
-			"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": metadata, "spec": map[string]any{"url": url, "ref": map[string]any{"branch": "dev"}},
-			"status": map[string]any{"observedGeneration": 1, "conditions": ready, "artifact": map[string]any{"revision": "dev@sha1:" + commit}},
-		})
-		lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"] = append(lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"], map[string]any{
-			"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": metadata,
-			"spec":   map[string]any{"path": "clusters/all/drone", "wait": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}},
-			"status": map[string]any{"observedGeneration": 1, "conditions": ready, "lastAppliedRevision": "dev@sha1:" + commit, "lastAttemptedRevision": "dev@sha1:" + commit},
-		})
+		lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"] = append(
+			lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"],
+			map[string]any{
+				"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": metadata, "spec": map[string]any{"url": url, "ref": map[string]any{"branch": "dev"}},
+				"status": map[string]any{"observedGeneration": 1, "conditions": ready, "artifact": map[string]any{"revision": "dev@sha1:" + commit}},
+			},
+		)
+		lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"] = append(
+			lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"],
+			map[string]any{
+				"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": metadata,
+				"spec": map[string]any{
+					"path":      "clusters/all/drone",
+					"wait":      true,
+					"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"},
+				},
+				"status": map[string]any{
+					"observedGeneration":    1,
+					"conditions":            ready,
+					"lastAppliedRevision":   "dev@sha1:" + commit,
+					"lastAttemptedRevision": "dev@sha1:" + commit,
+				},
+			},
+		)
 	}
-	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": listing(t, lists)}}}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	values, said := readCompliance(
+		t,
+		url,
+		map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": listing(t, lists)}}},
+		map[string]any{"feedback": map[string]any{"clusters": true}},
+	)
 	drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
-	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; said.Err() != nil || drone["verdict"] != "behind" || drone["message"] != want || drone["commit"] != first {
+	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; said.Err() != nil ||
+		drone["verdict"] != "behind" ||
+		drone["message"] != want ||
+		drone["commit"] != first {
 		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, said)
 	}
 }
@@ -371,7 +442,8 @@ func listing(t *testing.T, lists map[string][]any) string {
 			http.NotFound(w, r)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
+		_ = json.NewEncoder(w).
+			Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

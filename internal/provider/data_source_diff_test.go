@@ -61,10 +61,15 @@ func TestDiffIsWhatTheApplyThenDoes(t *testing.T) {
 			t.Errorf("it has no %q:\n%s", want, text)
 		}
 	}
-	if only := mustReadDiff(t, url, changed, map[string]any{"cluster_type": "large"}); !strings.Contains(only, "/large/") || strings.Contains(only, "/drone/") {
+	if only := mustReadDiff(t, url, changed, map[string]any{"cluster_type": "large"}); !strings.Contains(only, "/large/") ||
+		strings.Contains(only, "/drone/") {
 		t.Errorf("of one cluster type it is\n%s", only)
 	}
-	if cut := mustReadDiff(t, url, changed, map[string]any{"limit": 500}); !strings.HasSuffix(cut, " left out: the difference is longer than 500 bytes.\n") || len(cut) > 700 {
+	if cut := mustReadDiff(t, url, changed, map[string]any{"limit": 500}); !strings.HasSuffix(
+		cut,
+		" left out: the difference is longer than 500 bytes.\n",
+	) ||
+		len(cut) > 700 {
 		t.Errorf("of 500 bytes it is\n%s", cut)
 	}
 

@@ -30,7 +30,11 @@ func inventoried(t *testing.T) string {
 		"clusters": []any{map[string]any{"name": "store-1", "cluster_type": "drone", "labels": map[string]any{"site": "store"}}},
 		"target_policies": []any{
 			policy("core", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"edge": "true"}}),
-			map[string]any{"name": "store", "deployment_target_selector": map[string]any{"expression": "edge"}, "cluster_selector": map[string]any{"match_labels": map[string]any{"site": "store"}}},
+			map[string]any{
+				"name":                       "store",
+				"deployment_target_selector": map[string]any{"expression": "edge"},
+				"cluster_selector":           map[string]any{"match_labels": map[string]any{"site": "store"}},
+			},
 		},
 	})
 	for _, name := range []string{"dev", "prod"} {
@@ -145,7 +149,8 @@ func TestTheInventoryIsReadStrictly(t *testing.T) {
 	_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 		"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, "host": "drone", "cluster": "store-1",
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("host")` || !strings.Contains(said[0].Detail, "set either host, or cluster and cluster_type") {
+	if len(said) != 1 || said[0].At != `AttributeName("host")` ||
+		!strings.Contains(said[0].Detail, "set either host, or cluster and cluster_type") {
 		t.Errorf("said is %s", said)
 	}
 }
@@ -158,12 +163,20 @@ func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
 	}
 	defer listener.Close()
 	w := providertest.New(startProvider)
-	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}})
+	read, said := w.ReadData(
+		t.Context(),
+		providertest.Configuration{},
+		"flotilla_inventory",
+		map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}},
+	)
 	if len(said) > 0 || read["commit"] != nil || read["complete"] != true || len(read["assignments"].([]any))+len(read["owners"].([]any)) > 0 {
 		t.Errorf("of no repository: %v, said is %s", read, said)
 	}
 	_, said = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
-		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"}, "timeouts": map[string]any{"read": "200ms"},
+		"gitops_repo": map[string]any{
+			"url":    "http://" + listener.Addr().String() + "/x.git",
+			"branch": "dev",
+		}, "timeouts": map[string]any{"read": "200ms"},
 	})
 	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms" allows`) {
 		t.Errorf("of a server that is silent: said is %s", said)
@@ -182,7 +195,8 @@ func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
 	git(t, clone, "push", "-q", "origin", "HEAD:dev")
 	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
-	if len(said) != 1 || said[0].Error || !strings.Contains(said[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") || len(read["assignments"].([]any)) != 3 {
+	if len(said) != 1 || said[0].Error || !strings.Contains(said[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") ||
+		len(read["assignments"].([]any)) != 3 {
 		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), said)
 	}
 }
@@ -237,13 +251,15 @@ func TestRecordsDoNothingToATerminal(t *testing.T) {
 	})
 	branch := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
 	for _, source := range []string{"flotilla_inventory", "flotilla_history"} {
-		values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{"gitops_repo": branch})
+		values, said := providertest.New(startProvider).
+			ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{"gitops_repo": branch})
 		text := fmt.Sprint(values) + said.String()
 		t.Logf("%s: %d bytes, %s", source, len(text), said)
 		if said.Err() != nil || wording.Visible(text) != text {
 			t.Errorf("%s steers the terminal: %q", source, text)
 		}
-		if source == "flotilla_inventory" && !strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
+		if source == "flotilla_inventory" &&
+			!strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
 			t.Errorf("it does not name the record: %s", said)
 		}
 	}

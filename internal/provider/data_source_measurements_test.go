@@ -28,12 +28,18 @@ func readMeasurements(t *testing.T, providerBlock any, checks ...any) (map[strin
 	if providerBlock != nil {
 		configuration.Provider["measurements"] = providerBlock
 	}
-	return providertest.New(startProvider).ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": clustered(nil), "checks": checks})
+	return providertest.New(startProvider).
+		ReadData(t.Context(), configuration, "flotilla_measurements", map[string]any{"fleet": clustered(nil), "checks": checks})
 }
 
 // checkOf is a check of Prometheus with further keys; nil takes one away.
 func checkOf(url string, further map[string]any) map[string]any {
-	check := map[string]any{"name": "errors", "of": "cluster", "pass": "value < 0.4", "prometheus": map[string]any{"url": url, "query": "errors"}}
+	check := map[string]any{
+		"name":       "errors",
+		"of":         "cluster",
+		"pass":       "value < 0.4",
+		"prometheus": map[string]any{"url": url, "query": "errors"},
+	}
 	maps.Copy(check, further)
 	return check
 }
@@ -77,9 +83,16 @@ func TestMeasurementsAreEvidenceAndCanBeRead(t *testing.T) {
 		}
 		return vector(`"cluster":"drone-1"`, "0.9", `"cluster":"drone-2"`, "0.2", `"cluster":"elsewhere"`, "7")
 	})
-	values, said := readMeasurements(t, nil,
+	values, said := readMeasurements(
+		t,
+		nil,
 		checkOf(server.URL, map[string]any{"unit": "%", "samples": "requests", "fail": "value > 50.0"}),
-		map[string]any{"name": "smoke", "of": "assignment", "pass": "value == 1.0", "web": map[string]any{"url": server.URL + "/{host}/{deployment_target}", "timeout": "30s"}},
+		map[string]any{
+			"name": "smoke",
+			"of":   "assignment",
+			"pass": "value == 1.0",
+			"web":  map[string]any{"url": server.URL + "/{host}/{deployment_target}", "timeout": "30s"},
+		},
 		checkOf("http://127.0.0.1:1", map[string]any{"name": "none"}),
 	)
 	if len(said) != 1 || said.Err() != nil || !strings.Contains(said.String(), `Check "none": http://127.0.0.1:1 could not be asked`) {
@@ -165,15 +178,28 @@ func TestWhatIsWrongWithChecksIsAnErrorAtPlan(t *testing.T) {
 		`checks["errors"].web.headers: the value of X-Team cannot be sent`:                                 with("web", map[string]any{"headers": map[string]any{"x-team": "a\nhunter2"}}),
 	} {
 		_, said := readMeasurements(t, nil, check)
-		if len(said) != 1 || said[0].At != `AttributeName("checks")` || !strings.Contains(said[0].Detail, strings.TrimSpace(want)) || strings.Contains(said.String(), "hunter2") {
+		if len(said) != 1 || said[0].At != `AttributeName("checks")` || !strings.Contains(said[0].Detail, strings.TrimSpace(want)) ||
+			strings.Contains(said.String(), "hunter2") {
 			t.Errorf("%s: %s", want, said)
 		}
 	}
-	_, said := readMeasurements(t, nil, checkOf(url, nil), checkOf(url, map[string]any{"fail": "1"}), checkOf(url, map[string]any{"name": "other", "pass": "("}))
-	if text := said.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) || !strings.Contains(text, "fail: must give a bool, and gives a int") || !strings.Contains(text, `checks["other"].pass: line 1`) {
+	_, said := readMeasurements(
+		t,
+		nil,
+		checkOf(url, nil),
+		checkOf(url, map[string]any{"fail": "1"}),
+		checkOf(url, map[string]any{"name": "other", "pass": "("}),
+	)
+	if text := said.String(); !strings.Contains(text, `name: "errors" is the name of another check, too`) ||
+		!strings.Contains(text, "fail: must give a bool, and gives a int") ||
+		!strings.Contains(text, `checks["other"].pass: line 1`) {
 		t.Errorf("not all at once: %s", said)
 	}
-	if _, said = readMeasurements(t, nil, slices.Repeat([]any{checkOf(url, nil)}, 51)...); !strings.Contains(said.String(), "checks has 51 checks, and 50 are the most") && !strings.Contains(said.String(), "has 51 checks, and 50 are the most") {
+	if _, said = readMeasurements(t, nil, slices.Repeat([]any{checkOf(url, nil)}, 51)...); !strings.Contains(
+		said.String(),
+		"checks has 51 checks, and 50 are the most",
+	) &&
+		!strings.Contains(said.String(), "has 51 checks, and 50 are the most") {
 		t.Errorf("%s", said)
 	}
 }
@@ -184,9 +210,12 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 	web := map[string]any{"name": "web", "of": "cluster", "pass": "value == samples", "samples": "status", "web": map[string]any{
 		"url": "https://{cluster}.example.com", "value": "status == 200", "timeout": "5s", "headers": map[string]any{"x-team": "a"},
 	}}
-	prometheus := checkOf("", map[string]any{"samples": "requests", "unit": "%", "fail": "value > 1.0 && samples > 1.0", "prometheus": map[string]any{
-		"url": "https://example.com", "query": "errors", "timeout": "5s", "headers": map[string]any{"x-team": "a"}, "labels": map[string]any{"cluster": "k8s_cluster"},
-	}})
+	prometheus := checkOf(
+		"",
+		map[string]any{"samples": "requests", "unit": "%", "fail": "value > 1.0 && samples > 1.0", "prometheus": map[string]any{
+			"url": "https://example.com", "query": "errors", "timeout": "5s", "headers": map[string]any{"x-team": "a"}, "labels": map[string]any{"cluster": "k8s_cluster"},
+		}},
+	)
 	cases := map[string]any{"checks": providertest.Unknown{}, "a check": []any{prometheus, providertest.Unknown{}}}
 	for _, check := range []map[string]any{web, prometheus} {
 		for key, value := range check {
@@ -215,7 +244,9 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 	}
 	for name, checks := range cases {
 		arguments := map[string]any{"fleet": clustered(nil), "checks": checks}
-		if _, said := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(said) > 0 {
+		if _, said := providertest.New(startProvider).PlanData(t.Context(), providertest.Configuration{}, "flotilla_measurements", arguments); len(
+			said,
+		) > 0 {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -226,14 +257,28 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 	answer := func(string) string { return vector(`"cluster":"drone-1"`, "1") }
 	plain, other := newStandIn(t, answer), newStandIn(t, answer)
 	block := map[string]any{
-		"url":         plain.URL,
-		"token":       "plain-token-1",
-		"credentials": []any{map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}}},
+		"url":   plain.URL,
+		"token": "plain-token-1",
+		"credentials": []any{
+			map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}},
+		},
 	}
 	web := func(url string) map[string]any {
-		return map[string]any{"name": "web " + url, "of": "fleet", "pass": "value == 1.0", "web": map[string]any{"url": url, "headers": map[string]any{"x-scope-orgid": "team"}}}
+		return map[string]any{
+			"name": "web " + url,
+			"of":   "fleet",
+			"pass": "value == 1.0",
+			"web":  map[string]any{"url": url, "headers": map[string]any{"x-scope-orgid": "team"}},
+		}
 	}
-	values, said := readMeasurements(t, block, checkOf(plain.URL, nil), checkOf(other.URL, map[string]any{"name": "b"}), web(plain.URL+"/x"), web(other.URL+"/x"))
+	values, said := readMeasurements(
+		t,
+		block,
+		checkOf(plain.URL, nil),
+		checkOf(other.URL, map[string]any{"name": "b"}),
+		web(plain.URL+"/x"),
+		web(other.URL+"/x"),
+	)
 	if len(said) > 0 {
 		t.Fatal(said)
 	}
@@ -243,7 +288,10 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
 				t.Errorf("it asks as %s", header.Get("User-Agent"))
 			}
-			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", header.Get("Authorization"), header.Get("X-Api-Key"), header.Get("X-Scope-Orgid"))))
+			all = append(
+				all,
+				strings.TrimSpace(fmt.Sprintf("%s %s %s", header.Get("Authorization"), header.Get("X-Api-Key"), header.Get("X-Scope-Orgid"))),
+			)
 		}
 		slices.Sort(all)
 		return all
@@ -255,7 +303,8 @@ func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
 	if got, want := sent(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
 		t.Errorf("the other server heard %q", got)
 	}
-	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") || strings.Contains(text, "key-three") {
+	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") ||
+		strings.Contains(text, "key-three") {
 		t.Errorf("%s", text)
 	}
 }
@@ -272,7 +321,10 @@ func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
 	for _, header := range server.heard {
 		got = append(got, header.Get("Authorization"))
 	}
-	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine")), ""}; !slices.Equal(got, want) {
+	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine")), ""}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("%q", got)
 	}
 }
@@ -293,7 +345,12 @@ func repeating(secrets map[string]string) http.HandlerFunc {
 		case "redirect":
 			http.Redirect(w, r, "https://"+url.PathEscape(secrets["token"])+".example.com/"+url.PathEscape(heard), http.StatusFound)
 		default:
-			fmt.Fprintf(w, `{"status":"success","warnings":[%s],"data":{"resultType":"vector","result":[{"metric":{"cluster":%s},"value":[1,"1"]}]}}`, quoted, quoted)
+			fmt.Fprintf(
+				w,
+				`{"status":"success","warnings":[%s],"data":{"resultType":"vector","result":[{"metric":{"cluster":%s},"value":[1,"1"]}]}}`,
+				quoted,
+				quoted,
+			)
 		}
 	}
 }
@@ -311,10 +368,21 @@ func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
 		var checks []any
 		for _, query := range []string{"error", "text", "redirect", "warn"} {
 			for _, of := range []string{"cluster", "fleet"} {
-				checks = append(checks, checkOf(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}))
+				checks = append(
+					checks,
+					checkOf(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
+				)
 			}
 		}
-		checks = append(checks, map[string]any{"name": "web", "of": "fleet", "pass": "true", "web": map[string]any{"url": repeat.URL, "value": "double(body.warnings[0])"}})
+		checks = append(
+			checks,
+			map[string]any{
+				"name": "web",
+				"of":   "fleet",
+				"pass": "true",
+				"web":  map[string]any{"url": repeat.URL, "value": "double(body.warnings[0])"},
+			},
+		)
 		values, said := readMeasurements(t, map[string]any{"credentials": []any{login}}, checks...)
 		if said.Err() != nil || values == nil {
 			t.Fatal(said)
@@ -359,8 +427,11 @@ func TestTheProvidersMeasurementsAreReadStrictly(t *testing.T) {
 		"a header":              {given: entry(map[string]any{"url": "https://x.example", "headers": map[string]any{"a b": "hunter2"}}), want: `credentials[0].headers: "a b" is not the name of a header`},
 		"certificates":          {given: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
 	} {
-		_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"measurements": c.given}})
-		if c.want == "" && len(said) > 0 || c.want != "" && (len(said) == 0 || !strings.Contains(said.String(), c.want) || said[0].At != `AttributeName("measurements")`) || strings.Contains(said.String(), "hunter2") {
+		_, said := providertest.New(startProvider).
+			Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"measurements": c.given}})
+		if c.want == "" && len(said) > 0 ||
+			c.want != "" && (len(said) == 0 || !strings.Contains(said.String(), c.want) || said[0].At != `AttributeName("measurements")`) ||
+			strings.Contains(said.String(), "hunter2") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -379,10 +450,22 @@ func TestCanariesAppearInNoMeasurement(t *testing.T) {
 			for _, server := range []string{bearer.URL, basic.URL} {
 				for _, query := range []string{"error", "text", "redirect", "warn"} {
 					for _, of := range []string{"cluster", "fleet"} {
-						fmt.Fprintf(&checks, "{ name = %q, of = %q, pass = \"value < 1.0\", prometheus = { url = %q, query = %q } },\n", server+query+of, of, server, query)
+						fmt.Fprintf(
+							&checks,
+							"{ name = %q, of = %q, pass = \"value < 1.0\", prometheus = { url = %q, query = %q } },\n",
+							server+query+of,
+							of,
+							server,
+							query,
+						)
 					}
 				}
-				fmt.Fprintf(&checks, "{ name = %q, of = \"fleet\", pass = \"true\", web = { url = %q, value = \"double(body.warnings[0])\" } },\n", server, server)
+				fmt.Fprintf(
+					&checks,
+					"{ name = %q, of = \"fleet\", pass = \"true\", web = { url = %q, value = \"double(body.warnings[0])\" } },\n",
+					server,
+					server,
+				)
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(`
 variable "secret" {
@@ -416,7 +499,8 @@ output "evidence" { value = data.flotilla_measurements.test.evidence }
 				t.Fatal(err)
 			}
 			t.Setenv("TF_VAR_secret", string(variable))
-			if printed, err := w.traced(t, "plan", "plan", "-input=false", "-no-color", "-out=plan.out"); err != nil || !strings.Contains(printed, "does not take the query") {
+			if printed, err := w.traced(t, "plan", "plan", "-input=false", "-no-color", "-out=plan.out"); err != nil ||
+				!strings.Contains(printed, "does not take the query") {
 				t.Fatalf("%v\n%s", err, printed)
 			}
 			if _, err := w.traced(t, "apply", "apply", "-input=false", "-no-color", "plan.out"); err != nil {

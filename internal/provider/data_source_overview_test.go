@@ -107,7 +107,8 @@ func TestOverviewSaysWhatIsReported(t *testing.T) {
 	}
 	// Evidence of nobody has a time, and no verdicts.
 	nobody, _ := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}})["evidence"].(string)
-	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil || numbers(values, "not_asked") != "not_asked 3" {
+	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil ||
+		numbers(values, "not_asked") != "not_asked 3" {
 		t.Errorf("of nobody, health is %v, %s", values["health_score"], numbers(values, "not_asked"))
 	}
 }
@@ -154,12 +155,14 @@ func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
 		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
 	}}
 	before := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
-	if got := numbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" || fmt.Sprint(before["health_score"]) != "100" {
+	if got := numbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" ||
+		fmt.Sprint(before["health_score"]) != "100" {
 		t.Errorf("before the apply: %s, %v", got, before["health_score"])
 	}
 	apply(t, w, assigned(url, clustered(changed), nil))
 	after := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
-	if got := numbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" || fmt.Sprint(after["health_scores"]) != "map[drone:100 large:75 spare:<nil>]" {
+	if got := numbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" ||
+		fmt.Sprint(after["health_scores"]) != "map[drone:100 large:75 spare:<nil>]" {
 		t.Errorf("after the apply: %s, %v", got, after["health_scores"])
 	}
 	if text := after["markdown"].(string); !strings.Contains(text, "newer content") {
@@ -172,9 +175,13 @@ func TestOverviewShowsRolloutsAndPromotions(t *testing.T) {
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
 	values := mustReadOverview(t, url, map[string]any{
-		"rolling_out": map[string]any{"app-core": `stage 1 of 3 "canary \"x\"", 1 of 2 hosts, since 2026-01-01T13:00:00Z, waits for an approval (app-core@0123abcd)`},
+		"rolling_out": map[string]any{
+			"app-core": `stage 1 of 3 "canary \"x\"", 1 of 2 hosts, since 2026-01-01T13:00:00Z, waits for an approval (app-core@0123abcd)`,
+		},
 		"promotions": map[string]any{"dev to stage": map[string]any{
-			"candidate": map[string]any{"app": "2.0"}, "promoted": map[string]any{"app": "1.0"}, "waiting_for": "the soak time", "opened_at": "2026-01-01T00:00:00Z", "open": true,
+			"candidate": map[string]any{
+				"app": "2.0",
+			}, "promoted": map[string]any{"app": "1.0"}, "waiting_for": "the soak time", "opened_at": "2026-01-01T00:00:00Z", "open": true,
 		}},
 	})
 	for _, form := range []string{"markdown", "html"} {
@@ -253,7 +260,12 @@ func withValues() map[string]any {
 		map[string]any{"name": "all", "allow_plain": []any{"PASSWORD"}, "data": map[string]any{
 			"PASSWORD": hiddenValue, "nested": map[string]any{"list": []any{"x", hiddenValue}}, "text": "a " + hiddenValue + " b",
 		}},
-		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "allow_plain": []any{"PASSWORD"}, "data": map[string]any{"PASSWORD": hiddenValue + "-large"}},
+		map[string]any{
+			"name":        "large",
+			"labels":      map[string]any{"cluster-type": "large"},
+			"allow_plain": []any{"PASSWORD"},
+			"data":        map[string]any{"PASSWORD": hiddenValue + "-large"},
+		},
 	}}
 }
 
@@ -299,14 +311,23 @@ func TestOverviewShowsReferencesToSecrets(t *testing.T) {
 	fleet := clustered(map[string]any{
 		"cluster_types": []any{withStore("drone", "edge", "true"), withStore("large", "size", "large")},
 		"config_containers": []any{
-			map[string]any{"name": "db", "secrets": map[string]any{"DB_PASSWORD": map[string]any{"store": "vault", "key": "prod/db-7", "version": "v-41"}}},
+			map[string]any{
+				"name":    "db",
+				"secrets": map[string]any{"DB_PASSWORD": map[string]any{"store": "vault", "key": "prod/db-7", "version": "v-41"}},
+			},
 		},
 	})
 	apply(t, providertest.New(startProvider), assigned(url, fleet, nil))
 	for shows, want := range map[bool]bool{false: false, true: true} {
 		html, _ := mustReadOverview(t, url, map[string]any{"fleet": fleet, "evidence": evidenceOf(t, url, nil), "show_values": shows})["html"].(string)
 		if !strings.Contains(html, "DB_PASSWORD") || strings.Contains(html, "secret vault: prod/db-7") != want || strings.Contains(html, "v-41") {
-			t.Errorf("with show_values = %v the page has a reference: %v, its key: %v, its version: %v", shows, strings.Contains(html, "prod/db-7"), strings.Contains(html, "DB_PASSWORD"), strings.Contains(html, "v-41"))
+			t.Errorf(
+				"with show_values = %v the page has a reference: %v, its key: %v, its version: %v",
+				shows,
+				strings.Contains(html, "prod/db-7"),
+				strings.Contains(html, "DB_PASSWORD"),
+				strings.Contains(html, "v-41"),
+			)
 		}
 	}
 }

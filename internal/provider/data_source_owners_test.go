@@ -90,7 +90,8 @@ func TestThePageOfAllOwnersSaysWhatThePagesOfEachSay(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if !strings.Contains(markdown, "regions/west/large") || strings.Contains(html+markdown, "\x1b") || strings.Contains(html, "<script>alert") {
+	if !strings.Contains(markdown, "regions/west/large") || strings.Contains(html+markdown, "\x1b") ||
+		strings.Contains(html, "<script>alert") {
 		t.Errorf("the Markdown is %s", markdown)
 	}
 	for _, claim := range []string{"Not deployed as wanted", "Every deployment target has a host"} { // which records do not say
@@ -120,7 +121,8 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 	for _, entry := range read["assignments"].([]any) {
 		a := entry.(map[string]any)
 		got = append(got, fmt.Sprintf("%s/%s/%s %s", a["path"], a["host"], a["deployment_target"], a["verdict"]))
-		if message, _ := a["message"].(string); strings.Contains(message, "\x1b") || (a["verdict"] == "progressing") != strings.HasPrefix(message, "large-1: no ") {
+		if message, _ := a["message"].(string); strings.Contains(message, "\x1b") ||
+			(a["verdict"] == "progressing") != strings.HasPrefix(message, "large-1: no ") {
 			t.Errorf("the message is %q", message)
 		}
 		if a["since"] == nil {
@@ -140,8 +142,15 @@ func TestTheInventoryHasTheVerdictsOfAllOwners(t *testing.T) {
 		t.Errorf("the verdicts are %v and %v: %s", first(read), first(other), said)
 	}
 	// What the branch has got since is not ready.
-	apply(t, providertest.New(startProvider), assigned(url, clustered(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}}}}),
-		map[string]any{"name": "east", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/east"}}))
+	apply(
+		t,
+		providertest.New(startProvider),
+		assigned(
+			url,
+			clustered(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}}}}),
+			map[string]any{"name": "east", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "regions/east"}},
+		),
+	)
 	read, _ = readOwners(t, "flotilla_inventory", url, map[string]any{"evidences": evidences, "owner": "east"})
 	if first(read) != "behind" {
 		t.Errorf("what has changed is %v", first(read))

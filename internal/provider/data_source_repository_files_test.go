@@ -43,8 +43,11 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", test.attributes)
-			if len(said) != 1 || said[0].At != `AttributeName("`+test.attribute+`")` || !strings.Contains(strings.ToLower(said[0].String()), strings.ToLower(test.says)) || strings.Contains(said.Err().Error(), "secret") {
+			_, said := providertest.New(startProvider).
+				ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", test.attributes)
+			if len(said) != 1 || said[0].At != `AttributeName("`+test.attribute+`")` ||
+				!strings.Contains(strings.ToLower(said[0].String()), strings.ToLower(test.says)) ||
+				strings.Contains(said.Err().Error(), "secret") {
 				t.Errorf("said is %s", said)
 			}
 		})
@@ -55,9 +58,10 @@ func TestRepositoryFilesAndTheirCommitAreGiven(t *testing.T) {
 	t.Parallel()
 	s := newSources(t)
 	at := s.url("payments/source.git")
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", map[string]any{
-		"url": at, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
-	})
+	read, said := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", map[string]any{
+			"url": at, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
+		})
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
@@ -132,9 +136,10 @@ func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
 		"by its own":      {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
 		"by the provider": {map[string]any{"token": user.Token}, ""},
 	} {
-		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{
-			"url": repo.url, "ref": "v1", "path": "workloads",
-		})
+		read, said := providertest.New(startProvider).
+			ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{
+				"url": repo.url, "ref": "v1", "path": "workloads",
+			})
 		switch {
 		case test.says == "" && (said.Err() != nil || fmt.Sprint(read["files"]) != "map[app.yaml:kind: App\n]"):
 			t.Errorf("%s: %v, %s", name, read, said)

@@ -58,41 +58,59 @@ func TestConfigSnapshotsShowReferencesToSecrets(t *testing.T) {
 		Config: config(token, `{ name = "s", schema = jsonencode({
 			required = ["DB_PASSWORD"], properties = { DB_PASSWORD = { type = "string", format = "secret", minLength = 12 } } }) }`),
 		ConfigStateChecks: []statecheck.StateCheck{
-			statecheck.ExpectKnownValue("data.flotilla_config_snapshots.dev", tfjsonpath.New("snapshots"), knownvalue.MapExact(map[string]knownvalue.Check{
-				"large/app-test": knownvalue.ObjectPartial(map[string]knownvalue.Check{
-					"json": text(`{"LEVEL":"info"}`),
-					"secrets": knownvalue.MapExact(map[string]knownvalue.Check{"DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
-						"store": text("vault"), "key": text("dev/db"), "property": text("password"), "version": text("3"),
-					})}),
+			statecheck.ExpectKnownValue(
+				"data.flotilla_config_snapshots.dev",
+				tfjsonpath.New("snapshots"),
+				knownvalue.MapExact(map[string]knownvalue.Check{
+					"large/app-test": knownvalue.ObjectPartial(map[string]knownvalue.Check{
+						"json": text(`{"LEVEL":"info"}`),
+						"secrets": knownvalue.MapExact(map[string]knownvalue.Check{"DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
+							"store": text("vault"), "key": text("dev/db"), "property": text("password"), "version": text("3"),
+						})}),
+					}),
+					"drone/app-test": knownvalue.ObjectPartial(map[string]knownvalue.Check{
+						"secrets": knownvalue.MapPartial(map[string]knownvalue.Check{"DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
+							"store": text("vault"), "key": text("west/db"), "property": knownvalue.Null(), "version": knownvalue.Null(),
+						})}),
+						"provenance": knownvalue.MapPartial(map[string]knownvalue.Check{"/DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
+							"container": text("west"), "overridden": knownvalue.ListExact([]knownvalue.Check{text("all")}),
+						})}),
+					}),
 				}),
-				"drone/app-test": knownvalue.ObjectPartial(map[string]knownvalue.Check{
-					"secrets": knownvalue.MapPartial(map[string]knownvalue.Check{"DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
-						"store": text("vault"), "key": text("west/db"), "property": knownvalue.Null(), "version": knownvalue.Null(),
-					})}),
-					"provenance": knownvalue.MapPartial(map[string]knownvalue.Check{"/DB_PASSWORD": knownvalue.ObjectExact(map[string]knownvalue.Check{
-						"container": text("west"), "overridden": knownvalue.ListExact([]knownvalue.Check{text("all")}),
-					})}),
+			),
+			statecheck.ExpectKnownValue(
+				"data.flotilla_config_snapshots.west",
+				tfjsonpath.New("snapshots"),
+				knownvalue.MapExact(map[string]knownvalue.Check{
+					"drone/app-test": knownvalue.NotNull(),
 				}),
-			})),
-			statecheck.ExpectKnownValue("data.flotilla_config_snapshots.west", tfjsonpath.New("snapshots"), knownvalue.MapExact(map[string]knownvalue.Check{
-				"drone/app-test": knownvalue.NotNull(),
-			})),
+			),
 		},
 	}, {
-		Config:      config(`{ name = "plain", labels = { region = "west" }, priority = 1, data = { DB_PASSWORD = null, OTHER = "x" } },`, `{ name = "s", schema = jsonencode({ required = ["DB_PASSWORD"] }) }`),
+		Config: config(
+			`{ name = "plain", labels = { region = "west" }, priority = 1, data = { DB_PASSWORD = null, OTHER = "x" } },`,
+			`{ name = "s", schema = jsonencode({ required = ["DB_PASSWORD"] }) }`,
+		),
 		ExpectError: words(`/DB_PASSWORD is required, but config container "plain" removes it`),
 	}, {
 		Config: config(`{ name = "plain", labels = { region = "west" }, priority = 1, data = { DB_PASSWORD = "" } },`, ""),
-		ExpectError: words(`config container "west": /DB_PASSWORD is a reference to a secret (config_containers["west"].secrets["DB_PASSWORD"]), and ` +
-			`config container "plain" gives a value in its data: a key is either a value or a secret`),
+		ExpectError: words(
+			`config container "west": /DB_PASSWORD is a reference to a secret (config_containers["west"].secrets["DB_PASSWORD"]), and ` +
+				`config container "plain" gives a value in its data: a key is either a value or a secret`,
+		),
 	}, {
-		Config:      config("", `{ name = "s", schema = jsonencode({ properties = { LEVEL = { format = "secret" } } }) }`),
-		ExpectError: words(`config container "all": /LEVEL must be a reference to a secret: give it in secrets of a config container, not in data`),
+		Config: config("", `{ name = "s", schema = jsonencode({ properties = { LEVEL = { format = "secret" } } }) }`),
+		ExpectError: words(
+			`config container "all": /LEVEL must be a reference to a secret: give it in secrets of a config container, not in data`,
+		),
 	}, {
 		Config:      config("", `{ name = "s", schema = jsonencode({ properties = { DB_PASSWORD = { type = "object" } } }) }`),
 		ExpectError: words(`/DB_PASSWORD must be an object, not a reference to a secret`),
 	}, {
-		Config:      config(`{ name = "west-2", labels = { region = "west" }, secrets = { DB_PASSWORD = { store = "vault", key = "other" } } },`, ""),
+		Config: config(
+			`{ name = "west-2", labels = { region = "west" }, secrets = { DB_PASSWORD = { store = "vault", key = "other" } } },`,
+			"",
+		),
 		ExpectError: words(`/DB_PASSWORD is ambiguous: the containers "west" and "west-2"`),
 	}}})
 }

@@ -80,7 +80,11 @@ func TestSchedulingListsAssignmentsAndTheirReasons(t *testing.T) {
 					"app-edge":    knownvalue.ObjectExact(map[string]knownvalue.Check{"workload": text("app"), "workspace": text("team")}),
 					"app-harbour": knownvalue.ObjectExact(map[string]knownvalue.Check{"workload": text("app"), "workspace": text("team")}),
 				})),
-				statecheck.ExpectKnownValue(address, tfjsonpath.New("reconcilers"), knownvalue.MapExact(map[string]knownvalue.Check{"drone": text("flux")})),
+				statecheck.ExpectKnownValue(
+					address,
+					tfjsonpath.New("reconcilers"),
+					knownvalue.MapExact(map[string]knownvalue.Check{"drone": text("flux")}),
+				),
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("fleet").AtMapKey("model"),
 					knownvalue.StringRegexp(regexp.MustCompile(`^sha256:[0-9a-f]{64}$`))),
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("unscheduled"), knownvalue.ListExact([]knownvalue.Check{
@@ -227,7 +231,11 @@ func TestHistorySaysWhoChangedWhat(t *testing.T) {
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		const address = "data.flotilla_history.test"
 		history := func(more string) string {
-			return fmt.Sprintf("data \"flotilla_history\" \"test\" {\n  gitops_repo = { url = %q, branch = \"dev\" }\n  depends_on = [flotilla_assignment.test]\n  %s\n}\n", repo.url, more)
+			return fmt.Sprintf(
+				"data \"flotilla_history\" \"test\" {\n  gitops_repo = { url = %q, branch = \"dev\" }\n  depends_on = [flotilla_assignment.test]\n  %s\n}\n",
+				repo.url,
+				more,
+			)
 		}
 		text := knownvalue.StringExact
 		commits := tfjsonpath.New("commits")
@@ -241,7 +249,11 @@ func TestHistorySaysWhoChangedWhat(t *testing.T) {
 						statecheck.ExpectKnownValue(address, tfjsonpath.New("complete"), knownvalue.Bool(true)),
 						statecheck.ExpectKnownValue(address, commits, knownvalue.ListSizeExact(2)),
 						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("subject"), text("Move the database")),
-						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("assignments"), knownvalue.ListExact([]knownvalue.Check{text("dev")})),
+						statecheck.ExpectKnownValue(
+							address,
+							commits.AtSliceIndex(0).AtMapKey("assignments"),
+							knownvalue.ListExact([]knownvalue.Check{text("dev")}),
+						),
 						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("changes"), knownvalue.ListExact([]knownvalue.Check{
 							knownvalue.ObjectExact(map[string]knownvalue.Check{
 								"assignment": text("dev"), "host": text("large"), "deployment_target": text("app-core"), "action": text("changed"),

@@ -78,7 +78,11 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			world := newMemoryWorld(t, true)
 			w := providertest.New(world.start)
-			configuration := assigned("https://git.example.com/team/one.git", shape{goes: [hostCount]uint8{1, 1, 1}}.fleet(), map[string]any{c.attribute: c.value})
+			configuration := assigned(
+				"https://git.example.com/team/one.git",
+				shape{goes: [hostCount]uint8{1, 1, 1}}.fleet(),
+				map[string]any{c.attribute: c.value},
+			)
 			_, said := w.Plan(t.Context(), configuration)
 			if c.want == "-" {
 				if said.Err() != nil {
@@ -126,9 +130,14 @@ func TestSSHWithoutAnyKeyIsAnErrorThatSaysSo(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	w := providertest.New(startProvider)
 	configuration := assigned("git@git.example.com:team/one.git", fleetOf(nil), nil)
-	configuration.Provider = map[string]any{"git": map[string]any{"ssh_known_hosts": "git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"}}
+	configuration.Provider = map[string]any{
+		"git": map[string]any{
+			"ssh_known_hosts": "git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+		},
+	}
 	_, said := w.Plan(t.Context(), configuration)
-	if said.Err() == nil || !strings.Contains(said.String(), "ssh needs a private key") || !strings.Contains(said.String(), "git.ssh_private_key") {
+	if said.Err() == nil || !strings.Contains(said.String(), "ssh needs a private key") ||
+		!strings.Contains(said.String(), "git.ssh_private_key") {
 		t.Errorf("said is %s", said)
 	}
 }

@@ -111,7 +111,8 @@ func TestTheDocumentationNamesNothingThatIsNotThere(t *testing.T) {
 		}
 		for _, match := range objectPattern.FindAllStringSubmatch(text, -1) {
 			if !measured["flotilla_"+match[1]] && pages["docs/resources/"+match[1]+".md"] == "" && pages["docs/data-sources/"+match[1]+".md"] == "" &&
-				pages["docs/ephemeral-resources/"+match[1]+".md"] == "" && pages["docs/actions/"+match[1]+".md"] == "" {
+				pages["docs/ephemeral-resources/"+match[1]+".md"] == "" &&
+				pages["docs/actions/"+match[1]+".md"] == "" {
 				t.Errorf("%s: there is no flotilla_%s", name, match[1])
 			}
 		}

@@ -26,8 +26,16 @@ func shop(flux map[string]any, containers ...any) map[string]any {
 	return map[string]any{
 		"cluster_types": []any{edge, map[string]any{"name": "store", "reconciler": "argocd"}},
 		"workloads": []any{map[string]any{"name": "web", "workspace": "team", "deployment_targets": map[string]any{
-			"live": map[string]any{"environment": "dev", "namespace": "shop", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
-			"cms":  map[string]any{"environment": "dev", "namespace": "cms", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
+			"live": map[string]any{
+				"environment": "dev",
+				"namespace":   "shop",
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+			},
+			"cms": map[string]any{
+				"environment": "dev",
+				"namespace":   "cms",
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+			},
 		}}},
 		"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
 		"config_containers": containers,
@@ -100,7 +108,8 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	shows := func(host string) string {
 		return git(t, url, "show", "dev:clusters/all/"+host+"/web-live/encrypted-db.yaml")
 	}
-	if shows("edge") != strings.TrimSpace(sops) && shows("edge") != sops || shows("store") != strings.TrimSpace(sealed) && shows("store") != sealed {
+	if shows("edge") != strings.TrimSpace(sops) && shows("edge") != sops ||
+		shows("store") != strings.TrimSpace(sealed) && shows("store") != sealed {
 		t.Errorf("other files were written:\n%s\n%s", shows("edge"), shows("store"))
 	}
 	if files := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Count(files, "encrypted-") != 2 {

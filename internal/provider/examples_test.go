@@ -160,7 +160,9 @@ func exampleFolders(t *testing.T) []string {
 	for name := range files(t, filepath.Join("..", "..", "examples")) {
 		folder := path.Dir(name)
 		later := slices.Contains([]string{"rollout", "page"}, path.Base(folder)) // which is what hello-world gets later
-		states := path.Dir(folder) == "sources/states"                           // which need a database to be initialised, and have a test of their own
+		states := path.Dir(
+			folder,
+		) == "sources/states" // which need a database to be initialised, and have a test of their own
 		if path.Ext(name) == ".tf" && !later && !states {
 			folders = append(folders, folder)
 		}

@@ -106,7 +106,8 @@ spec:
 			charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": good + schema})
 			repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 			text := func(kubernetes string) string {
-				return strings.NewReplacer("https://charts.example.com", charts.url, `"gitops.git"`, fmt.Sprintf("%q", repository), `"1.33"`, fmt.Sprintf("%q", kubernetes)).Replace(string(example))
+				return strings.NewReplacer("https://charts.example.com", charts.url, `"gitops.git"`, fmt.Sprintf("%q", repository), `"1.33"`, fmt.Sprintf("%q", kubernetes)).
+					Replace(string(example))
 			}
 			w := newWorkdir(t, tool, map[string]string{"main.tf": text("1.31")})
 			w.run("plan", "-input=false")
@@ -119,12 +120,40 @@ spec:
 				}
 				return strings.Join(strings.Fields(strings.ReplaceAll(stderr, "│", "")), " ")
 			}
-			if upgrade := said("1.32"); !strings.Contains(upgrade, "flowcontrol.apiserver.k8s.io/v1beta3 is not in Kubernetes 1.32: FlowSchema till") || strings.Contains(upgrade, "registries") {
+			if upgrade := said("1.32"); !strings.Contains(
+				upgrade,
+				"flowcontrol.apiserver.k8s.io/v1beta3 is not in Kubernetes 1.32: FlowSchema till",
+			) ||
+				strings.Contains(upgrade, "registries") {
 				t.Errorf("an upgrade says %s", upgrade)
 			}
-			charts.publish(t, "1.3.0", map[string]string{"templates/all.yaml": container("untagged", "registry.example.com/till") + container("latest", `"registry.example.com:443/till:latest"`) +
-				container("stranger", `"docker.io/till:v1"`) + container("mighty", `"registry.example.com/till:v1", securityContext: {privileged: true}`) +
-				of("near", "hostNetwork: true") + of("mounting", "volumes: [{name: root, hostPath: {path: /}}]") + good})
+			charts.publish(
+				t,
+				"1.3.0",
+				map[string]string{
+					"templates/all.yaml": container(
+						"untagged",
+						"registry.example.com/till",
+					) + container(
+						"latest",
+						`"registry.example.com:443/till:latest"`,
+					) +
+						container(
+							"stranger",
+							`"docker.io/till:v1"`,
+						) + container(
+						"mighty",
+						`"registry.example.com/till:v1", securityContext: {privileged: true}`,
+					) +
+						of(
+							"near",
+							"hostNetwork: true",
+						) + of(
+						"mounting",
+						"volumes: [{name: root, hostPath: {path: /}}]",
+					) + good,
+				},
+			)
 			broken := said("1.31")
 			for rule, want := range map[string][]string{
 				"pinned-images": {"untagged", "latest"}, "registries": {"stranger", "latest", "its chart has images of another registry: docker.io/till:v1"},

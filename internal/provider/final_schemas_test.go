@@ -54,7 +54,10 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 	valid := workloadOf("replicas: 2", "ports: [{containerPort: 80}]")
 	unknown := workloadOf("replica: 2", "ports: []")
 	argo := map[string]any{"reconciler": "argocd"}
-	lenient := map[string]any{"reconciler": "argocd", "parameters": map[string]any{"application": map[string]any{"syncPolicy": map[string]any{"syncOptions": []any{"Validate=false"}}}}}
+	lenient := map[string]any{
+		"reconciler": "argocd",
+		"parameters": map[string]any{"application": map[string]any{"syncPolicy": map[string]any{"syncOptions": []any{"Validate=false"}}}},
+	}
 	resized := "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}], resources: {limits: {cpu: 1}}}\n"
 	for name, test := range map[string]struct {
 		manifests        string
@@ -106,7 +109,8 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 				}
 				_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
 				text := strings.Join(strings.Fields(said.String()), " ")
-				if hasFailed := said.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) || !strings.Contains(text, test.message) {
+				if hasFailed := said.Err() != nil; hasFailed != (test.summary == refused) || !strings.Contains(text, test.summary) ||
+					!strings.Contains(text, test.message) {
 					t.Errorf("%s: said is %s", how, text)
 				}
 				if test.summary == "" && (strings.Contains(text, refused) || strings.Contains(text, dropped)) {
@@ -121,7 +125,10 @@ func TestFinalObjectsThatAClusterRefusesAreErrorsOfThePlan(t *testing.T) {
 func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)
-	pins := map[string]folder.Pin{"1.0.0": charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": widgets}), "2.0.0": charts.publish(t, "2.0.0", map[string]string{"templates/all.yaml": widget})}
+	pins := map[string]folder.Pin{
+		"1.0.0": charts.publish(t, "1.0.0", map[string]string{"templates/all.yaml": widgets}),
+		"2.0.0": charts.publish(t, "2.0.0", map[string]string{"templates/all.yaml": widget}),
+	}
 	target := func(version string) map[string]any {
 		return map[string]any{"storage": "helm", "repo": charts.url, "chart": "till", "version": version}
 	}
@@ -142,7 +149,8 @@ func TestADefinitionOfAnotherWorkloadChecksFinalObjects(t *testing.T) {
 	}
 	both["artifacts"] = artifacts
 	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(both), nil))
-	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil || !strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
+	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() == nil ||
+		!strings.Contains(text, `Deployment target "till-live": Widget "w": spec.size must be of type integer`) {
 		t.Errorf("said is %s", text)
 	}
 }
@@ -163,7 +171,8 @@ func TestDeployedObjectsThatAClusterRefusesAreWarnings(t *testing.T) {
 	apply(t, w, with("1.36"))
 	_, said := w.Plan(t.Context(), with("1.29"))
 	want := `Warning: Clusters would refuse final objects`
-	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() != nil || !strings.Contains(text, want) || !strings.Contains(text, `Pod "a": spec.resources is no field of this kind`) {
+	if text := strings.Join(strings.Fields(said.String()), " "); said.Err() != nil || !strings.Contains(text, want) ||
+		!strings.Contains(text, `Pod "a": spec.resources is no field of this kind`) {
 		t.Errorf("said is %s", text)
 	}
 }

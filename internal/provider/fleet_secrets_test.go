@@ -48,11 +48,15 @@ output "diff" {
 }
 `})
 			// A diff shows what it reads, sensitive or not.
-			if printed := w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value"); !strings.Contains(printed, "KEY: a-sensitive-value") {
+			if printed := w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value"); !strings.Contains(
+				printed,
+				"KEY: a-sensitive-value",
+			) {
 				t.Errorf("the diff is not in the plan:\n%s", printed)
 			}
 			// Another value than that of the plan: nothing is written.
-			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil || !strings.Contains(stderr, "inconsistent final plan") {
+			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil ||
+				!strings.Contains(stderr, "inconsistent final plan") {
 				t.Errorf("an ephemeral value that changes between plan and apply:\n%s%s", stdout, stderr)
 			}
 			if _, err := os.Stat(filepath.Join(repository, "refs", "heads", "dev")); err == nil {
@@ -61,7 +65,10 @@ output "diff" {
 			// The same value is committed as it is.
 			w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value")
 			w.run("apply", "-input=false", "-no-color", "-var=passing=an-ephemeral-value", "plan.out")
-			if committed := git(t, repository, "show", "dev:edge/web-live/platform-config.yaml"); !strings.Contains(committed, "KEY: an-ephemeral-value") {
+			if committed := git(t, repository, "show", "dev:edge/web-live/platform-config.yaml"); !strings.Contains(
+				committed,
+				"KEY: an-ephemeral-value",
+			) {
 				t.Errorf("it has committed\n%s", committed)
 			}
 		})

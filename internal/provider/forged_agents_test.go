@@ -191,13 +191,16 @@ func TestConfigurationThatIsGeneratedOfForgedObjectsHasNoTemplates(t *testing.T)
 				specOf(source)["secretRef"] = map[string]any{"name": c.secret}
 			})...)
 			w := newWorkdir(t, tool, map[string]string{"required_providers.tf": requiredProviders, "main.tf": fmt.Sprintf(
-				"provider \"flotilla\" {\n  clusters = { edge-1 = { host = %q, token = \"any\" } }\n}\nimport {\n  to = flotilla_agent.a\n  id = \"edge-1\"\n}\n", cluster["host"])})
+				"provider \"flotilla\" {\n  clusters = { edge-1 = { host = %q, token = \"any\" } }\n}\nimport {\n  to = flotilla_agent.a\n  id = \"edge-1\"\n}\n",
+				cluster["host"],
+			)})
 			_, stderr, err := w.try("plan", "-input=false", "-no-color", "-generate-config-out=generated.tf")
 			generated, _ := os.ReadFile(filepath.Join(w.path, "generated.tf"))
 			if strings.Contains(string(generated), "${") || strings.Contains(string(generated), "%{") {
 				t.Errorf("%s: generated is\n%s", name, generated)
 			}
-			if c.generates != strings.Contains(string(generated), "git.example.com") || !c.generates && (err == nil || !strings.Contains(stderr, "are not as Flotilla writes them")) {
+			if c.generates != strings.Contains(string(generated), "git.example.com") ||
+				!c.generates && (err == nil || !strings.Contains(stderr, "are not as Flotilla writes them")) {
 				t.Errorf("%s: of Secret %q it is said %s\n%s", name, c.secret, stderr, generated)
 			}
 		}
@@ -211,7 +214,8 @@ func TestThousandsOfForgedAgentsAreListedInTimeThatIsLinear(t *testing.T) {
 	for i := range 3_000 {
 		objects = append(objects, forgedFlux(fmt.Sprintf("team-%d", i), func(_, _ map[string]any) {})...)
 	}
-	identities, _, said := providertest.New(startProvider).Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
+	identities, _, said := providertest.New(startProvider).
+		Query(t.Context(), onCluster(forgedCluster(t, objects...), nil), "flotilla_agent", nil)
 	if len(identities) != 3_000 || said.Err() != nil {
 		t.Errorf("%d are listed: %s", len(identities), said)
 	}

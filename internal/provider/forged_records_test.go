@@ -93,8 +93,10 @@ func TestRecordsThatAreManyTimesTheSameAreErrorsAndTakeNoMemory(t *testing.T) {
 			f := newForgery(t)
 			f.commit(attack.make(f))
 			repo := map[string]any{"url": f.url, "branch": "dev"}
-			_, _, said := providertest.New(startProvider).Query(t.Context(), providertest.Configuration{}, attack.of, map[string]any{"gitops_repo": repo})
-			if said.Err() == nil || !strings.Contains(said.String(), attack.want) || !strings.Contains(said.String(), "find the commit that added them") {
+			_, _, said := providertest.New(startProvider).
+				Query(t.Context(), providertest.Configuration{}, attack.of, map[string]any{"gitops_repo": repo})
+			if said.Err() == nil || !strings.Contains(said.String(), attack.want) ||
+				!strings.Contains(said.String(), "find the commit that added them") {
 				t.Errorf("said is %.500s", said)
 			}
 		})
@@ -107,7 +109,11 @@ func TestPlansReadNoMoreRecordsThanFlotillaWrites(t *testing.T) {
 	f := newForgery(t)
 	records := f.tree(30, "t%d.json", "blob", f.blob(forgedOwner(10<<20)))
 	claims := f.tree(20, "c%d.json", "blob", f.blob(`{"format": 1, "clusters": []}`+strings.Repeat(" ", 2<<20)))
-	both := "040000 tree " + records + "\tdev\n040000 tree " + f.only("dev", "tree", records) + "\tother\n040000 tree " + claims + "\t.claims\n"
+	both := "040000 tree " + records + "\tdev\n040000 tree " + f.only(
+		"dev",
+		"tree",
+		records,
+	) + "\tother\n040000 tree " + claims + "\t.claims\n"
 	f.commit(f.only(".flotilla", "tree", f.run(both, "mktree")))
 	at := map[string]any{"gitops_repo": map[string]any{"url": f.url, "branch": "dev"}}
 	for want, configuration := range map[string]providertest.Configuration{
@@ -155,7 +161,11 @@ func TestForgedNamesInRecordsReachNoConfiguration(t *testing.T) {
 		})
 	}
 	url := bare(t)
-	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}))
+	apply(
+		t,
+		providertest.New(startProvider),
+		assigned(url, fleetOf(nil), map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}}),
+	)
 	for _, name := range []string{"Dev", "DEV", "de_v", "dev.x", "-dev"} {
 		byHandOn(t, url, "prod", func(folder string) {
 			writeFile(t, folder+"/.flotilla/"+name+"/large.json", `{"format": 1, "deployment_targets": {}}`)

@@ -41,7 +41,8 @@ func TestReferencesThatNameAnotherSecretThanTheySeemToAreErrors(t *testing.T) {
 	} {
 		configuration := assigned(bare(t), referring(map[string]any{"store": "vault", "key": key, "property": "password"}), nil)
 		_, said := providertest.New(startProvider).Plan(t.Context(), configuration)
-		if said.Err() == nil || !strings.Contains(said.String(), `config_containers["all"].secrets["DB"].key`) || !strings.Contains(said.String(), want) {
+		if said.Err() == nil || !strings.Contains(said.String(), `config_containers["all"].secrets["DB"].key`) ||
+			!strings.Contains(said.String(), want) {
 			t.Errorf("of key %q it is said %s", key, said)
 		}
 	}
@@ -96,8 +97,10 @@ func TestATokenOfAHostileClusterIsATokenOrAnError(t *testing.T) {
 		}, "refuses a token of service account flux-system/reader"},
 	} {
 		wanted := map[string]any{"cluster": "edge-1", "namespace": "flux-system", "service_account": "reader"}
-		opened, said := providertest.New(startProvider).OpenEphemeral(t.Context(), onCluster(forgedTokens(t, attack.answer), nil), clusterToken, wanted)
-		if said.Err() == nil || !strings.Contains(said.String(), attack.want) || strings.Contains(said.String(), "canary") || strings.Contains(said.String(), "\x1b") {
+		opened, said := providertest.New(startProvider).
+			OpenEphemeral(t.Context(), onCluster(forgedTokens(t, attack.answer), nil), clusterToken, wanted)
+		if said.Err() == nil || !strings.Contains(said.String(), attack.want) || strings.Contains(said.String(), "canary") ||
+			strings.Contains(said.String(), "\x1b") {
 			t.Errorf("%s: opened is %.200v, and said is %.500s", name, opened, said)
 		}
 	}

@@ -115,9 +115,18 @@ func TestAHistoryThatWasWrittenAnewStopsNoRemoval(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
-	git(t, url, "update-ref", "refs/heads/dev", git(t, url, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "anew", "dev^{tree}"))
+	git(
+		t,
+		url,
+		"update-ref",
+		"refs/heads/dev",
+		git(t, url, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "anew", "dev^{tree}"),
+	)
 	free := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
-	if plan := apply(t, w, assigned(url, fleetOf(map[string]any{"target_policies": []any{}}), free)); !strings.Contains(strings.Join(linesOf(plan), "\n"), "- ") {
+	if plan := apply(t, w, assigned(url, fleetOf(map[string]any{"target_policies": []any{}}), free)); !strings.Contains(
+		strings.Join(linesOf(plan), "\n"),
+		"- ",
+	) {
 		t.Errorf("the plan removes nothing: %v", linesOf(plan))
 	}
 }
@@ -183,7 +192,10 @@ func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
 		t.Helper()
 		second, before := forged(t, o)
 		second.shape.goes[0] |= 1
-		if said := o.refused(t, "Folder does not belong to this assignment"); !strings.Contains(said.String(), `belongs to the assignment "dev"`) {
+		if said := o.refused(t, "Folder does not belong to this assignment"); !strings.Contains(
+			said.String(),
+			`belongs to the assignment "dev"`,
+		) {
 			t.Errorf("said is %s", said)
 		}
 		notGone(t, o, before)
@@ -242,7 +254,8 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 					t.Error("folders were changed")
 				}
 				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[at][file]), len(after.files[at][file]), time.Since(began), changesOf(plan))
-				if now := after.files[at][file]; len(now) > 2*max(len(before.files[at][file]), len(tampered.files[at][file])) || strings.Count(now, `"deployment_targets"`) > 1 {
+				if now := after.files[at][file]; len(now) > 2*max(len(before.files[at][file]), len(tampered.files[at][file])) ||
+					strings.Count(now, `"deployment_targets"`) > 1 {
 					t.Errorf("the record has %d bytes now", len(after.files[at][file]))
 				}
 			})

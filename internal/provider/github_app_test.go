@@ -46,7 +46,13 @@ func startGitHub(t *testing.T) *gitHub {
 	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "owner/gitops.git")
 	bare := filepath.Join(root, "owner", "gitops.git")
 	git(t, bare, "config", "http.receivepack", "true")
-	git(t, bare, "update-ref", "refs/heads/dev", git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull)))
+	git(
+		t,
+		bare,
+		"update-ref",
+		"refs/heads/dev",
+		git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull)),
+	)
 	backend := &cgi.Handler{
 		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"}, Stderr: io.Discard,
@@ -95,7 +101,10 @@ func (g *gitHub) answer(w http.ResponseWriter, r *http.Request) {
 		default:
 			g.made = append(g.made, fmt.Sprintf("ghs_%d", len(g.made)))
 			// So short that each request needs a new one.
-			say(http.StatusCreated, map[string]any{"token": g.made[len(g.made)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)})
+			say(
+				http.StatusCreated,
+				map[string]any{"token": g.made[len(g.made)-1], "expires_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)},
+			)
 		}
 		return
 	}
@@ -153,7 +162,9 @@ func (g *gitHub) configuration(git map[string]any) providertest.Configuration {
 			"flotilla_assignment.test": {Attributes: map[string]any{
 				"name": "dev", "fleet": fleetOf(nil), "gitops_repo": map[string]any{"url": g.url, "branch": "dev"},
 			}},
-			statusAddress: {Attributes: map[string]any{"url": g.url, "forge": "github", "commit": aCommit, "context": "flotilla/dev", "state": "success"}},
+			statusAddress: {
+				Attributes: map[string]any{"url": g.url, "forge": "github", "commit": aCommit, "context": "flotilla/dev", "state": "success"},
+			},
 		},
 	}
 }
@@ -204,7 +215,8 @@ func TestAGitHubAppOpensAPullRequest(t *testing.T) {
 			if len(g.open) != 1 {
 				t.Fatalf("%d pull requests are open, want one", len(g.open))
 			}
-			if state := w.run("show", "-json"); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") || !strings.Contains(state, g.url+"/pull/1") {
+			if state := w.run("show", "-json"); strings.Contains(state, "ghs_") || strings.Contains(state, "PRIVATE KEY") ||
+				!strings.Contains(state, g.url+"/pull/1") {
 				t.Errorf("the state has a credential, or no pull request:\n%s", state)
 			}
 		})
@@ -224,7 +236,8 @@ func TestAGitHubAppThatGetsNoTokenIsAnErrorAtPlan(t *testing.T) {
 	} {
 		_, said := providertest.New(startProvider).Plan(t.Context(), g.configuration(map[string]any{"github_app": c.app}))
 		text := said.String()
-		if said.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") || !strings.Contains(text, "gitops_repo") {
+		if said.Err() == nil || !strings.Contains(text, c.want) || !strings.Contains(text, "GitHub App gets no token") ||
+			!strings.Contains(text, "gitops_repo") {
 			t.Errorf("%s: said is %s", name, text)
 		}
 		if strings.Contains(text, "eyJ") || strings.Contains(text, "PRIVATE KEY-----") {
@@ -244,7 +257,8 @@ func TestAGitHubAppOfTheEnvironment(t *testing.T) {
 		delete(configuration.Resources, statusAddress)
 		return configuration
 	}
-	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "set url of github_app") || len(g.made) > 0 {
+	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "set url of github_app") ||
+		len(g.made) > 0 {
 		t.Errorf("without the URL of its API: %d tokens, said is %s", len(g.made), said)
 	}
 	t.Setenv("FLOTILLA_GITHUB_APP_URL", g.api())
@@ -253,12 +267,19 @@ func TestAGitHubAppOfTheEnvironment(t *testing.T) {
 	}
 	made := len(g.made)
 	for _, settings := range []map[string]any{{"token": "x"}, {"password": "x"}} {
-		if _, said := providertest.New(startProvider).Plan(t.Context(), of(settings)); !strings.Contains(said.String(), "Repository refuses the credentials") {
+		if _, said := providertest.New(startProvider).Plan(t.Context(), of(settings)); !strings.Contains(
+			said.String(),
+			"Repository refuses the credentials",
+		) {
 			t.Errorf("said is %s", said)
 		}
 	}
 	t.Setenv("FLOTILLA_GIT_TOKEN", "x")
-	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(said.String(), "Repository refuses the credentials") || len(g.made) != made {
+	if _, said := providertest.New(startProvider).Plan(t.Context(), of(nil)); !strings.Contains(
+		said.String(),
+		"Repository refuses the credentials",
+	) ||
+		len(g.made) != made {
 		t.Errorf("%d tokens, said is %s", len(g.made)-made, said)
 	}
 	os.Unsetenv("FLOTILLA_GIT_TOKEN")

@@ -33,7 +33,9 @@ func TestGuidesShowExamplesThatThereAre(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 			return string(content), err
 		}
-		parsed, err := template.New(filepath.Base(guide)).Funcs(template.FuncMap{"tffile": shown, "codefile": func(_, name string) (string, error) { return shown(name) }}).Parse(string(text))
+		parsed, err := template.New(filepath.Base(guide)).
+			Funcs(template.FuncMap{"tffile": shown, "codefile": func(_, name string) (string, error) { return shown(name) }}).
+			Parse(string(text))
 		if err == nil {
 			err = parsed.Execute(io.Discard, nil)
 		}

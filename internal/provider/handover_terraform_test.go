@@ -100,7 +100,8 @@ func TestTerraformMovesAnAssignmentInTheState(t *testing.T) {
 			w.run("plan", "-input=false", "-detailed-exitcode")
 			writeFile(t, filepath.Join(w.path, "main.tf"), assignmentsOf(repo.url, [4]string{"new", "dev", `"a"`, ""}))
 			w.run("apply", "-input=false", "-auto-approve")
-			if changed := git(t, repo.url, "diff", "--name-only", tip, "dev", "--", "clusters/large"); changed == "" || strings.Contains(changed, "a-live") {
+			if changed := git(t, repo.url, "diff", "--name-only", tip, "dev", "--", "clusters/large"); changed == "" ||
+				strings.Contains(changed, "a-live") {
 				t.Errorf("the next apply changes\n%s", changed)
 			}
 		})

@@ -151,10 +151,18 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 		}
 		w.plan(database, "-detailed-exitcode")
 	}
-	run(false, "drone/hello-world-app-uat-test/platform-config.yaml",
-		`data.ENVIRONMENT, on drone: hello-world-app-uat-test, by config container "stage"`, `at stage 1 of 2 "canary", on 1 of 2 hosts: waits for clusters to be ready`)
+	run(
+		false,
+		"drone/hello-world-app-uat-test/platform-config.yaml",
+		`data.ENVIRONMENT, on drone: hello-world-app-uat-test, by config container "stage"`,
+		`at stage 1 of 2 "canary", on 1 of 2 hosts: waits for clusters to be ready`,
+	)
 	report("drone-1")
-	run(false, "large/hello-world-app-uat-test/platform-config.yaml", `data.ENVIRONMENT, on large: hello-world-app-uat-test, by config container "stage"`)
+	run(
+		false,
+		"large/hello-world-app-uat-test/platform-config.yaml",
+		`data.ENVIRONMENT, on large: hello-world-app-uat-test, by config container "stage"`,
+	)
 	report("large-1")
 	run(true, "")
 }

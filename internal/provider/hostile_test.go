@@ -78,7 +78,13 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"message": echo, "errors": shown(r)})
 	case "redirect":
 		secret := shown(r)[0]
-		to := url.URL{Scheme: "http", User: url.UserPassword("me", secret), Host: "127.0.0.1:1", Path: "/" + secret, RawQuery: url.Values{"token": {secret}}.Encode()}
+		to := url.URL{
+			Scheme:   "http",
+			User:     url.UserPassword("me", secret),
+			Host:     "127.0.0.1:1",
+			Path:     "/" + secret,
+			RawQuery: url.Values{"token": {secret}}.Encode(),
+		}
 		http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
 	case "page":
 		w.Header().Set("Content-Type", "text/html")
@@ -161,10 +167,15 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 			"passphrase": passphrase, "wrong": wrong, "garbage": "g4rbage-0123456789abcdef", "body": body(key), "key": key,
 		},
 		providers: map[string]string{
-			"token":      `{ token = var.secret.token }`,
-			"named":      `{ username = "me", token = var.secret.token }`,
-			"password":   `{ username = "me", password = var.secret.password }`,
-			"ssh":        fmt.Sprintf(`{ ssh_private_key = var.secret.key, ssh_passphrase = var.secret.passphrase, ssh_known_hosts = "[%s]:%s %s" }`, "127.0.0.1", port(gitea.SSHAddr), gitea.SSHHostKey),
+			"token":    `{ token = var.secret.token }`,
+			"named":    `{ username = "me", token = var.secret.token }`,
+			"password": `{ username = "me", password = var.secret.password }`,
+			"ssh": fmt.Sprintf(
+				`{ ssh_private_key = var.secret.key, ssh_passphrase = var.secret.passphrase, ssh_known_hosts = "[%s]:%s %s" }`,
+				"127.0.0.1",
+				port(gitea.SSHAddr),
+				gitea.SSHHostKey,
+			),
 			"ssh_wrong":  `{ ssh_private_key = var.secret.key, ssh_passphrase = var.secret.wrong, ssh_known_hosts = "* ` + gitea.SSHHostKey + `" }`,
 			"ssh_none":   `{ ssh_private_key = var.secret.garbage, ssh_passphrase = var.secret.wrong, ssh_known_hosts = "* ` + gitea.SSHHostKey + `" }`,
 			"ca":         `{ token = var.secret.token, ca_certificates = var.secret.garbage }`,
@@ -223,7 +234,13 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	add("sign-garbage", "sign_none", at("serve", "empty"), "", "Invalid signing key")
 	add("url-credentials", "token", "var.url", "", "Invalid GitOps repository")
 	add("azure-url", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "azure" }`, "Invalid delivery")
-	add("api-credentials", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "gitea", api_url = var.url }`, "Invalid delivery")
+	add(
+		"api-credentials",
+		"token",
+		at("serve", "based"),
+		`delivery = { mode = "pull_request", forge = "gitea", api_url = var.url }`,
+		"Invalid delivery",
+	)
 	add("fine", "token", at("serve", "fine"), "", "")
 	add("fine-signed", "sign", at("serve", "fine-signed"), "", "")
 	return c, h
@@ -256,8 +273,16 @@ func TestCanariesAppearInNoComparison(t *testing.T) {
 				if name == "no-commit" {
 					commit, read[name] = strconv.Quote(strings.Repeat("1", 40)), "No such commit"
 				}
-				fmt.Fprintf(to, "data \"flotilla_comparison\" %q {\n  provider = flotilla.%s\n  left     = { gitops_repo = { url = %s, branch = \"main\" }, name = \"a\", commit = %s }\n"+
-					"  right    = { gitops_repo = { url = %s, branch = \"main\" }, name = \"b\" }\n  timeouts = { read = \"5s\" }\n}\n", name, cell.provider, cell.url, commit, cell.url)
+				fmt.Fprintf(
+					to,
+					"data \"flotilla_comparison\" %q {\n  provider = flotilla.%s\n  left     = { gitops_repo = { url = %s, branch = \"main\" }, name = \"a\", commit = %s }\n"+
+						"  right    = { gitops_repo = { url = %s, branch = \"main\" }, name = \"b\" }\n  timeouts = { read = \"5s\" }\n}\n",
+					name,
+					cell.provider,
+					cell.url,
+					commit,
+					cell.url,
+				)
 			}
 			head := requiredProviders + "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\nvariable \"url\" {\n  type      = string\n  sensitive = true\n}\n"
 			for _, alias := range slices.Sorted(maps.Keys(used)) {

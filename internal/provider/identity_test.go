@@ -295,7 +295,8 @@ func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
 	}
 	for _, options := range [][]providertest.Option{{providertest.Destroy()}, {providertest.Destroy(), providertest.SkipRefresh()}} {
 		plan, said := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
-		if plan == nil || !said.Has(there) || !strings.Contains(said.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
+		if plan == nil || !said.Has(there) ||
+			!strings.Contains(said.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
 			t.Errorf("the plan of a destroy says %s", said)
 		}
 	}
@@ -343,7 +344,10 @@ func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 	o.w.keep = true
 	o.applied(t)
 	o.w.path = ""
-	if _, said = o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0])); strings.Contains(said.String(), "- t") {
+	if _, said = o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0])); strings.Contains(
+		said.String(),
+		"- t",
+	) {
 		t.Errorf("the plan of one that keeps its folders says %s", said)
 	}
 }

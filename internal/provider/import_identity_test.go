@@ -66,7 +66,9 @@ func TestWhatIsOutsideOfTheStateIsImportedByItsIdentity(t *testing.T) {
 	}
 	m.apply("import by identity")
 	m.settled("import by identity")
-	if said := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !said.Has("Resource type does not support identity") {
+	if said := w.ImportIdentity(t.Context(), m.configuration(), m.address("flotilla_workload"), nil); !said.Has(
+		"Resource type does not support identity",
+	) {
 		t.Errorf("of a workload it is said %s", said)
 	}
 }

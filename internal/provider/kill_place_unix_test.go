@@ -294,7 +294,8 @@ func (p *place) clean() {
 		p.t.Errorf("HEAD is %s", head)
 	}
 	err := filepath.WalkDir(p.directory, func(path string, _ fs.DirEntry, err error) error {
-		if name := filepath.Base(path); strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_objdir-") || strings.HasPrefix(name, "incoming-") {
+		if name := filepath.Base(path); strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_objdir-") ||
+			strings.HasPrefix(name, "incoming-") {
 			p.t.Errorf("%s was left", path)
 		}
 		return err

@@ -67,8 +67,13 @@ func (m *moments) String() string {
 		before += m.before[i]
 		kills[i] = fmt.Sprint(m.before[i] + m.after[i])
 	}
-	return fmt.Sprintf("%d before and %d after the commit, none between; the next apply converged. Kills by tenth of the apply: %s; %d more had ended before",
-		before, m.killed()-before, strings.Join(kills, " "), m.late)
+	return fmt.Sprintf(
+		"%d before and %d after the commit, none between; the next apply converged. Kills by tenth of the apply: %s; %d more had ended before",
+		before,
+		m.killed()-before,
+		strings.Join(kills, " "),
+		m.late,
+	)
 }
 
 // perSeries is how many providers one repository sees. The next series measures anew how long an apply

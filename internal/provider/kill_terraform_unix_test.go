@@ -162,7 +162,11 @@ func (p *plugged) run(arguments ...string) (plugins []pluginStart, printed strin
 // plan plans a change of one value, which no other number gives.
 func (p *plugged) plan(place *place, number int) {
 	p.t.Helper()
-	writeFile(p.t, filepath.Join(p.folder, "main.tf"), requiredProviders+small{database: fmt.Sprintf("\"mysql://%d\"", number)}.config(place.repository))
+	writeFile(
+		p.t,
+		filepath.Join(p.folder, "main.tf"),
+		requiredProviders+small{database: fmt.Sprintf("\"mysql://%d\"", number)}.config(place.repository),
+	)
 	p.run("plan", "-input=false", "-out=plan.out")
 }
 

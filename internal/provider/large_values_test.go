@@ -150,7 +150,9 @@ var fleetType = tftypes.Object{AttributeTypes: map[string]tftypes.Type{
 	"config": entriesType, "constraints": entriesType, "manifests": entriesType,
 }}
 
-var entriesType = tftypes.Object{AttributeTypes: map[string]tftypes.Type{"known": tftypes.String, "pending": tftypes.Map{ElementType: tftypes.String}}}
+var entriesType = tftypes.Object{
+	AttributeTypes: map[string]tftypes.Type{"known": tftypes.String, "pending": tftypes.Map{ElementType: tftypes.String}},
+}
 
 func text(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
 

@@ -69,7 +69,15 @@ const (
 
 var lifeHosts = []string{canary, "region-1", "region-2", "rest-1", "rest-2"}
 
-func newLife(t *testing.T, seed uint64, onFailure string, world world, runner providertest.Runner, clock *stoppedClock, tally *lifeTally) *life {
+func newLife(
+	t *testing.T,
+	seed uint64,
+	onFailure string,
+	world world,
+	runner providertest.Runner,
+	clock *stoppedClock,
+	tally *lifeTally,
+) *life {
 	l := &life{
 		t: t, random: rand.New(rand.NewPCG(seed, 19)), world: world, runner: runner, clock: clock, onFailure: onFailure, tally: tally,
 		agents: map[string]*simulatedAgent{}, foreign: map[string]string{},
@@ -258,9 +266,12 @@ func (l *life) configuration() providertest.Configuration {
 		clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.versions)) {
-		workloads = append(workloads, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
-			"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": w.versions[name]},
-		}}})
+		workloads = append(
+			workloads,
+			map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": w.versions[name]},
+			}}},
+		)
 	}
 	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
 		"environment": "dev", "cluster_types": types, "clusters": clusters, "workloads": workloads,
@@ -309,7 +320,10 @@ func (l *life) reports() []any {
 	list := []any{}
 	for _, host := range l.wants.hosts {
 		if agent := l.agents[host+"-a"]; agent != nil {
-			list = append(list, map[string]any{"cluster": host + "-a", "commit": agent.commit, "ready": agent.ready, "since": agent.since.Format(time.RFC3339)})
+			list = append(
+				list,
+				map[string]any{"cluster": host + "-a", "commit": agent.commit, "ready": agent.ready, "since": agent.since.Format(time.RFC3339)},
+			)
 		}
 	}
 	return list
@@ -394,7 +408,8 @@ func (l *life) end() {
 	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
 		l.t.Errorf("rolled_out is %v", rolledOut)
 	}
-	if _, said := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); said.Err() != nil || len(l.runner.Now()) > 0 || len(l.folders()) > 0 {
+	if _, said := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); said.Err() != nil || len(l.runner.Now()) > 0 ||
+		len(l.folders()) > 0 {
 		l.t.Errorf("the destroy leaves something: %s", said)
 	}
 	l.check()
@@ -456,12 +471,21 @@ func TestReliabilityOfALifeFromOutside(t *testing.T) {
 			}
 		}
 	})
-	reliabilitytest.Report(t, "58-life",
+	reliabilitytest.Report(
+		t,
+		"58-life",
 		"a life of 60 applies, with versions that never get ready, renames, lost states, edits by hand, holds, and clusters that follow when they like",
-		"in memory, through the provider", fmt.Sprint(2*seeds),
-		fmt.Sprintf("%d steps and %d commits; %d versions and values that never got ready were on the canary alone; %d files changed by hand, all mended; foreign "+
-			"files byte-identical, the plan after each apply empty, and the end as wanted",
-			tally.steps.Load(), tally.commits.Load(), tally.bad.Load(), tally.mended.Load()))
+		"in memory, through the provider",
+		fmt.Sprint(2*seeds),
+		fmt.Sprintf(
+			"%d steps and %d commits; %d versions and values that never got ready were on the canary alone; %d files changed by hand, all mended; foreign "+
+				"files byte-identical, the plan after each apply empty, and the end as wanted",
+			tally.steps.Load(),
+			tally.commits.Load(),
+			tally.bad.Load(),
+			tally.mended.Load(),
+		),
+	)
 }
 
 // The same life with the provider's own program, and Terraform and OpenTofu themselves: each does one of both, unless

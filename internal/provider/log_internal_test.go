@@ -16,7 +16,11 @@ func TestTheLogSaysWhatHappensAtRepositories(t *testing.T) {
 	var log bytes.Buffer
 	ctx := tflogtest.RootLogger(t.Context(), &log)
 	client := git.NewClient(git.Options{Log: logDebug})
-	remote := git.Remote{URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}
+	remote := git.Remote{
+		URL:         filepath.Join(t.TempDir(), "r.git"),
+		Branch:      "main",
+		Credentials: git.Credentials{Login: git.Login{Token: "canary"}},
+	}
 	if err := client.Create(ctx, remote); err != nil {
 		t.Fatal(err)
 	}

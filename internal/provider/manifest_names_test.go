@@ -23,7 +23,8 @@ func fluxFleet(workload string, targets map[string]any) providertest.Call {
 // renderedFiles returns the files that flotilla_manifests renders of a fleet, by path.
 func renderedFiles(t *testing.T, fleet any) map[string]any {
 	t.Helper()
-	values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
+	values, said := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
 	files, ok := values["files"].(map[string]any)
 	if said.Err() != nil || !ok {
 		t.Fatalf("%v: %s", values, said)
@@ -76,7 +77,8 @@ func TestWrongTypesAndSchemesOfManifestsAreErrors(t *testing.T) {
 		_, err := providertest.New(startProvider).Evaluate(t.Context(), fluxFleet("till", map[string]any{
 			"live": map[string]any{"environment": "dev", "manifests": manifests},
 		}))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `workloads["till"].deployment_targets["live"].manifests`) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), `workloads["till"].deployment_targets["live"].manifests`) {
 			t.Errorf("%v: %v", manifests, err)
 		}
 	}

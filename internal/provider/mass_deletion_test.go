@@ -44,18 +44,38 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "24", "")},
-			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`)},
-			{Config: many(repo, "4", ""), ExpectError: words(`by 20 removed cluster types If that is meant, set protection = { max_removed = 20 }.`)},
 			{
-				Config:      many(repo, "0", "protection = { max_removed_percent = 60 }"),
-				ExpectError: words(`24 assignments are deployed on 24 hosts with 3 clusters, and this plan would remove all of them: ` + firstTen + removedTypes + ` If that is meant, set protection = { allow_empty = true, max_removed_percent = 100 }.`),
+				Config:      many(repo, "4", ""),
+				ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`),
+			},
+			{
+				Config:      many(repo, "4", ""),
+				ExpectError: words(`by 20 removed cluster types If that is meant, set protection = { max_removed = 20 }.`),
+			},
+			{
+				Config: many(repo, "0", "protection = { max_removed_percent = 60 }"),
+				ExpectError: words(
+					`24 assignments are deployed on 24 hosts with 3 clusters, and this plan would remove all of them: ` + firstTen + removedTypes + ` If that is meant, set protection = { allow_empty = true, max_removed_percent = 100 }.`,
+				),
 			},
 			{Config: many(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
 			// a destroy, and a removal from the configuration
 			{Config: many(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
-			{Config: "locals {}\n", ExpectError: words(all("the default of 50 %") + destroyed + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`)},
+			{
+				Config: "locals {}\n",
+				ExpectError: words(
+					all("the default of 50 %") + destroyed + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`,
+				),
+			},
 			{Config: many(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
-			{Config: "locals {}\n", ExpectError: words(all("max_removed = 5") + destroyed + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and then destroy.`)},
+			{
+				Config: "locals {}\n",
+				ExpectError: words(
+					all(
+						"max_removed = 5",
+					) + destroyed + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and then destroy.`,
+				),
+			},
 			{Config: many(repo, "4", "protection = { max_removed_percent = 90 }")},
 			{Config: many(repo, "0", "protection = { max_removed_percent = 100, allow_empty = true }")},
 		},
@@ -68,7 +88,12 @@ func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	past(t, repo, many(repo, "24", ""))
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
-			{Config: many(repo, "4", ""), ExpectError: words(`The cause: 20 folders of "dev" that this state does not know, and that the fleet does not want: an earlier state was lost`)},
+			{
+				Config: many(repo, "4", ""),
+				ExpectError: words(
+					`The cause: 20 folders of "dev" that this state does not know, and that the fleet does not want: an earlier state was lost`,
+				),
+			},
 			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment has this name")},
 			{Config: many(repo, "4", "protection = { max_removed = 20 }\n  adopt = true")},
 		},
@@ -79,13 +104,22 @@ func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	number := func(number string) string {
-		return "resource \"terraform_data\" \"number\" {\n  input = " + number + "\n}\n" + many(repo, "tonumber(terraform_data.number.output)", "")
+		return "resource \"terraform_data\" \"number\" {\n  input = " + number + "\n}\n" + many(
+			repo,
+			"tonumber(terraform_data.number.output)",
+			"",
+		)
 	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{
 			{Config: number("24")},
-			{Config: number("4"), ExpectError: words(`type-18/app-all, type-19/app-all and 10 more. The cause: - app-all on type-10, type-11 and 18 more hosts: 20 assignments, by 20 removed cluster types`)},
+			{
+				Config: number("4"),
+				ExpectError: words(
+					`type-18/app-all, type-19/app-all and 10 more. The cause: - app-all on type-10, type-11 and 18 more hosts: 20 assignments, by 20 removed cluster types`,
+				),
+			},
 			{
 				PreConfig: func() {
 					if commits := repo.commits(t, "dev"); commits != 1 {

@@ -38,8 +38,12 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 	}
 	l.repo.change(t, "dev", func(folder string) { writeFile(t, folder+"/large/app-core/platform-config.yaml", "by: hand\n") })
 
-	read, said := l.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": l.host.user.Token}}},
-		"flotilla_history", map[string]any{"gitops_repo": map[string]any{"url": l.repo.url, "branch": "dev"}, "name": "dev"})
+	read, said := l.w.ReadData(
+		t.Context(),
+		providertest.Configuration{Provider: map[string]any{"git": map[string]any{"token": l.host.user.Token}}},
+		"flotilla_history",
+		map[string]any{"gitops_repo": map[string]any{"url": l.repo.url, "branch": "dev"}, "name": "dev"},
+	)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}

@@ -45,7 +45,8 @@ func TestMessagesNameTheMistake(t *testing.T) {
 			_, said = providertest.New(m.world.(*memoryWorld).start).Plan(t.Context(), m.alone(c.of, c.changed))
 		}
 		text := said.String()
-		if said.Err() == nil || !strings.Contains(strings.ToLower(text), strings.ToLower(c.want)) || c.never != "" && strings.Contains(text, c.never) {
+		if said.Err() == nil || !strings.Contains(strings.ToLower(text), strings.ToLower(c.want)) ||
+			c.never != "" && strings.Contains(text, c.never) {
 			t.Errorf("%s %v: said is %s, want %q and not %q", c.of, c.changed, text, c.want, c.never)
 		}
 	}

@@ -84,7 +84,10 @@ func branchPath(branch string) string { return "/branches/" + url.PathEscape(bra
 
 func (l *branchLife) has(branch string) bool {
 	l.t.Helper()
-	return strings.Contains("\n"+git(l.t, l.repo.folder, "for-each-ref", "--format=%(refname)", "refs/heads")+"\n", "\nrefs/heads/"+branch+"\n")
+	return strings.Contains(
+		"\n"+git(l.t, l.repo.folder, "for-each-ref", "--format=%(refname)", "refs/heads")+"\n",
+		"\nrefs/heads/"+branch+"\n",
+	)
 }
 
 // create makes a branch of the default branch.
@@ -147,7 +150,12 @@ var disturbances = []struct {
 }
 
 // step is a plan and its apply, with a disturbance before the plan or between the two. It returns the errors.
-func (l *branchLife) step(wanted providertest.Configuration, disturb func(l *branchLife), isLate bool, options ...providertest.Option) (said providertest.Diagnostics) {
+func (l *branchLife) step(
+	wanted providertest.Configuration,
+	disturb func(l *branchLife),
+	isLate bool,
+	options ...providertest.Option,
+) (said providertest.Diagnostics) {
 	l.t.Helper()
 	if !isLate {
 		disturb(l)
@@ -307,7 +315,9 @@ func isAlways(disturbance, mode, operation string, isLate bool) bool {
 	if mode == "push" {
 		return true
 	}
-	return mode == "request" && (operation == "update" || operation == "destroy") && (disturbance == "base deleted" || disturbance == "both renamed") && isLate
+	return mode == "request" && (operation == "update" || operation == "destroy") &&
+		(disturbance == "base deleted" || disturbance == "both renamed") &&
+		isLate
 }
 
 // checkPutRight applies with a branch that exists: that succeeds, one more plan is empty, and the one request has what is wanted.
@@ -387,7 +397,8 @@ func TestAPlanWarnsOfABranchThatARequestNeeds(t *testing.T) {
 	if !said.Has("Branch does not exist yet") {
 		t.Errorf("the plan says %s", said)
 	}
-	if said := l.w.ApplyPlan(t.Context(), plan); !said.Has("Branch does not exist") || !strings.Contains(said.String(), "If it was deleted, create it.") {
+	if said := l.w.ApplyPlan(t.Context(), plan); !said.Has("Branch does not exist") ||
+		!strings.Contains(said.String(), "If it was deleted, create it.") {
 		t.Errorf("the apply says %s", said)
 	}
 	plan, _ = mustPlan(t, l.w, wanted)

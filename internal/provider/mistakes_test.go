@@ -104,7 +104,10 @@ func wrongTypes(typ fleet.Type) map[string]tftypes.Value {
 	case fleet.TextOrObjectType, fleet.TextOrTextMapType, fleet.BoolOrObjectType:
 		return map[string]tftypes.Value{"a number": wholeValue(7), "a list": list}
 	case fleet.NamesOrObjectsType, fleet.TextsInAnyFormType:
-		return map[string]tftypes.Value{"a number": wholeValue(7), "an object in an object": objectOf(map[string]tftypes.Value{"x": wholeValue(7)})}
+		return map[string]tftypes.Value{
+			"a number":               wholeValue(7),
+			"an object in an object": objectOf(map[string]tftypes.Value{"x": wholeValue(7)}),
+		}
 	}
 	return nil
 }
@@ -289,7 +292,10 @@ func TestMistakesAreCaughtAtPlan(t *testing.T) {
 			continue
 		}
 		missed++
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(acceptedMistakes)), func(of string) bool { return strings.HasSuffix(one.where+": "+one.kind, of) }) {
+		if !slices.ContainsFunc(
+			slices.Collect(maps.Keys(acceptedMistakes)),
+			func(of string) bool { return strings.HasSuffix(one.where+": "+one.kind, of) },
+		) {
 			t.Errorf("%s: the plan says %q", one, said)
 		}
 	}

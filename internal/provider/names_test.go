@@ -81,7 +81,8 @@ func TestAMisspeltFactIsAnErrorOfTheProof(t *testing.T) {
 		v.given["proof"], v.given["released"] = proof, "1.30"
 		v.runs("1.30", v.clusters...)
 		_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-		if want != "" && (!said.Has("Invalid proof") || said.Has("Clusters have another value")) || !strings.Contains(said.String(), want) || want == "" && said.Has("Invalid proof") {
+		if want != "" && (!said.Has("Invalid proof") || said.Has("Clusters have another value")) || !strings.Contains(said.String(), want) ||
+			want == "" && said.Has("Invalid proof") {
 			t.Errorf("%s: said is %s, want %q", proof, said, want)
 		}
 	}

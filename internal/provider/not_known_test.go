@@ -18,7 +18,8 @@ func TestAdoptOnDestroyAndProtectionThatAreNotKnownYetStopNoPlan(t *testing.T) {
 	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), nil)); !said.Has("Folder does not belong to this assignment") {
 		t.Fatalf("without adopt it is said %s", said)
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"adopt": providertest.Unknown{}})); said.Err() != nil || !said.Has("Folders are taken over") {
+	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"adopt": providertest.Unknown{}})); said.Err() != nil ||
+		!said.Has("Folders are taken over") {
 		t.Errorf("adopt: %s", said)
 	}
 
@@ -52,11 +53,17 @@ func TestAMisspeltHostAndALineBreakAreReported(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
-	_, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"protection": map[string]any{"emptied_hosts": []any{"larg", "drone"}}}))
-	if said.Err() != nil || strings.Count(said.String(), "A host of emptied_hosts does not exist") != 1 || !strings.Contains(said.String(), `has a host "larg"; did you mean "large"?`) {
+	_, said := w.Plan(
+		t.Context(),
+		assigned(url, fleetOf(nil), map[string]any{"protection": map[string]any{"emptied_hosts": []any{"larg", "drone"}}}),
+	)
+	if said.Err() != nil || strings.Count(said.String(), "A host of emptied_hosts does not exist") != 1 ||
+		!strings.Contains(said.String(), `has a host "larg"; did you mean "large"?`) {
 		t.Errorf("emptied_hosts: %s", said)
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"commit_message": "one\ntwo"})); !said.Has("Invalid commit_message") {
+	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(nil), map[string]any{"commit_message": "one\ntwo"})); !said.Has(
+		"Invalid commit_message",
+	) {
 		t.Errorf("commit_message: %s", said)
 	}
 }

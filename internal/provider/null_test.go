@@ -59,7 +59,10 @@ var typesOfNull = []tftypes.Type{
 
 // configurable returns the arguments of a schema.
 func configurable(schema *tfprotov6.Schema) []*tfprotov6.SchemaAttribute {
-	return slices.DeleteFunc(slices.Clone(schema.Block.Attributes), func(a *tfprotov6.SchemaAttribute) bool { return !a.Required && !a.Optional })
+	return slices.DeleteFunc(
+		slices.Clone(schema.Block.Attributes),
+		func(a *tfprotov6.SchemaAttribute) bool { return !a.Required && !a.Optional },
+	)
 }
 
 func isDynamic(a *tfprotov6.SchemaAttribute) bool {
@@ -113,7 +116,13 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 				if !isDynamic(argument) || argument.Required {
 					continue
 				}
-				want := planOf(t, providertest.New(m.world.(*memoryWorld).start), m.alone(name, map[string]any{argument.Name: nil}), m.address(name), argument.Name)
+				want := planOf(
+					t,
+					providertest.New(m.world.(*memoryWorld).start),
+					m.alone(name, map[string]any{argument.Name: nil}),
+					m.address(name),
+					argument.Name,
+				)
 				for _, typ := range typesOfNull {
 					typed := m.alone(name, map[string]any{argument.Name: tftypes.NewValue(typ, nil)})
 					w := providertest.New(m.world.(*memoryWorld).start)
@@ -146,7 +155,12 @@ func TestATypedNullOfEachArgumentOfAResourceIsOneThatIsNotSet(t *testing.T) {
 func (m *matrix) read(name string, changed map[string]any) (map[string]any, providertest.Diagnostics) {
 	arguments := readings[name](m)
 	maps.Copy(arguments, changed)
-	return m.runner.(*providertest.Workspace).PlanData(m.t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": m.known}}, name, arguments)
+	return m.runner.(*providertest.Workspace).PlanData(
+		m.t.Context(),
+		providertest.Configuration{Provider: map[string]any{"clusters": m.known}},
+		name,
+		arguments,
+	)
 }
 
 // matrixWithAnAssignment has written two assignments that readings are about.
@@ -155,7 +169,9 @@ func matrixWithAnAssignment(t *testing.T) *matrix {
 	m := newSimulatedMatrix(t)
 	m.next()
 	configuration := m.alone("flotilla_assignment", nil)
-	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2")}
+	configuration.Resources["flotilla_assignment.twin"] = providertest.Resource{
+		Attributes: rows["flotilla_assignment"].attributes(m, m.version, "-2"),
+	}
 	if _, said := m.runner.Apply(t.Context(), configuration); said.Err() != nil {
 		t.Fatal(said)
 	}
@@ -192,7 +208,10 @@ func TestArtifactsOfAModuleThatDeploysNothingYet(t *testing.T) {
 	t.Parallel()
 	_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_artifacts", map[string]any{
 		"workloads": []any{}, "environment": "dev", "name": nil,
-		"gitops_repo": tftypes.NewValue(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"url": tftypes.String, "branch": tftypes.String}}, nil),
+		"gitops_repo": tftypes.NewValue(
+			tftypes.Object{AttributeTypes: map[string]tftypes.Type{"url": tftypes.String, "branch": tftypes.String}},
+			nil,
+		),
 	})
 	if len(said) > 0 {
 		t.Errorf("said is %s", said)
@@ -262,7 +281,12 @@ type keyOfObject struct {
 func (p keyOfObject) String() string { return strings.Join(p.keys, ".") }
 
 // places returns each key of the objects of a table, and of those in them, each table once.
-func places(table *fleet.Table, seen map[*fleet.Table]bool, keys []string, wrap func(map[string]tftypes.Value) tftypes.Value) []keyOfObject {
+func places(
+	table *fleet.Table,
+	seen map[*fleet.Table]bool,
+	keys []string,
+	wrap func(map[string]tftypes.Value) tftypes.Value,
+) []keyOfObject {
 	if seen[table] {
 		return nil
 	}
@@ -301,7 +325,8 @@ func placesOf(of dynamicAttribute, tables map[string]*fleet.Table) []keyOfObject
 	}
 	wrap := objectOf
 	switch {
-	case strings.Contains(of.description, "List of objects with the keys"), strings.Contains(of.description, "List or map of objects with the keys"):
+	case strings.Contains(of.description, "List of objects with the keys"),
+		strings.Contains(of.description, "List or map of objects with the keys"):
 		wrap = func(members map[string]tftypes.Value) tftypes.Value {
 			return tupleOf([]tftypes.Value{objectOf(members)})
 		}

@@ -55,8 +55,10 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 				},
 				{Config: small{extra: keep}.config(repo), Destroy: true, Check: isKept(4)},
 				{ // other content needs to be told
-					Config:      small{database: `"mysql://two"`}.config(repo),
-					ExpectError: words(`folder "large/app-core" has files that no assignment's record lists. To take it over, with what is in it, set adopt = true.`),
+					Config: small{database: `"mysql://two"`}.config(repo),
+					ExpectError: words(
+						`folder "large/app-core" has files that no assignment's record lists. To take it over, with what is in it, set adopt = true.`,
+					),
 				},
 				{Config: small{database: `"mysql://two"`, extra: "adopt = true"}.config(repo), ConfigPlanChecks: emptyPlan},
 			},
@@ -120,7 +122,8 @@ func TestLettingGoByPullRequestIsProposed(t *testing.T) {
 				Config: repo.provider + "locals {}\n",
 				Check: func(*terraform.State) error {
 					all := requests(t, server, user)
-					if len(all) != 1 || all[0].Title != "dev: 3 no longer managed" || !strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
+					if len(all) != 1 || all[0].Title != "dev: 3 no longer managed" ||
+						!strings.Contains(all[0].Body, "The records of this assignment are removed, and its folders stay.") {
 						t.Errorf("requests %+v", all)
 					}
 					return nil

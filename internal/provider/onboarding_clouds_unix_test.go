@@ -82,7 +82,12 @@ func newClouded(t *testing.T, tool, cloud string, texts ...string) *clouded {
 		}
 	}
 	const assignment = "resource flotilla_assignment prod"
-	c.blocks[assignment] = strings.Replace(c.blocks[assignment], "= local.gitops_repo", fmt.Sprintf("= { url = %q, branch = \"prod\" }", c.url), 1)
+	c.blocks[assignment] = strings.Replace(
+		c.blocks[assignment],
+		"= local.gitops_repo",
+		fmt.Sprintf("= { url = %q, branch = \"prod\" }", c.url),
+		1,
+	)
 	c.w = newWorkdir(t, tool, map[string]string{"required.tf": requiredProviders})
 	own, key := kubetest.SelfSigned(t)
 	for name, text := range map[string]string{
@@ -107,7 +112,11 @@ func (c *clouded) write(cloud string) {
 	if named := commandPattern.FindStringSubmatch(text); named != nil {
 		program := filepath.Join(c.w.path, named[2])
 		text = commandPattern.ReplaceAllLiteralString(text, fmt.Sprintf("command = %q", program))
-		script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >>'%s.asked'\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n", program, versionPattern.FindStringSubmatch(text)[1])
+		script := fmt.Sprintf(
+			"#!/bin/sh\necho \"$*\" >>'%s.asked'\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n",
+			program,
+			versionPattern.FindStringSubmatch(text)[1],
+		)
 		if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 			c.t.Fatal(err)
 		}
@@ -287,7 +296,17 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkdir(t, tool, map[string]string{"main.tf": arc + fmt.Sprintf("\nresource \"terraform_data\" \"flux\" {\n%s\n%s\n}\n", given[0], strings.Replace(given[1], "body ", "input", 1))})
+			w := newWorkdir(
+				t,
+				tool,
+				map[string]string{
+					"main.tf": arc + fmt.Sprintf(
+						"\nresource \"terraform_data\" \"flux\" {\n%s\n%s\n}\n",
+						given[0],
+						strings.Replace(given[1], "body ", "input", 1),
+					),
+				},
+			)
 			plan := w.plan()
 			for _, cluster := range []string{"berlin", "lyon"} {
 				input := got(change(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")

@@ -12,14 +12,16 @@ func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	t.Parallel()
 	const cluster = "azurerm_kubernetes_cluster.east.kube_config[0].host"
 	ours := func(block string) string {
-		return strings.NewReplacer(cluster, "terraform_data.east.output.environment", `resource "azurerm_kubernetes_cluster"`, `resource "terraform_data"`, "tags =", "input =").Replace(block)
+		return strings.NewReplacer(cluster, "terraform_data.east.output.environment", `resource "azurerm_kubernetes_cluster"`, `resource "terraform_data"`, "tags =", "input =").
+			Replace(block)
 	}
 	circle := ours(guideBlock(t, onboardingGuide, "tags = { environment = flotilla_environment.dev.name }"))
 	aliased := ours(guideBlock(t, onboardingGuide, `alias    = "clusters"`))
 	if strings.Contains(circle+aliased, "azurerm") {
 		t.Fatalf("the guide has more of a cloud:\n%s%s", circle, aliased)
 	}
-	count := regexp.MustCompile("`(count = length\\(flotilla_cluster_claim.drones.clusters\\) \\+ 1)`").FindStringSubmatch(guideText(t, onboardingGuide))
+	count := regexp.MustCompile("`(count = length\\(flotilla_cluster_claim.drones.clusters\\) \\+ 1)`").
+		FindStringSubmatch(guideText(t, onboardingGuide))
 	if count == nil {
 		t.Fatal("the guide has no pool that always keeps one warm")
 	}

@@ -74,7 +74,9 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			run(true, "No changes", "plan", "-refresh-only", "-detailed-exitcode")
 
 			// A Kustomization that is suspended is in changes by name, and the next apply repairs it.
-			kustomizations := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace(namespace)
+			kustomizations := server.Client().
+				Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).
+				Namespace(namespace)
 			if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +125,11 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 			// is not applied before the destroy changes nothing about that.
 			made := fmt.Sprintf("install = \"{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\"\n", namespace+"-made")
 			own := func(further string) string {
-				return strings.ReplaceAll(agent(made+further), fmt.Sprintf("namespace = %q", namespace), fmt.Sprintf("namespace = %q", namespace+"-made"))
+				return strings.ReplaceAll(
+					agent(made+further),
+					fmt.Sprintf("namespace = %q", namespace),
+					fmt.Sprintf("namespace = %q", namespace+"-made"),
+				)
 			}
 			stays := func() bool {
 				live := server.Get(t, "v1", "Namespace", "", namespace+"-made")

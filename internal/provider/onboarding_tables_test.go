@@ -83,10 +83,15 @@ func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *test
 		t.Fatal("the guide does not say how a Secret is named")
 	}
 	w := providertest.New(startProvider)
-	appliedAgent(t, w, onCluster(cluster, anAgent("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})))
+	appliedAgent(
+		t,
+		w,
+		onCluster(cluster, anAgent("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})),
+	)
 	api.mu.Lock()
 	reads := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
-	if _, made := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; made || !strings.Contains(reads, "secretRef:map[name:"+brought[1]+"]") {
+	if _, made := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; made ||
+		!strings.Contains(reads, "secretRef:map[name:"+brought[1]+"]") {
 		t.Errorf("a Secret is made: %v; the repository is read by %s", made, reads)
 	}
 	api.mu.Unlock()
@@ -128,10 +133,17 @@ func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
 		t.Errorf("beside an environment that has another name, the plan has %q", agentLines(plan))
 	}
 	appliedAgent(t, providertest.New(startProvider), of("stage", nil))
-	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decoded(t, secret, "url") != "https://git.example.com/stage" {
+	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decoded(
+		t,
+		secret,
+		"url",
+	) != "https://git.example.com/stage" {
 		t.Errorf("the repository Secret is of %s", decoded(t, secret, "url"))
 	}
-	if lines := strings.Join(agentLines(planned(t, dev, of("dev", nil))), "\n"); !strings.Contains(lines, "AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos") {
+	if lines := strings.Join(agentLines(planned(t, dev, of("dev", nil))), "\n"); !strings.Contains(
+		lines,
+		"AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos",
+	) {
 		t.Errorf("beside an environment of the same name, the plan has\n%s", lines)
 	}
 }

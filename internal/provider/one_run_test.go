@@ -20,7 +20,11 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
 	token := regexp.MustCompile(`token = "(.*)"`).FindStringSubmatch(repo.provider)[1]
-	config := strings.ReplaceAll(readFile(t, filepath.Join("..", "..", "examples", "onboarding", "one-run", "main.tf")), "https://git.example.com/platform/gitops", repo.url)
+	config := strings.ReplaceAll(
+		readFile(t, filepath.Join("..", "..", "examples", "onboarding", "one-run", "main.tf")),
+		"https://git.example.com/platform/gitops",
+		repo.url,
+	)
 	config = strings.Replace(config, `branch = "prod"`, `branch = "prod-one-run"`, 1)
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +56,11 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 				t.Errorf("lyon has %d objects, want 5", count)
 			}
 			standIn.mu.Unlock()
-			if tree := git(t, repo.folder, "ls-tree", "-r", "--name-only", "prod-one-run"); !strings.Contains(tree, "clusters/berlin/checkout-live/reconciler.yaml") || strings.Contains(tree, "clusters/lyon/checkout") {
+			if tree := git(t, repo.folder, "ls-tree", "-r", "--name-only", "prod-one-run"); !strings.Contains(
+				tree,
+				"clusters/berlin/checkout-live/reconciler.yaml",
+			) ||
+				strings.Contains(tree, "clusters/lyon/checkout") {
 				t.Errorf("the repository has\n%s", tree)
 			}
 			showsNone(t, w.path, map[string]string{"the token": token})
@@ -60,7 +68,8 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 			if printed, err := w.traced(t, "destroy", "destroy", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
 			}
-			if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") != nil || server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil {
+			if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") != nil ||
+				server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil {
 				t.Error("berlin still follows its folders")
 			}
 			if tree := git(t, repo.folder, "ls-tree", "-r", "--name-only", "prod-one-run"); strings.Contains(tree, "checkout") {

@@ -74,7 +74,10 @@ resource "flotilla_assignment" "prod" {
   gitops_repo = { url = %q, branch = "prod" }
 }
 `, test.reconciler, test.ofType, manifests, test.ofTarget, t.TempDir()+"/gitops.git")
-			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{Config: config, PlanOnly: true, ExpectError: words(test.path + ": " + test.want)}}})
+			testSteps(
+				t,
+				resource.TestCase{Steps: []resource.TestStep{{Config: config, PlanOnly: true, ExpectError: words(test.path + ": " + test.want)}}},
+			)
 		})
 	}
 }

@@ -31,7 +31,8 @@ func TestPinsAreWrittenAndRecorded(t *testing.T) {
 			t.Fatal(said)
 		}
 		rendered := git(t, url, "show", "dev:clusters/all/drone/app-edge/reconciler.yaml")
-		if isPinned := strings.Contains(rendered, `commit: "`+commit+`"`); isPinned != (commit != "") || !strings.Contains(rendered, `branch: "main"`) {
+		if isPinned := strings.Contains(rendered, `commit: "`+commit+`"`); isPinned != (commit != "") ||
+			!strings.Contains(rendered, `branch: "main"`) {
 			t.Errorf("pinned to %q, what is rendered is\n%s", commit, rendered)
 		}
 		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{

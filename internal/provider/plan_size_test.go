@@ -46,7 +46,8 @@ func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing
 				said := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
 				_, said, _ = strings.Cut(said, "will perform the following actions:\n\n")
 				said, _, _ = strings.Cut(said, "\n\nPlan: ")
-				if lines := strings.Count(said, "\n") + 1; lines > 15 || !strings.Contains(said, `+ "500 hosts; assignments: 500 changed`) || !strings.Contains(said, "+ \"reconciler.yaml: GitRepository spec.ref.tag") {
+				if lines := strings.Count(said, "\n") + 1; lines > 15 || !strings.Contains(said, `+ "500 hosts; assignments: 500 changed`) ||
+					!strings.Contains(said, "+ \"reconciler.yaml: GitRepository spec.ref.tag") {
 					t.Errorf("%d lines:\n%s", lines, said)
 				}
 				w.run("apply", "-input=false", "plan.out")

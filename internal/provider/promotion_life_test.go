@@ -130,10 +130,12 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 		}
 		plan = e.w.plan()
 		dev = change(t, plan, "flotilla_assignment.dev")
-		if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") || !strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
+		if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") ||
+			!strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
 			t.Errorf("the next plan says %v, that %s is proven", got(dev.After, "changes"), is)
 		}
-		if prod := change(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") || !strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
+		if prod := change(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") ||
+			!strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
 			t.Errorf("the candidate that arrives is let through: %v", prod.After)
 		}
 		if changed := e.apply(); len(changed) > 0 {
@@ -232,7 +234,10 @@ func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
 				s.commit("platform/control-plane.git", "main", map[string]string{"life.yaml": fmt.Sprintf(lifeOfAControlPlane, value)})
 				e.goes("dev", "stage")
 				for _, environment := range e.names {
-					if content := git(t, url, "show", environment+":"+environment+"-large/web-live-"+environment+"/platform-config.yaml"); !strings.Contains(content, value) {
+					if content := git(t, url, "show", environment+":"+environment+"-large/web-live-"+environment+"/platform-config.yaml"); !strings.Contains(
+						content,
+						value,
+					) {
 						t.Errorf("%s has %s", environment, content)
 					}
 				}
@@ -334,7 +339,8 @@ resource "flotilla_assignment" "dev" {
 			until("1.0.0")
 			writeFile(t, filepath.Join(w.path, "main.tf"), configuration("1.1.0"))
 			plan := w.plan()
-			if dev := change(t, plan, "flotilla_assignment.dev"); !strings.Contains(got(dev.After, "rolling_out"), "payments-live") || promotes("payments", plan) != "1.0.0" {
+			if dev := change(t, plan, "flotilla_assignment.dev"); !strings.Contains(got(dev.After, "rolling_out"), "payments-live") ||
+				promotes("payments", plan) != "1.0.0" {
 				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotes("payments", plan))
 			}
 			if promotes("reports", plan) != "1.0.0" {

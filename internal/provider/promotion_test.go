@@ -21,7 +21,8 @@ func promoting(attributes map[string]any) providertest.Configuration {
 func promoted(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
 	t.Helper()
 	plan := apply(t, w, promoting(attributes))
-	if before, after := plan.Change(promotion).Before, plan.Change(promotion).After; attributes["pin"] == nil && !reflect.DeepEqual(before["candidate"], after["candidate"]) {
+	if before, after := plan.Change(promotion).Before, plan.Change(promotion).After; attributes["pin"] == nil &&
+		!reflect.DeepEqual(before["candidate"], after["candidate"]) {
 		if !reflect.DeepEqual(before["promoted"], after["promoted"]) {
 			t.Errorf("%v is let through in the plan in which it arrives", after["promoted"])
 		}

@@ -49,7 +49,9 @@ func companyLocals(t *testing.T, old, replacement string) map[string]any {
 	for progress := true; len(left) > 0 && progress; { // a local may name others
 		progress = false
 		for name, expression := range maps.Clone(left) {
-			value, problems := expression.Value(&hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{"local": cty.ObjectVal(known)}})
+			value, problems := expression.Value(
+				&hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{"local": cty.ObjectVal(known)}},
+			)
 			if problems.HasErrors() {
 				continue
 			}
@@ -96,7 +98,11 @@ func companysProd(t *testing.T, url, old, replacement string) providertest.Confi
 	if !strings.Contains(string(text), "  # A wrong label must not empty a region.\n  protection = { max_removed_percent = 10 }\n") {
 		t.Fatal("the example has another protection")
 	}
-	return assigned(url, providertest.Call{Function: "fleet", Arguments: []any{fleet}}, map[string]any{"protection": map[string]any{"max_removed_percent": 10}})
+	return assigned(
+		url,
+		providertest.Call{Function: "fleet", Arguments: []any{fleet}},
+		map[string]any{"protection": map[string]any{"max_removed_percent": 10}},
+	)
 }
 
 func TestAWrongLabelEmptiesNoRegionOfACompany(t *testing.T) {

@@ -30,7 +30,13 @@ type additions struct {
 
 func newAdditions(t *testing.T) *additions {
 	t.Helper()
-	a := &additions{t: t, url: bare(t), w: providertest.New(startProvider), now: time.Now().UTC().Truncate(time.Second), failed: map[string]bool{}}
+	a := &additions{
+		t:      t,
+		url:    bare(t),
+		w:      providertest.New(startProvider),
+		now:    time.Now().UTC().Truncate(time.Second),
+		failed: map[string]bool{},
+	}
 	apply(t, a.w, a.configuration("a", "b"))
 	a.rollout = ringRollout(map[string]any{"on_failure": "roll_back", "failed_for": "1s"})
 	return a
@@ -53,7 +59,10 @@ func (a *additions) fleet(workloads ...string) providertest.Call {
 	}
 	for _, name := range workloads {
 		add("workloads", map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
-			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": cmp.Or(a.tags[name], "v1")}},
+			"live": map[string]any{
+				"environment": "dev",
+				"manifests":   map[string]any{"repo": "https://git.example.com/" + name, "tag": cmp.Or(a.tags[name], "v1")},
+			},
 		}})
 	}
 	return providertest.Call{Function: "fleet", Arguments: []any{argument}}
@@ -66,7 +75,11 @@ func (a *additions) evidence() string {
 		About: ringsAbout, Time: a.now, Tip: git(a.t, a.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
 	}
 	for i := range 12 {
-		cluster := observe.Cluster{Type: fmt.Sprint("type-", i), Commit: e.Tip, Status: verdict.Status{Verdict: verdict.Ready, Since: a.now.Add(-time.Minute)}}
+		cluster := observe.Cluster{
+			Type:   fmt.Sprint("type-", i),
+			Commit: e.Tip,
+			Status: verdict.Status{Verdict: verdict.Ready, Since: a.now.Add(-time.Minute)},
+		}
 		if name := "c-" + cluster.Type; a.failed[name] && a.has(cluster.Type+"/agent-live") {
 			cluster.Assignments = map[string]observe.AssignmentStatus{cluster.Type + "/agent-live": {
 				Commit: e.Tip, Status: verdict.Status{Verdict: verdict.Failed, Since: a.now.Add(-time.Minute), Message: "ImagePullBackOff"},
@@ -82,7 +95,10 @@ func (a *additions) configuration(workloads ...string) providertest.Configuratio
 	if a.rollout != nil {
 		documents := []any{a.evidence()}
 		if a.check != nil {
-			documents = append(documents, string((&evidence.Measurements{Environment: "dev", Time: a.now, Checks: []evidence.Check{*a.check}}).Marshal()))
+			documents = append(
+				documents,
+				string((&evidence.Measurements{Environment: "dev", Time: a.now, Checks: []evidence.Check{*a.check}}).Marshal()),
+			)
 		}
 		further["rollout"], further["evidence"] = a.rollout, documents
 	}
@@ -189,7 +205,8 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 				test.change(fleet.Arguments[0].(map[string]any))
 			}
 			attributes["fleet"] = fleet
-			if _, said := a.w.Plan(t.Context(), configuration); !strings.Contains(said.String(), "The cause:\n") || !strings.Contains(said.String(), test.want) {
+			if _, said := a.w.Plan(t.Context(), configuration); !strings.Contains(said.String(), "The cause:\n") ||
+				!strings.Contains(said.String(), test.want) {
 				t.Errorf("the plan does not say %q: %s", test.want, said)
 			}
 		})
@@ -230,7 +247,13 @@ func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 			a.tags = test.tags
 			apply(t, a.w, a.configuration("a", "b"))
 			written := git(t, a.url, "rev-parse", "dev")
-			a.check = &evidence.Check{Name: "errors", Of: test.of, Pass: "value < 1.0", Fail: "value > 5.0", Figures: map[string]evidence.Figure{test.fails: {Value: 9}}}
+			a.check = &evidence.Check{
+				Name:    "errors",
+				Of:      test.of,
+				Pass:    "value < 1.0",
+				Fail:    "value > 5.0",
+				Figures: map[string]evidence.Figure{test.fails: {Value: 9}},
+			}
 			if test.of == evidence.OfAssignment {
 				a.check.Figures["type-0/a-live"] = evidence.Figure{Value: 3}
 			}
@@ -244,7 +267,17 @@ func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 				if back != (workload == test.want) {
 					t.Errorf("%s is rolled back: %v: %s", workload, back, said)
 				}
-				if spread := "clusters/all/type-1/" + workload + "-live"; git(t, a.url, "rev-parse", "dev:"+spread) != git(t, a.url, "rev-parse", written+":"+spread) {
+				if spread := "clusters/all/type-1/" + workload + "-live"; git(
+					t,
+					a.url,
+					"rev-parse",
+					"dev:"+spread,
+				) != git(
+					t,
+					a.url,
+					"rev-parse",
+					written+":"+spread,
+				) {
 					t.Errorf("%s goes on", workload)
 				}
 			}

@@ -63,15 +63,25 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"cache":    cacheAttribute(),
 			"clusters": connection.ClustersAttribute(),
-			definitionsAttribute: schema.DynamicAttribute{Optional: true, MarkdownDescription: "CustomResourceDefinitions that clusters have besides those " +
-				"among final objects: a text of YAML documents, or a list or map of such texts. Final objects are checked against their schemas. Objects of kinds " +
-				"without a definition are not checked."},
+			definitionsAttribute: schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "CustomResourceDefinitions that clusters have besides those " +
+					"among final objects: a text of YAML documents, or a list or map of such texts. Final objects are checked against their schemas. Objects of kinds " +
+					"without a definition are not checked.",
+			},
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),
-			"measurements": schemas.OfProvider("Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
-				"the environment, or from ephemeral values, are in no plan either.", fleet.ObjectType, measurementsTable),
-			"verification": schemas.OfProvider("Whose signatures content needs before it is rendered into final objects. Unset: none, unless a cluster type requires it.",
-				fleet.ObjectType, verificationTable),
+			"measurements": schemas.OfProvider(
+				"Credentials for the servers that `flotilla_measurements` asks. It is in no state, and secrets that come from "+
+					"the environment, or from ephemeral values, are in no plan either.",
+				fleet.ObjectType,
+				measurementsTable,
+			),
+			"verification": schemas.OfProvider(
+				"Whose signatures content needs before it is rendered into final objects. Unset: none, unless a cluster type requires it.",
+				fleet.ObjectType,
+				verificationTable,
+			),
 		},
 	}
 }
@@ -89,10 +99,26 @@ func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnost
 }
 
 // decode reads the attributes of the provider but verification, strictly.
-func decode(ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
+func decode(
+	ctx context.Context,
+	config tfsdk.Config,
+	diagnostics *diag.Diagnostics,
+) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
 	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
-	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics), decodeMeasurements(read("measurements"), diagnostics),
-		decodeCache(read("cache"), diagnostics)
+	return decodeGit(
+			read("git"),
+			diagnostics,
+		), connection.DecodeClusters(
+			read("clusters"),
+			diagnostics,
+		), decodeMeasurements(
+			read("measurements"),
+			diagnostics,
+		),
+		decodeCache(
+			read("cache"),
+			diagnostics,
+		)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
@@ -130,7 +156,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	if settings.signers != nil && settings.complete {
 		if options.Signer == nil || !settings.signers.Accepts(options.Signer) {
-			reportInvalid(&resp.Diagnostics, "git", "allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
+			reportInvalid(
+				&resp.Diagnostics,
+				"git",
+				"allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed",
+			)
 			return
 		}
 		options.AllowedSigners = settings.signers

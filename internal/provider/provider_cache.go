@@ -30,15 +30,29 @@ var cacheTable = &fleet.Table{
 	Name:    "cache",
 	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. [Rendering](rendering.md#the-cache) says what is in it.",
 	Attributes: []fleet.Attribute{
-		{Name: "path", Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in " +
-			"the user's folder for caches."},
-		{Name: "max_mib", Type: fleet.WholeType, Default: defaultCacheMiB, Least: leastCacheMiB, Most: mostCacheMiB, Meaning: "Size in MiB above which the entries that were used " +
-			"longest ago are removed."},
+		{
+			Name: "path",
+			Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in " +
+				"the user's folder for caches.",
+		},
+		{
+			Name:    "max_mib",
+			Type:    fleet.WholeType,
+			Default: defaultCacheMiB,
+			Least:   leastCacheMiB,
+			Most:    mostCacheMiB,
+			Meaning: "Size in MiB above which the entries that were used " +
+				"longest ago are removed.",
+		},
 	},
 }
 
 func cacheAttribute() schema.DynamicAttribute {
-	attribute := schemas.OfProvider("Where artifacts and final objects are kept on the machine of the run, and how much of them.", fleet.ObjectType, cacheTable)
+	attribute := schemas.OfProvider(
+		"Where artifacts and final objects are kept on the machine of the run, and how much of them.",
+		fleet.ObjectType,
+		cacheTable,
+	)
 	attribute.Sensitive = false // it has no credentials
 	return attribute
 }

@@ -109,13 +109,18 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 // A kubeconfig that has no certificate checked is accepted, with a warning that names the clusters.
 func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 	t.Parallel()
-	unverified := strings.ReplaceAll(aKubeconfig, `{server: "https://eu.example.com"}`, `{server: "https://eu.example.com", insecure-skip-tls-verify: true}`)
+	unverified := strings.ReplaceAll(
+		aKubeconfig,
+		`{server: "https://eu.example.com"}`,
+		`{server: "https://eu.example.com", insecure-skip-tls-verify: true}`,
+	)
 	clusters := map[string]any{
 		"eu-1": map[string]any{"kubeconfig": unverified}, "eu-2": map[string]any{"kubeconfig": unverified},
 		"us-1": map[string]any{"kubeconfig": unverified, "context": "us-1"}, "us-2": map[string]any{"kubeconfig": aKubeconfig},
 	}
 	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
-	if len(said) != 1 || said[0].Error || said[0].At != `AttributeName("clusters")` || !strings.Contains(said[0].Detail, "The kubeconfigs of eu-1, eu-2 set insecure-skip-tls-verify.") {
+	if len(said) != 1 || said[0].Error || said[0].At != `AttributeName("clusters")` ||
+		!strings.Contains(said[0].Detail, "The kubeconfigs of eu-1, eu-2 set insecure-skip-tls-verify.") {
 		t.Errorf("said is %s", said)
 	}
 }
@@ -123,7 +128,10 @@ func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 // How long a cluster is asked is what the documentation says.
 func TestTheDocumentationSaysHowLongAClusterIsAsked(t *testing.T) {
 	t.Parallel()
-	guide := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where-reference.md.tmpl"))), " ")
+	guide := strings.Join(
+		strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where-reference.md.tmpl"))),
+		" ",
+	)
 	if want := fmt.Sprintf("each for %d seconds at most", int(kube.DefaultDeadline.Seconds())); !strings.Contains(guide, want) {
 		t.Errorf("the guide does not say %q", want)
 	}
@@ -168,8 +176,14 @@ func TestOneProviderBlockServesAllClusters(t *testing.T) {
 		t.Cleanup(server.Close)
 		standIns[name] = standIn
 		certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-		clusters[name] = map[string]any{"host": server.URL + "/api-of-" + name, "cluster_ca_certificate": certificate, "token": "t0ken-of-" + name}
-		configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: anAgent("flux-system", map[string]any{"cluster": name})}
+		clusters[name] = map[string]any{
+			"host":                   server.URL + "/api-of-" + name,
+			"cluster_ca_certificate": certificate,
+			"token":                  "t0ken-of-" + name,
+		}
+		configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{
+			Attributes: anAgent("flux-system", map[string]any{"cluster": name}),
+		}
 	}
 	w := providertest.New(startProvider)
 	if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {

@@ -37,7 +37,8 @@ func TestEnvironmentVariablesReplaceAttributesThatAreNotSet(t *testing.T) {
 	} {
 		var diagnostics diag.Diagnostics
 		settings := decodeGit(c.value, &diagnostics)
-		if diagnostics.HasError() || settings.credentials.Token != c.token || settings.complete != c.complete || settings.credentials.Username != "somebody" {
+		if diagnostics.HasError() || settings.credentials.Token != c.token || settings.complete != c.complete ||
+			settings.credentials.Username != "somebody" {
 			t.Errorf("%s: the token is %q, complete %t: %v", name, settings.credentials.Token, settings.complete, diagnostics)
 		}
 	}

@@ -31,7 +31,10 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	merged := func(database string) {
 		t.Helper()
 		clone := repo.clone(t, "flotilla/dev/dev")
-		if base := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); !slices.Contains(strings.Fields(git(t, clone, "log", "-1", "--format=%P")), base) {
+		if base := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); !slices.Contains(
+			strings.Fields(git(t, clone, "log", "-1", "--format=%P")),
+			base,
+		) {
 			t.Errorf("commit %s of dev was not merged", base)
 		}
 		if content := files(t, clone)[file]; !strings.Contains(content, database) {
@@ -50,7 +53,10 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 
 	// It is open.
 	byHand("by: hand\n")
-	says(apply(t, w, proposes("mysql://two", "")), `pull request 1 conflicts with branch "dev", where large/app-core changed: that branch is merged into "flotilla/dev/dev"`)
+	says(
+		apply(t, w, proposes("mysql://two", "")),
+		`pull request 1 conflicts with branch "dev", where large/app-core changed: that branch is merged into "flotilla/dev/dev"`,
+	)
 	merged("mysql://two")
 	if plan := apply(t, w, proposes("mysql://two", "")); !plan.Empty() {
 		t.Errorf("one more apply does %q", linesOf(plan))
@@ -59,7 +65,10 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 	// It was closed by hand, and what it has conflicts.
 	byHand("by: another\n")
 	host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
-	says(apply(t, w, proposes("mysql://two", "")), `pull request 1 was closed and not merged: another one is opened from branch "flotilla/dev/dev", into which branch "dev" is merged`)
+	says(
+		apply(t, w, proposes("mysql://two", "")),
+		`pull request 1 was closed and not merged: another one is opened from branch "flotilla/dev/dev", into which branch "dev" is merged`,
+	)
 	merged("mysql://two")
 	if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
 		t.Errorf("open are %+v", open)
@@ -87,13 +96,19 @@ func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
 		repo, server, user := giteaWithUser(t)
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repo)})
 		w.run("apply", "-auto-approve", "-input=false")
-		writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo))
+		writeFile(
+			t,
+			filepath.Join(w.path, "main.tf"),
+			requiredProviders+small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
+		)
 		w.run("apply", "-auto-approve", "-input=false")
 		w.run("plan", "-detailed-exitcode", "-input=false")
 		repo.change(t, "dev", func(folder string) {
 			writeFile(t, filepath.Join(folder, "large", "app-core", "platform-config.yaml"), "by: hand\n")
 		})
-		if said := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(`pull request 1 conflicts with branch \"dev\", where large/app-core changed: that branch is merged into \"flotilla/dev/dev\"`).MatchString(said) {
+		if said := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(
+			`pull request 1 conflicts with branch \"dev\", where large/app-core changed: that branch is merged into \"flotilla/dev/dev\"`,
+		).MatchString(said) {
 			t.Errorf("the apply says\n%s", said)
 		}
 		w.run("plan", "-detailed-exitcode", "-input=false")

@@ -98,7 +98,12 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	status := func(state string) {
 		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
 	}
-	proposed := small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "when_checks_succeed" }`}.config(repo)
+	proposed := small{
+		database: `"mysql://two"`,
+		extra:    `delivery = { mode = "pull_request", forge = "gitea", merge = "when_checks_succeed" }`,
+	}.config(
+		repo,
+	)
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
@@ -420,7 +425,12 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 				},
 			},
 			{ // a name that no branch can have
-				Config:      config("dev", strings.Repeat(strings.Repeat("long", 30)+"/", 3)+"us", "1", strings.Replace(proposes, `, branch = "shared"`, "", 1)),
+				Config: config(
+					"dev",
+					strings.Repeat(strings.Repeat("long", 30)+"/", 3)+"us",
+					"1",
+					strings.Replace(proposes, `, branch = "shared"`, "", 1),
+				),
 				ExpectError: words(`The branch is longer than`),
 			},
 			{

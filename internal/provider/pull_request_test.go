@@ -63,7 +63,14 @@ func mergeRequest(t *testing.T, server *giteatest.Server, user giteatest.User, n
 			break
 		}
 		if try%20 == 19 {
-			server.API(t, user, http.MethodPost, repository+"/branch_protections", map[string]any{"rule_name": found.Base.Ref, "enable_push": true}, nil)
+			server.API(
+				t,
+				user,
+				http.MethodPost,
+				repository+"/branch_protections",
+				map[string]any{"rule_name": found.Base.Ref, "enable_push": true},
+				nil,
+			)
 			server.API(t, user, http.MethodDelete, repository+"/branch_protections/"+found.Base.Ref, nil, nil)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -78,7 +85,11 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	value := func(database string) string {
 		return small{database: fmt.Sprintf("%q", database), extra: proposes}.config(repo)
 	}
-	url := statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.StringRegexp(regexp.MustCompile(`/gitops/pulls/\d+$`)))
+	url := statecheck.ExpectKnownValue(
+		assignment,
+		tfjsonpath.New("pull_request"),
+		knownvalue.StringRegexp(regexp.MustCompile(`/gitops/pulls/\d+$`)),
+	)
 	var base string
 	tip := func() string { return git(t, repo.clone(t, "dev"), "rev-parse", "HEAD") }
 	testSteps(t, resource.TestCase{
@@ -183,7 +194,12 @@ func TestPullRequestIsMergedAtOnceOnRequest(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{
-				Config: small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "now", title = "Roll out" }`}.config(repo),
+				Config: small{
+					database: `"mysql://two"`,
+					extra:    `delivery = { mode = "pull_request", forge = "gitea", merge = "now", title = "Roll out" }`,
+				}.config(
+					repo,
+				),
 				Check: func(*terraform.State) error {
 					all := requests(t, server, user)
 					if len(all) != 1 || !all[0].Merged || all[0].Title != "Roll out" {

@@ -29,8 +29,16 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		answer := func(t *testing.T, question string) (newcomer, []codeBlock) {
 			t.Helper()
-			return newNewcomer(t, tool, "TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"), "TF_CLI_ARGS_apply=-auto-approve", "TF_CLI_ARGS_destroy=-auto-approve"),
-				codeBlocks(sectionOf(t, page, question))
+			return newNewcomer(
+					t,
+					tool,
+					"TF_CLI_CONFIG_FILE="+filepath.Join(mirrored, "cli.tfrc"),
+					"TF_CLI_ARGS_apply=-auto-approve",
+					"TF_CLI_ARGS_destroy=-auto-approve",
+				),
+				codeBlocks(
+					sectionOf(t, page, question),
+				)
 		}
 		configure := func(n newcomer, text string) { writeFile(t, filepath.Join(n.folder, "main.tf"), text) }
 		do := func(t *testing.T, n newcomer, lines ...string) {
@@ -48,8 +56,16 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 			t.Parallel()
 			n, blocks := answer(t, "Who removed this folder?")
 			configure(n, newcomers)
-			do(t, n, "terraform init", "terraform apply", "git clone --quiet --branch dev gitops.git work", "git -C work rm --quiet -r store/checkout-till",
-				"git -C work commit --quiet --message 'Tidy up'", "git -C work push --quiet")
+			do(
+				t,
+				n,
+				"terraform init",
+				"terraform apply",
+				"git clone --quiet --branch dev gitops.git work",
+				"git -C work rm --quiet -r store/checkout-till",
+				"git -C work commit --quiet --message 'Tidy up'",
+				"git -C work push --quiet",
+			)
 			n.play(t, blocks)
 		})
 		t.Run(name+"/why", func(t *testing.T) {
@@ -68,7 +84,15 @@ func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 			_, argument, _ := strings.Cut(blocks[1].text, "# …\n")
 			argument, _, _ = strings.Cut(argument, "\n")
 			const before = `branch = "dev" }`
-			configure(n, strings.Replace(newcomers, before, before+"\n"+changing.ReplaceAllString(argument, git(t, filepath.Join(n.folder, "gitops.git"), "rev-parse", "dev~1")), 1))
+			configure(
+				n,
+				strings.Replace(
+					newcomers,
+					before,
+					before+"\n"+changing.ReplaceAllString(argument, git(t, filepath.Join(n.folder, "gitops.git"), "rev-parse", "dev~1")),
+					1,
+				),
+			)
 			n.play(t, blocks[2:])
 		})
 		t.Run(name+"/cluster", func(t *testing.T) {
@@ -143,7 +167,15 @@ resource "flotilla_agent" "store" {
 			configured(`"store-18", "store-19"`)
 			do(t, n, "terraform apply")
 			configured(`"store-18"`)
-			n.play(t, []codeBlock{{"console", "$ terraform apply\n...\nWarning: Cluster is given up\n...\nApply complete! Resources: 0 added, 1 changed, 1 destroyed.\n"}})
+			n.play(
+				t,
+				[]codeBlock{
+					{
+						"console",
+						"$ terraform apply\n...\nWarning: Cluster is given up\n...\nApply complete! Resources: 0 added, 1 changed, 1 destroyed.\n",
+					},
+				},
+			)
 		})
 		t.Run(name+"/error", func(t *testing.T) {
 			t.Parallel()

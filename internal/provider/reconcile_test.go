@@ -53,7 +53,9 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	followers(t, server, namespace, url)
 	w := providertest.New(startProvider)
 	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{
-		"edge-1": theCluster(server), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
+		"edge-1": theCluster(
+			server,
+		), "dead": map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4714"}, "waiting": map[string]any{"host": providertest.Unknown{}},
 	}}}
 	wanted := func(clusters []any, further map[string]any) map[string]any {
 		attributes := map[string]any{"clusters": clusters, "gitops_repo": map[string]any{"url": url + ".git", "branch": "dev"}}
@@ -69,7 +71,10 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	// Two that cannot be asked do not keep the third from being asked, and are named.
 	progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"dead", "edge-1", "waiting"}, nil))
 	if said.Err() != nil || !said.Has("Agents were not asked") || strings.Contains(said.String(), "canary") ||
-		!strings.Contains(said.String(), "dead: the API server cannot be reached") || !strings.Contains(said.String(), "waiting: it is not known yet how it is reached") || strings.Contains(said.String(), "edge-1:") {
+		!strings.Contains(
+			said.String(),
+			"dead: the API server cannot be reached",
+		) || !strings.Contains(said.String(), "waiting: it is not known yet how it is reached") || strings.Contains(said.String(), "edge-1:") {
 		t.Errorf("of three clusters it is said %s", said)
 	}
 	if want := []string{"edge-1: asked GitRepository " + namespace + "/flotilla"}; !slices.Equal(progress, want) {
@@ -87,13 +92,19 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 	}
 	defer deaf.Close()
 	configuration.Provider["clusters"].(map[string]any)["deaf"] = map[string]any{"host": "http://" + deaf.Addr().String()}
-	if progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"deaf", "edge-1"}, nil)); said.Err() != nil || len(progress) != 1 || !strings.Contains(said.String(), "deaf: ") || !strings.Contains(said.String(), "within 10s") {
+	if progress, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"deaf", "edge-1"}, nil)); said.Err() != nil ||
+		len(progress) != 1 ||
+		!strings.Contains(said.String(), "deaf: ") ||
+		!strings.Contains(said.String(), "within 10s") {
 		t.Errorf("with one that does not answer the progress is %q, and it is said %s", progress, said)
 	}
 	first = requested()
 
 	// Each time it is asked again.
-	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(said) > 0 || requested() == first {
+	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted([]any{"edge-1"}, map[string]any{"reconciler": "flux"})); len(
+		said,
+	) > 0 ||
+		requested() == first {
 		t.Errorf("asked again it has %q after %q: %s", requested(), first, said)
 	}
 	for _, reconciler := range []string{"argocd", "argocd-hub"} {
@@ -122,11 +133,15 @@ func TestAgentsAreAskedToLook(t *testing.T) {
 		{[]any{"edge-1"}, map[string]any{"gitops_repo": map[string]any{"url": url, "brunch": "dev"}}, "Invalid GitOps repository", "gitops_repo", "brunch"},
 	} {
 		_, said := w.Invoke(t.Context(), configuration, reconcileAction, wanted(c.clusters, c.further))
-		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) || !strings.Contains(said.String(), c.detail) || !strings.Contains(said.String(), "/troubleshooting.md#") {
+		if said.Err() == nil || !said.Has(c.summary) || said[0].At != fmt.Sprintf("AttributeName(%q)", c.at) ||
+			!strings.Contains(said.String(), c.detail) ||
+			!strings.Contains(said.String(), "/troubleshooting.md#") {
 			t.Errorf("with %v of %v it is said %s; want %s at %s: %s", c.further, c.clusters, said, c.summary, c.at, c.detail)
 		}
 	}
-	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !said.Has("Agent cannot be asked") {
+	if _, said := w.Invoke(t.Context(), configuration, reconcileAction, map[string]any{"clusters": providertest.Unknown{}, "gitops_repo": providertest.Unknown{}, "reconciler": "fleet"}); !said.Has(
+		"Agent cannot be asked",
+	) {
 		t.Errorf("while the rest is not known it is said %s", said)
 	}
 }
@@ -144,7 +159,10 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 	repository, kubeconfig := filepath.ToSlash(filepath.Join(folder, "gitops.git")), filepath.Join(folder, "edge-1.kubeconfig")
 	writeFile(t, kubeconfig, server.Kubeconfig())
 	example := readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf"))
-	example = kubeconfigPattern.ReplaceAllLiteralString(strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(repository)), "file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")")
+	example = kubeconfigPattern.ReplaceAllLiteralString(
+		strings.ReplaceAll(example, `"gitops.git"`, strconv.Quote(repository)),
+		"file("+strconv.Quote(filepath.ToSlash(kubeconfig))+")",
+	)
 	followers(t, server, "provider-actions", "ssh://"+repository) // which is another spelling of the path
 	w := newWorkdir(t, tool, map[string]string{"main.tf": example, "required_providers.tf": requiredProviders})
 	seen := []string{""}
@@ -153,7 +171,15 @@ func TestActionsAfterAnUpdate(t *testing.T) {
 		asks  bool
 	}{{"info", true}, {"info", false}, {"debug", true}} {
 		w.run("apply", "-auto-approve", "-input=false", "-var=log_level="+step.level)
-		requested := annotation(t, server, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-actions", "flotilla", "reconcile.fluxcd.io/requestedAt")
+		requested := annotation(
+			t,
+			server,
+			"source.toolkit.fluxcd.io/v1",
+			"GitRepository",
+			"provider-actions",
+			"flotilla",
+			"reconcile.fluxcd.io/requestedAt",
+		)
 		if last := seen[len(seen)-1]; (requested != last) != step.asks {
 			t.Errorf("with %s it has %q after %q", step.level, requested, last)
 		}
@@ -170,7 +196,10 @@ func TestThePageOfTheActionIsThatOfItsSchema(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, filepath.Join("..", "..", "templates", "actions", "reconcile.md"))
 	definition := reconcile.Definition()
-	wants := []string{definition.MarkdownDescription, strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf")))}
+	wants := []string{
+		definition.MarkdownDescription,
+		strings.TrimSpace(readFile(t, filepath.Join("..", "..", "examples", "actions", reconcileAction, "action.tf"))),
+	}
 	for name, attribute := range definition.Attributes {
 		is := map[bool]string{true: "Required", false: "Optional"}[attribute.IsRequired()]
 		kind := map[bool]string{true: "List of String", false: "String"}[name == "clusters"]

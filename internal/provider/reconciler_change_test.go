@@ -22,8 +22,16 @@ func reconciledBy(level any, names []string, reconcilers ...string) providertest
 		"cluster_types": types,
 		"clusters":      []any{map[string]any{"name": "one", "cluster_type": names[0]}},
 		"target_policies": []any{
-			map[string]any{"name": "types", "deployment_target_selector": map[string]any{"expression": "!edge"}, "cluster_type_selector": map[string]any{}},
-			map[string]any{"name": "clusters", "deployment_target_selector": map[string]any{"expression": "edge=true"}, "cluster_selector": map[string]any{}},
+			map[string]any{
+				"name":                       "types",
+				"deployment_target_selector": map[string]any{"expression": "!edge"},
+				"cluster_type_selector":      map[string]any{},
+			},
+			map[string]any{
+				"name":                       "clusters",
+				"deployment_target_selector": map[string]any{"expression": "edge=true"},
+				"cluster_selector":           map[string]any{},
+			},
 		},
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}}},
 		"templates": []any{
@@ -112,7 +120,11 @@ func TestTheWarningOfAnotherReconcilerFollowsTheFolders(t *testing.T) {
 		for _, one := range argument["cluster_types"].([]any) {
 			one.(map[string]any)["reconciler"] = "argocd"
 		}
-		return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{argument}}, map[string]any{"rollout": r.rollout, "evidence": r.evidence()})
+		return assigned(
+			r.url,
+			providertest.Call{Function: "fleet", Arguments: []any{argument}},
+			map[string]any{"rollout": r.rollout, "evidence": r.evidence()},
+		)
 	}
 	for _, host := range []string{"canary", "region"} {
 		want := fmt.Sprintf(`The reconciler of 1 host changes from "flux" to "argocd": %s.`, host)

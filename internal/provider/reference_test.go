@@ -49,7 +49,10 @@ var resourceTypes = sync.OnceValues(func() (map[string]tftypes.Type, error) {
 	return types, nil
 })
 
-func (s validating) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (s validating) PlanResourceChange(
+	ctx context.Context,
+	req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
 	resp, err := s.Server.PlanResourceChange(ctx, req)
 	schema := objectSchemas()[req.TypeName]
 	if err != nil || schema == nil || len(resp.Diagnostics) > 0 {

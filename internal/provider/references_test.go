@@ -70,13 +70,26 @@ func TestNoLabelOfATeamBringsItTheSecretsOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	target := func(labels map[string]any) map[string]any {
-		return map[string]any{"live": map[string]any{"environment": "dev", "labels": labels, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}}}
+		return map[string]any{
+			"live": map[string]any{
+				"environment": "dev",
+				"labels":      labels,
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+			},
+		}
 	}
 	apply(t, w, assigned(url, fleetOf(map[string]any{
-		"workspaces":    []any{map[string]any{"name": "team"}, map[string]any{"name": "payments"}},
-		"cluster_types": []any{map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}}},
+		"workspaces": []any{map[string]any{"name": "team"}, map[string]any{"name": "payments"}},
+		"cluster_types": []any{
+			map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}},
+		},
 		"workloads": []any{
-			map[string]any{"name": "app", "workspace": "team", "labels": map[string]any{"workspace": "payments"}, "deployment_targets": target(map[string]any{"workspace": "payments", "tier": "paid"})},
+			map[string]any{
+				"name":               "app",
+				"workspace":          "team",
+				"labels":             map[string]any{"workspace": "payments"},
+				"deployment_targets": target(map[string]any{"workspace": "payments", "tier": "paid"}),
+			},
 			map[string]any{"name": "pay", "workspace": "payments", "deployment_targets": target(map[string]any{"tier": "paid"})},
 		},
 		"target_policies": []any{policy("all", map[string]any{}, map[string]any{})},
@@ -121,15 +134,24 @@ func TestManifestsThatAreNotKnownYetTakeNoNameFromANeighbour(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	shared := func(tag any, forms ...any) providertest.Configuration {
 		target := func(tag any, forms ...any) map[string]any {
-			return map[string]any{"environment": "dev", "namespace": "shop", "config_as": forms, "manifests": map[string]any{"repo": "https://git.example.com/app", "tag": tag}}
+			return map[string]any{
+				"environment": "dev",
+				"namespace":   "shop",
+				"config_as":   forms,
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "tag": tag},
+			}
 		}
 		return assigned(url, fleetOf(map[string]any{
-			"cluster_types": []any{map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}}},
+			"cluster_types": []any{
+				map[string]any{"name": "drone", "secret_service": "external-secrets", "secret_stores": map[string]any{"vault": map[string]any{}}},
+			},
 			"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{
 				"a": target(tag, forms...), "b": target("v1", "configmap", "secret"),
 			}}},
-			"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
-			"config_containers": []any{map[string]any{"name": "db", "data": map[string]any{"DB_HOST": "db"}, "secrets": map[string]any{"DB_PASSWORD": vaultReference("3")}}},
+			"target_policies": []any{policy("all", map[string]any{}, map[string]any{})},
+			"config_containers": []any{
+				map[string]any{"name": "db", "data": map[string]any{"DB_HOST": "db"}, "secrets": map[string]any{"DB_PASSWORD": vaultReference("3")}},
+			},
 		}), nil)
 	}
 	if _, said := w.Plan(t.Context(), shared(providertest.Unknown{}, "configmap:api", "secret:api")); said.Err() != nil {
@@ -232,8 +254,10 @@ func TestMistakesInReferencesAreReportedAtPlan(t *testing.T) {
 			t.Errorf("%s: %s", name, said)
 		}
 		// the same in a fleet
-		_, inFleet := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"config_containers": []any{attributes}}), nil))
-		if inFleet.Err() == nil || !strings.Contains(inFleet.String(), test.want[strings.Index(test.want, " ")+1:]) || !strings.Contains(inFleet.String(), `config_containers["db"]`) {
+		_, inFleet := providertest.New(startProvider).
+			Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"config_containers": []any{attributes}}), nil))
+		if inFleet.Err() == nil || !strings.Contains(inFleet.String(), test.want[strings.Index(test.want, " ")+1:]) ||
+			!strings.Contains(inFleet.String(), `config_containers["db"]`) {
 			t.Errorf("%s in a fleet: %s", name, inFleet)
 		}
 		if strings.Contains(said.String()+inFleet.String(), secret) {
@@ -289,7 +313,10 @@ func TestMistakesInStoresAreReportedAtPlan(t *testing.T) {
 	_, said = providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(map[string]any{"cluster_types": []any{
 		map[string]any{"name": "drone", "secret_service": "external-secret"}, map[string]any{"name": "large"}, map[string]any{"name": "spare"},
 	}}), nil))
-	if want := `cluster_types["drone"].secret_service: no template of type secret is called "external-secret"; did you mean "external-secrets"?`; !strings.Contains(said.String(), want) {
+	if want := `cluster_types["drone"].secret_service: no template of type secret is called "external-secret"; did you mean "external-secrets"?`; !strings.Contains(
+		said.String(),
+		want,
+	) {
 		t.Errorf("%q is not in %s", want, said)
 	}
 }

@@ -91,10 +91,23 @@ func TestReliabilityStates(t *testing.T) {
 			t.Errorf("a plan afterwards: %v\n%s", err, stdout[max(0, len(stdout)-2000):])
 		}
 	})
-	reliabilitytest.Report(t, "16-states", "states are applied by a Terraform each, at the same moment, to one branch", "git http-backend",
+	reliabilitytest.Report(
+		t,
+		"16-states",
+		"states are applied by a Terraform each, at the same moment, to one branch",
+		"git http-backend",
 		fmt.Sprintf("%d × %d assignments", states, hosts*targets),
-		fmt.Sprintf("0 lost; %.0f s, %d pushes, of which %d came too late; then one tag of each, on %d hosts: %.0f s, %d pushes, of which %d came too late",
-			first.Seconds(), firstPushes, firstPushes-int64(states), hosts, second.Seconds(), secondPushes, secondPushes-int64(states)))
+		fmt.Sprintf(
+			"0 lost; %.0f s, %d pushes, of which %d came too late; then one tag of each, on %d hosts: %.0f s, %d pushes, of which %d came too late",
+			first.Seconds(),
+			firstPushes,
+			firstPushes-int64(states),
+			hosts,
+			second.Seconds(),
+			secondPushes,
+			secondPushes-int64(states),
+		),
+	)
 }
 
 // atTheSameMoment does something in each of many folders at once, and waits for all.
@@ -130,12 +143,14 @@ func checkStates(t *testing.T, repository string, of []workdir, commits int, fol
 	}
 	has := map[string]int{}
 	for folder := range strings.Lines(git(t, repository, "ls-tree", "-r", "-d", "--name-only", branch)) {
-		if host, target, ok := strings.Cut(strings.TrimSpace(folder), "/"); ok && !strings.Contains(target, "/") && strings.HasPrefix(host, "state-") {
+		if host, target, ok := strings.Cut(strings.TrimSpace(folder), "/"); ok && !strings.Contains(target, "/") &&
+			strings.HasPrefix(host, "state-") {
 			has[host[:strings.LastIndex(host, "-")]]++
 		}
 	}
 	for i, w := range of {
-		if id := strings.Trim(strings.TrimSpace(w.run("output", "-raw", "commit")), `"`); !strings.Contains(strings.Join(history, " "), id) || id == "" {
+		if id := strings.Trim(strings.TrimSpace(w.run("output", "-raw", "commit")), `"`); !strings.Contains(strings.Join(history, " "), id) ||
+			id == "" {
 			t.Errorf("state %d names the commit %q, which is not in the history", i, id)
 		}
 		if name := fmt.Sprintf("state-%d", i); has[name] != folders {

@@ -14,7 +14,11 @@ func teamOf(base string, clusterType map[string]any, workloads ...string) provid
 	var list, explicit []any
 	for _, name := range append([]string{base}, workloads...) {
 		list = append(list, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{
-			"live": map[string]any{"environment": "dev", "namespace": name, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": name}},
+			"live": map[string]any{
+				"environment": "dev",
+				"namespace":   name,
+				"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": name},
+			},
 		}})
 		on := clusterType["name"]
 		if name == base {
@@ -46,7 +50,8 @@ func TestOneAssignmentRenamesAClusterTypeOfTwo(t *testing.T) {
 	apply(t, ours, our(false, old, we))
 	apply(t, theirs, their(false, old, they))
 	_, refused := ours.Plan(t.Context(), our(false, renamed, we))
-	if !refused.Has("Folder of a cluster type cannot move") || !strings.Contains(refused.String(), `"clusters/all/old/theirs.md"`) || !strings.Contains(refused.String(), "adopt = true") {
+	if !refused.Has("Folder of a cluster type cannot move") || !strings.Contains(refused.String(), `"clusters/all/old/theirs.md"`) ||
+		!strings.Contains(refused.String(), "adopt = true") {
 		t.Fatalf("the plan says %s", refused)
 	}
 

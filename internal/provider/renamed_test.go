@@ -17,19 +17,36 @@ import (
 // another and one is on the cluster. further replaces attributes of the fleet.
 func typesOf(level any, further map[string]any, types ...any) providertest.Call {
 	target := func(on string) map[string]any {
-		return map[string]any{"environment": "dev", "labels": map[string]any{"on": on}, "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": on}}
+		return map[string]any{
+			"environment": "dev",
+			"labels":      map[string]any{"on": on},
+			"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": on},
+		}
 	}
 	first := types[0].(map[string]any)["name"]
 	argument := map[string]any{
 		"workloads": []any{
-			map[string]any{"name": "app", "workspace": "team", "requires": []any{"base"}, "deployment_targets": map[string]any{"web": target("type"), "edge": target("cluster")}},
+			map[string]any{
+				"name":               "app",
+				"workspace":          "team",
+				"requires":           []any{"base"},
+				"deployment_targets": map[string]any{"web": target("type"), "edge": target("cluster")},
+			},
 			map[string]any{"name": "base", "workspace": "team", "deployment_targets": map[string]any{"all": target("type")}},
 		},
 		"cluster_types": types,
 		"clusters":      []any{map[string]any{"name": "one", "cluster_type": first}},
 		"target_policies": []any{
-			map[string]any{"name": "types", "deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "type"}}, "cluster_type_selector": map[string]any{}},
-			map[string]any{"name": "clusters", "deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "cluster"}}, "cluster_selector": map[string]any{}},
+			map[string]any{
+				"name":                       "types",
+				"deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "type"}},
+				"cluster_type_selector":      map[string]any{},
+			},
+			map[string]any{
+				"name":                       "clusters",
+				"deployment_target_selector": map[string]any{"match_labels": map[string]any{"on": "cluster"}},
+				"cluster_selector":           map[string]any{},
+			},
 		},
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}}},
 	}
@@ -74,7 +91,11 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 	}{{"new", "old", []any{"old"}}, {"newest", "new", []any{"old", "new"}}} {
 		renamed := assigned(url, typesOf("info", nil, typeOf(step.name, step.formerly...), typeOf("other")), held)
 		plan := apply(t, w, renamed)
-		want := fmt.Sprintf(`[assignments: 0 changed, 0 added, 0 removed, 5 in all cluster type %q is now %q: 2 folders move]`, step.former, step.name)
+		want := fmt.Sprintf(
+			`[assignments: 0 changed, 0 added, 0 removed, 5 in all cluster type %q is now %q: 2 folders move]`,
+			step.former,
+			step.name,
+		)
 		if got := fmt.Sprint(after(plan)["changes"]); got != want {
 			t.Errorf("the plan says %s, not %s", got, want)
 		}
@@ -112,7 +133,9 @@ func TestARenameIsHeldWhereItRemovesMore(t *testing.T) {
 			t.Errorf("%s: the plan says %s", name, said)
 		}
 	}
-	if _, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("other", "old")), held)); !said.Has("Cluster types cannot become one") {
+	if _, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("other", "old")), held)); !said.Has(
+		"Cluster types cannot become one",
+	) {
 		t.Errorf("the plan says %s", said)
 	}
 }
@@ -191,7 +214,8 @@ func TestARenameOfALostStateAndALatePlan(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		apply(t, w, assigned(url, old, nil))
 		had := filesAt(t, url, "old")
-		if _, said := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); said.Err() != nil || filesAt(t, url, "old") != had {
+		if _, said := w.Plan(t.Context(), assigned(url, renamed, nil), providertest.RefreshOnly()); said.Err() != nil ||
+			filesAt(t, url, "old") != had {
 			t.Errorf("the refresh says %s, and old has %s", said, filesAt(t, url, "old"))
 		}
 		apply(t, w, assigned(url, renamed, map[string]any{"protection": map[string]any{"allow_empty": true, "max_removed_percent": 100}}))
@@ -240,7 +264,8 @@ func TestAPlanWarnsOfNamesThatChangeOnClusters(t *testing.T) {
 		after string
 	}{"no former name": {typeOf("new"), "new"}, "another order": {typeOf("newest", "new", "old"), "new"}} {
 		want := fmt.Sprintf(`of cluster type %q were called after "old", and will be called after %q.`, change.to["name"], change.after)
-		if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, change.to), held)); !said.Has(summary) || !strings.Contains(said.String(), want) {
+		if _, said := mustPlan(t, w, assigned(url, typesOf("info", nil, change.to), held)); !said.Has(summary) ||
+			!strings.Contains(said.String(), want) {
 			t.Errorf("%s: the plan says %s", name, said)
 		}
 	}
@@ -257,7 +282,8 @@ func TestARenameIsRefusedWhereOthersShareTheFolder(t *testing.T) {
 	stage := assigned(url, typesOf("info", map[string]any{"target_policies": []any{}}, typeOf("old")), map[string]any{"name": "others"})
 	apply(t, providertest.New(startProvider), stage)
 	_, said := w.Plan(t.Context(), assigned(url, typesOf("info", nil, typeOf("new", "old")), held))
-	if said.Err() == nil || !said.Has("Folder of a cluster type cannot move") || !strings.Contains(said.String(), `"clusters/all/old/others.md"`) {
+	if said.Err() == nil || !said.Has("Folder of a cluster type cannot move") ||
+		!strings.Contains(said.String(), `"clusters/all/old/others.md"`) {
 		t.Errorf("the plan says %s", said)
 	}
 }
@@ -277,7 +303,11 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 				one["cluster_type"] = "remainder"
 			}
 		}
-		return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{argument}}, map[string]any{"rollout": r.rollout, "evidence": r.evidence()})
+		return assigned(
+			r.url,
+			providertest.Call{Function: "fleet", Arguments: []any{argument}},
+			map[string]any{"rollout": r.rollout, "evidence": r.evidence()},
+		)
 	}
 	r.run("1", "1 1 1")
 	before := r.tree("dev", "rest")
@@ -296,7 +326,8 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 	r.report("canary", verdict.Ready)
 	apply(t, r.w, configuration("2"))
 	r.report("region", verdict.Ready)
-	if plan := apply(t, r.w, configuration("2")); r.tree("dev", "remainder") == before || !strings.Contains(said(plan), "on remainder: app-core") {
+	if plan := apply(t, r.w, configuration("2")); r.tree("dev", "remainder") == before ||
+		!strings.Contains(said(plan), "on remainder: app-core") {
 		t.Errorf("the last stage says %s", said(plan))
 	}
 }
@@ -378,7 +409,8 @@ resource "flotilla_assignment" "test" {
 			t.Errorf("there still is %s", file)
 		}
 	}
-	if !strings.Contains(has["new/app-web/platform-config.yaml"], "debug") || !strings.Contains(has["new/app-web/reconciler.yaml"], "dev-old-app-web") {
+	if !strings.Contains(has["new/app-web/platform-config.yaml"], "debug") ||
+		!strings.Contains(has["new/app-web/reconciler.yaml"], "dev-old-app-web") {
 		t.Errorf("new has %q", has)
 	}
 }

@@ -50,7 +50,13 @@ func TestAPinGivesNothingThatItsRepositoryDoesNotHave(t *testing.T) {
 	newCache(t)
 	charts := newPublished(t)
 	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canary}\n"})
-	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", charts.archives["/till-1.2.1.tgz"])
+	registry := registryOf(
+		t,
+		"charts/till",
+		"1.2.1",
+		"application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+		charts.archives["/till-1.2.1.tgz"],
+	)
 	pinned, said := readArtifacts(t, map[string]any{"workloads": []any{map[string]any{
 		"name": "till", "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
 			"environment": "dev", "manifests": map[string]any{"storage": "oci", "repo": registry + "/charts", "chart": "till", "version": "1.2.1"},
@@ -138,13 +144,17 @@ func TestAFailureIsSharedWithinOneRepositoryOnly(t *testing.T) {
 	p := &previews{charts: charts, targets: map[string]any{}, pins: artifact.Resolved{}}
 	for name, repo := range map[string]string{"live": chartsServer.URL, "evil": other.URL} {
 		p.pins["till-"+name] = artifact.Entry{Manifests: folder.Manifests{Storage: "helm", Repo: repo, Chart: "till", Version: "1.2.1"}, Pin: pin}
-		p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": "1.2.1"}}
+		p.targets[name] = map[string]any{
+			"environment": "dev",
+			"manifests":   map[string]any{"storage": "helm", "repo": repo, "chart": "till", "version": "1.2.1"},
+		}
 	}
 	said := saidOfPlan(t, p.fleet(t, 1))
 	if !strings.Contains(said, `"till-evil": repository "`+other.URL) || strings.Contains(said, "till-live") {
 		t.Errorf("the plan says %s", said)
 	}
-	_, diagnostics := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(p.fleet(t, 1))})
+	_, diagnostics := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(p.fleet(t, 1))})
 	if said := fmt.Sprint(diagnostics); !strings.Contains(said, other.URL) || strings.Contains(said, "till-live") {
 		t.Errorf("flotilla_manifests says %s", said)
 	}

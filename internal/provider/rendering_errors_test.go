@@ -91,7 +91,12 @@ func TestErrorsOfChartsRepeatNoValue(t *testing.T) {
 			if i > 0 && reconciler == "argocd" {
 				continue
 			}
-			fleet := rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, merged(map[string]any{"render": "preview", "reconciler": reconciler}, attributes))
+			fleet := rendered(
+				pin,
+				tillManifests(charts),
+				map[string]any{"config_as": []any{"values"}},
+				merged(map[string]any{"render": "preview", "reconciler": reconciler}, attributes),
+			)
 			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
 			objects, _, said := finalObjects(t, fleet)
 			if said == "" || said == "[]" {
@@ -118,7 +123,9 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 		"variable/all.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${GREETING}\"}\ndata: {a: \"${GREETING\"}\n",
 	})
 	patch := func(text string) map[string]any {
-		return map[string]any{"kustomization": map[string]any{"patches": []any{map[string]any{"patch": text, "target": map[string]any{"kind": "ConfigMap"}}}}}
+		return map[string]any{
+			"kustomization": map[string]any{"patches": []any{map[string]any{"patch": text, "target": map[string]any{"kind": "ConfigMap"}}}},
+		}
 	}
 	for name, test := range map[string]struct {
 		path       string
@@ -135,7 +142,12 @@ func TestErrorsOfKustomizationsRepeatNoValue(t *testing.T) {
 		"a variable":                {"variable", nil, nil},
 	} {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": test.path}
-		fleet := rendered(folder.Pin{}, manifests, map[string]any{"render": "preview", "config_as": []any{"substitute"}}, map[string]any{"reconciler": "flux", "parameters": test.parameters})
+		fleet := rendered(
+			folder.Pin{},
+			manifests,
+			map[string]any{"render": "preview", "config_as": []any{"substitute"}},
+			map[string]any{"reconciler": "flux", "parameters": test.parameters},
+		)
 		if test.parameters == nil {
 			delete(fleet["cluster_types"].([]any)[0].(map[string]any), "parameters")
 		}
@@ -165,11 +177,16 @@ func TestErrorsOfTemplatesRepeatNoValue(t *testing.T) {
 		"parameter": {`{{ fail .Manifests.parameters.note }}`, "***"},
 		"name":      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .ConfigData.greeting }}\"}\n", ""},
 	} {
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": "https://git.example.com/app", "tag": "v1", "parameters": map[string]any{"note": longCanary}}, nil,
-			map[string]any{"reconciler": "own"})
+		fleet := rendered(
+			folder.Pin{},
+			map[string]any{"repo": "https://git.example.com/app", "tag": "v1", "parameters": map[string]any{"note": longCanary}},
+			nil,
+			map[string]any{"reconciler": "own"},
+		)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": canaryValues, "allow_plain": []any{"address"}}}
 		fleet["templates"] = []any{map[string]any{"name": "own", "type": "reconciler", "manifests": []any{test.manifest}}}
-		read, diagnostics := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+		read, diagnostics := providertest.New(startProvider).
+			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 		if diagnostics.Err() == nil {
 			t.Errorf("%s: there is no error: %v", name, read)
 		}

@@ -25,7 +25,10 @@ func (p *previews) chart(t *testing.T, name string, files map[string]string) {
 	version := fmt.Sprintf("1.0.%d", len(p.targets))
 	manifests := folder.Manifests{Storage: "helm", Repo: p.charts.url, Chart: "till", Version: version}
 	p.pins["till-"+name] = artifact.Entry{Manifests: manifests, Pin: p.charts.publish(t, version, files)}
-	p.targets[name] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": p.charts.url, "chart": "till", "version": version}}
+	p.targets[name] = map[string]any{
+		"environment": "dev",
+		"manifests":   map[string]any{"storage": "helm", "repo": p.charts.url, "chart": "till", "version": version},
+	}
 }
 
 // fleet has the deployment targets on so many cluster types.

@@ -55,10 +55,21 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		since := byHand("replicas: 3", "replicas: 9")
 		plans(with(3, nil), "Deployment till: spec.replicas, on store: till-live, by hand, since commit "+since)
 		since = byHand("kind: Job", "kind: [canary")
-		plans(with(3, nil), "final objects: the former ones are not known: objects.yaml cannot be read, on store: till-live, by hand, since commit "+since,
-			objectsFiles[reconciler]+": 1 line, on store: till-live, by hand, since commit "+since)
-		plans(with(4, nil), `Deployment till: spec.replicas, on store: till-live, by config container "all"`, follower+`by config container "all"`)
-		plans(with(4, map[string]any{"rollback_to": first}), "Deployment till: spec.replicas, on store: till-live, by rollback to commit "+first, follower+"by rollback to commit "+first)
+		plans(
+			with(3, nil),
+			"final objects: the former ones are not known: objects.yaml cannot be read, on store: till-live, by hand, since commit "+since,
+			objectsFiles[reconciler]+": 1 line, on store: till-live, by hand, since commit "+since,
+		)
+		plans(
+			with(4, nil),
+			`Deployment till: spec.replicas, on store: till-live, by config container "all"`,
+			follower+`by config container "all"`,
+		)
+		plans(
+			with(4, map[string]any{"rollback_to": first}),
+			"Deployment till: spec.replicas, on store: till-live, by rollback to commit "+first,
+			follower+"by rollback to commit "+first,
+		)
 	}
 }
 
@@ -75,7 +86,9 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 			argument["clusters"] = []any{map[string]any{"name": "store-a", "cluster_type": "store"}}
 			var reports []any
 			if verdict != "" {
-				reports = []any{map[string]any{"cluster": "store-a", "assignment": "store/till-live", "commit": git(t, url, "rev-parse", "dev"), "verdict": verdict}}
+				reports = []any{
+					map[string]any{"cluster": "store-a", "assignment": "store/till-live", "commit": git(t, url, "rev-parse", "dev"), "verdict": verdict},
+				}
 			}
 			return assigned(url, fleetOf(argument), map[string]any{
 				"rollout": map[string]any{"stages": []any{map[string]any{"name": "all"}}, "on_failure": "roll_back", "failed_for": "0s"},
@@ -88,7 +101,8 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, "ready"))
 		apply(t, w, with(4, "ready"))
 		text := strings.Join(linesOf(apply(t, w, with(4, "failed"))), "\n")
-		if !strings.Contains(text, "Deployment till: spec.replicas, on store: till-live, by rollback to commit ") || strings.Contains(text, "objects.yaml") {
+		if !strings.Contains(text, "Deployment till: spec.replicas, on store: till-live, by rollback to commit ") ||
+			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}
 	})
@@ -97,7 +111,11 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		repo, _, user := giteaWithUser(t)
 		w := providertest.New(startProvider)
 		with := func(replicas int, delivery map[string]any) providertest.Configuration {
-			c := assigned(repo.url, fleetOf(objectsFleet(charts, pin, replicas, "objects", "argocd")), merged(atRoot(repo), map[string]any{"delivery": delivery}))
+			c := assigned(
+				repo.url,
+				fleetOf(objectsFleet(charts, pin, replicas, "objects", "argocd")),
+				merged(atRoot(repo), map[string]any{"delivery": delivery}),
+			)
 			c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
 			return c
 		}
@@ -105,7 +123,8 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, map[string]any{"mode": "push"}))
 		apply(t, w, with(4, proposes))
 		text := strings.Join(linesOf(apply(t, w, with(5, proposes))), "\n")
-		if !strings.Contains(text, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) || strings.Contains(text, "objects.yaml") {
+		if !strings.Contains(text, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) ||
+			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}
 	})

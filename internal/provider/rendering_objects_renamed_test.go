@@ -159,7 +159,10 @@ func (s *shops) report() {
 	tip := git(s.t, s.url, "rev-parse", s.branch)
 	s.reports = []any{}
 	for _, cluster := range []string{"c-lab", "c-store"} {
-		s.reports = append(s.reports, map[string]any{"cluster": cluster, "commit": tip, "ready": true, "since": s.clock.now.Add(-time.Minute).Format(time.RFC3339)})
+		s.reports = append(
+			s.reports,
+			map[string]any{"cluster": cluster, "commit": tip, "ready": true, "since": s.clock.now.Add(-time.Minute).Format(time.RFC3339)},
+		)
 	}
 }
 

@@ -32,7 +32,16 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 		if f.failed {
 			status, reason = "False", "HealthCheckFailed"
 		}
-		return []any{map[string]any{"type": "Ready", "status": status, "reason": reason, "message": reason, "observedGeneration": 1, "lastTransitionTime": text(f.looked)}}
+		return []any{
+			map[string]any{
+				"type":               "Ready",
+				"status":             status,
+				"reason":             reason,
+				"message":            reason,
+				"observedGeneration": 1,
+				"lastTransitionTime": text(f.looked),
+			},
+		}
 	}
 	add := func(resource string, object map[string]any, status map[string]any) {
 		object["metadata"].(map[string]any)["generation"] = 1
@@ -43,7 +52,9 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 	}
 	kustomization := func(revision string) map[string]any {
 		return map[string]any{
-			"conditions": condition("ReconciliationSucceeded"), "lastAppliedRevision": "dev@sha1:" + revision, "lastAttemptedRevision": "dev@sha1:" + revision,
+			"conditions": condition(
+				"ReconciliationSucceeded",
+			), "lastAppliedRevision": "dev@sha1:" + revision, "lastAttemptedRevision": "dev@sha1:" + revision,
 			"history": []any{map[string]any{
 				"digest": "sha256:0a", "firstReconciled": text(f.since), "lastReconciled": text(f.looked), "totalReconciliations": 9,
 				"lastReconciledStatus": "ReconciliationSucceeded", "metadata": map[string]any{"revision": "dev@sha1:" + revision},
@@ -56,19 +67,40 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 			health = "Degraded"
 		}
 		return map[string]any{
-			"health":       map[string]any{"status": health, "lastTransitionTime": text(f.since)},
-			"sync":         map[string]any{"status": "Synced", "revision": revision, "comparedTo": map[string]any{"source": object["spec"].(map[string]any)["source"]}},
+			"health": map[string]any{"status": health, "lastTransitionTime": text(f.since)},
+			"sync": map[string]any{
+				"status":     "Synced",
+				"revision":   revision,
+				"comparedTo": map[string]any{"source": object["spec"].(map[string]any)["source"]},
+			},
 			"history":      []any{map[string]any{"revision": revision, "deployedAt": text(f.since)}},
 			"reconciledAt": text(f.looked), "operationState": map[string]any{"phase": "Succeeded", "finishedAt": text(f.since)},
 		}
 	}
 	object := func(apiVersion, kind, namespace, name string, spec map[string]any) map[string]any {
-		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec}
+		return map[string]any{
+			"apiVersion": apiVersion,
+			"kind":       kind,
+			"metadata":   map[string]any{"name": name, "namespace": namespace},
+			"spec":       spec,
+		}
 	}
 	failed := f.failed
 	f.failed = false
-	add("gitrepositories", object("source.toolkit.fluxcd.io/v1", "GitRepository", "flux-system", "flotilla", map[string]any{"url": f.url, "ref": map[string]any{"branch": "dev"}}),
-		map[string]any{"conditions": condition("Succeeded"), "artifact": map[string]any{"revision": "dev@sha1:" + f.root, "lastUpdateTime": text(f.looked)}})
+	add(
+		"gitrepositories",
+		object(
+			"source.toolkit.fluxcd.io/v1",
+			"GitRepository",
+			"flux-system",
+			"flotilla",
+			map[string]any{"url": f.url, "ref": map[string]any{"branch": "dev"}},
+		),
+		map[string]any{
+			"conditions": condition("Succeeded"),
+			"artifact":   map[string]any{"revision": "dev@sha1:" + f.root, "lastUpdateTime": text(f.looked)},
+		},
+	)
 	path := "clusters/all/" + f.host
 	isFlux := false
 	for document := range strings.SplitSeq(onBranch(t, f.url, path+"/till-live/reconciler.yaml"), "\n---\n") {
@@ -87,13 +119,17 @@ func (f objectsOnCluster) listed(t *testing.T) map[string][]any {
 			f.looked = f.since // helm-controller says something new only when it does something
 			add("helmreleases", one, map[string]any{
 				"conditions": condition("UpgradeSucceeded"), "helmChart": "flux-system/chart", "lastAttemptedRevision": "1.2.1+0123",
-				"history": []any{map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.since)}},
+				"history": []any{
+					map[string]any{"chartName": "till", "chartVersion": "1.2.1+0123", "status": "deployed", "lastDeployed": text(f.since)},
+				},
 			})
 			f.failed = false
 			add("helmcharts", object("source.toolkit.fluxcd.io/v1", "HelmChart", "flux-system", "chart", map[string]any{
 				"chart": "./" + path + "/till-live/objects", "version": "*", "sourceRef": map[string]any{"kind": "GitRepository", "name": "flotilla"},
 			}), map[string]any{
-				"conditions": condition("ChartPackageSucceeded"), "observedChartName": "till", "observedSourceArtifactRevision": "dev@sha1:" + f.objects,
+				"conditions": condition(
+					"ChartPackageSucceeded",
+				), "observedChartName": "till", "observedSourceArtifactRevision": "dev@sha1:" + f.objects,
 				"artifact": map[string]any{"revision": "1.2.1+0123", "lastUpdateTime": text(f.since)},
 			})
 			f.looked = looked
@@ -121,7 +157,10 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)
 	pin := charts.publish(t, "1.2.1", openFiles)
-	repo, commit := served(t, map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"})
+	repo, commit := served(
+		t,
+		map[string]string{"plain/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {region: \"of-${REGION}\"}\n"},
+	)
 	for name, test := range map[string]struct {
 		reconciler string
 		manifests  map[string]any // nil: of the chart
@@ -143,7 +182,10 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 				var types, clusters []any
 				known := map[string]any{}
 				for _, host := range []string{"canary", "region"} {
-					types = append(types, map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": test.reconciler})
+					types = append(
+						types,
+						map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": test.reconciler},
+					)
 					clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 				}
 				for cluster, has := range reads {
@@ -181,7 +223,8 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			canary := objectsOnCluster{url: url, host: "canary", root: root, objects: objects, since: since, looked: since.Add(time.Hour)}
 			time.Sleep(2 * time.Second) // the soak time
 			next, asked := with(3, map[string]objectsOnCluster{"canary-a": canary})
-			read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", asked)
+			read, said := providertest.New(startProvider).
+				ReadData(t.Context(), providertest.Configuration{Provider: next.Provider}, "flotilla_compliance", asked)
 			if said.Err() != nil {
 				t.Fatal(said.Err())
 			}
@@ -189,7 +232,8 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			if is["verdict"] != "ready" || is["since"] != since.UTC().Format(time.RFC3339) {
 				t.Errorf("after commits of others the cluster is %v", is)
 			}
-			if runs := asList(read["running"]); len(runs) != 1 || fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.runs {
+			if runs := asList(read["running"]); len(runs) != 1 ||
+				fmt.Sprint(runs[0].(map[string]any)["version"], " ", runs[0].(map[string]any)["revision"]) != test.runs {
 				t.Errorf("it runs %v, want %s", runs, test.runs)
 			}
 			apply(t, w, next)
@@ -203,12 +247,14 @@ func TestCommitsOfOthersAreNothingNewToFinalObjects(t *testing.T) {
 			wanted := tip()
 			canary.root, canary.failed = wanted, true
 			late, asked := with(4, map[string]objectsOnCluster{"canary-a": canary})
-			read, said = providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", asked)
+			read, said = providertest.New(startProvider).
+				ReadData(t.Context(), providertest.Configuration{Provider: late.Provider}, "flotilla_compliance", asked)
 			if said.Err() != nil {
 				t.Fatal(said.Err())
 			}
 			is = read["clusters"].(map[string]any)["canary-a"].(map[string]any)
-			if message := fmt.Sprint(is["message"]); is["verdict"] != "progressing" || !strings.Contains(message, "has commit "+objects[:7]+", in which its folder is another one") {
+			if message := fmt.Sprint(is["message"]); is["verdict"] != "progressing" ||
+				!strings.Contains(message, "has commit "+objects[:7]+", in which its folder is another one") {
 				t.Errorf("what has failed with the former content is %v", is)
 			}
 			apply(t, w, late)

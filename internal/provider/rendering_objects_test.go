@@ -26,7 +26,12 @@ var openFiles = map[string]string{
 
 // objectsFleet is a fleet whose deployment target "till-live" commits the objects of a chart, with this many replicas.
 func objectsFleet(charts *published, pin folder.Pin, replicas int, render, reconciler string) map[string]any {
-	fleet := rendered(pin, tillManifests(charts), map[string]any{"config_as": []any{"values"}}, map[string]any{"render": render, "reconciler": reconciler})
+	fleet := rendered(
+		pin,
+		tillManifests(charts),
+		map[string]any{"config_as": []any{"values"}},
+		map[string]any{"render": render, "reconciler": reconciler},
+	)
 	fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"replicas": replicas}}}
 	return fleet
 }
@@ -104,7 +109,9 @@ func TestObjectsAreCommitted(t *testing.T) {
 			t.Errorf("%s: the objects are %s", reconciler, text)
 		}
 		reads, said2 := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{
-			"fleet": fleetOf(objectsFleet(charts, pin, 3, "objects", reconciler)), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+			"fleet": fleetOf(
+				objectsFleet(charts, pin, 3, "objects", reconciler),
+			), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 		})
 		files, _ := reads["files"].(map[string]any)
 		if file, _ := files["store/till-live/"+file].(string); strings.TrimSuffix(file, "\n") != text {
@@ -162,7 +169,19 @@ func TestChangedObjectsAreANewVersionOfWhatFollowsThem(t *testing.T) {
 		url, w := bare(t), providertest.New(startProvider)
 		at := func(replicas int) (text, follower, chart string) {
 			apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))
-			return onBranch(t, url, tillFolder+objectsFiles[reconciler]), onBranch(t, url, tillFolder+"reconciler.yaml"), onBranch(t, url, tillFolder+"objects/Chart.yaml")
+			return onBranch(
+					t,
+					url,
+					tillFolder+objectsFiles[reconciler],
+				), onBranch(
+					t,
+					url,
+					tillFolder+"reconciler.yaml",
+				), onBranch(
+					t,
+					url,
+					tillFolder+"objects/Chart.yaml",
+				)
 		}
 		text, follower, chart := at(3)
 		changed, next, nextChart := at(4)
@@ -189,10 +208,15 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 			return strings.Join(linesOf(apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))), "\n")
 		}
 		lines(pin, 3)
-		if got := lines(pin, 4); !strings.Contains(got, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) || strings.Contains(got, "objects.yaml") {
+		if got := lines(pin, 4); !strings.Contains(got, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) ||
+			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with other values it says %s", reconciler, got)
 		}
-		if got := lines(next, 4); !strings.Contains(got, `Deployment till: spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`) || strings.Contains(got, "objects.yaml") {
+		if got := lines(next, 4); !strings.Contains(
+			got,
+			`Deployment till: spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
+		) ||
+			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with another version it says %s", reconciler, got)
 		}
 	}
@@ -220,7 +244,9 @@ func TestObjectsThatCannotBeCommittedAreAnErrorOfThePlan(t *testing.T) {
 	open := charts.publish(t, "1.2.2", openFiles)
 	other := objectsFleet(charts, open, 3, "objects", "fleet")
 	named := objectsFleet(charts, open, 3, "objects", "flux")
-	named["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)["manifests"].(map[string]any)["parameters"] = map[string]any{"gitops_repository": "a"}
+	named["workloads"].([]any)[0].(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)["manifests"].(map[string]any)["parameters"] = map[string]any{
+		"gitops_repository": "a",
+	}
 	number := objectsFleet(charts, open, 3, "objects", "flux")
 	number["cluster_types"].([]any)[0].(map[string]any)["parameters"] = map[string]any{"gitops_repository": []any{}}
 	unpinned := rendered(folder.Pin{}, tillManifests(charts), map[string]any{"render": "objects"}, nil)

@@ -35,7 +35,10 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		objects := func() string { return onBranch(t, url, tillFolder+objectsFiles[reconciler]) }
 		apply(t, w, with(3, nil))
 		first, text := git(t, url, "rev-parse", "dev"), objects()
-		if follower := onBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(follower, "clusters/other/store/till-live/objects") {
+		if follower := onBranch(t, url, "clusters/other/store/till-live/reconciler.yaml"); !strings.Contains(
+			follower,
+			"clusters/other/store/till-live/objects",
+		) {
 			t.Errorf("%s: the second assignment follows %s", reconciler, follower)
 		}
 
@@ -49,13 +52,19 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 			t.Errorf("%s: a refresh says %s, %v", reconciler, said, plan)
 		}
 		plan := apply(t, w, with(3, nil))
-		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "Deployment till: spec.replicas, on store: till-live, by hand, since commit") || strings.Contains(lines, "objects.yaml") || objects() != text {
+		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
+			lines,
+			"Deployment till: spec.replicas, on store: till-live, by hand, since commit",
+		) ||
+			strings.Contains(lines, "objects.yaml") ||
+			objects() != text {
 			t.Errorf("%s: after a change by hand it is %s, and the objects are %s", reconciler, lines, objects())
 		}
 
 		apply(t, w, with(4, nil))
 		changed := objects()
-		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text || !strings.Contains(strings.Join(linesOf(plan), "\n"), "Deployment till: spec.replicas, on store: till-live, by rollback") {
+		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text ||
+			!strings.Contains(strings.Join(linesOf(plan), "\n"), "Deployment till: spec.replicas, on store: till-live, by rollback") {
 			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {
@@ -72,7 +81,9 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		before := commits()
 		newCache(t) // another machine
 		down(true)
-		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") || !strings.Contains(said, charts.url) || commits() != before {
+		if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") ||
+			!strings.Contains(said, charts.url) ||
+			commits() != before {
 			t.Errorf("%s: a late apply says %s, and there are %s commits after %s", reconciler, said, commits(), before)
 		}
 		for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {
@@ -97,7 +108,11 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		}
 		moved := map[string]any{"name": "next", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/moved"}}
 		apply(t, w, with(4, moved))
-		if follower := onBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(follower, "clusters/moved/store/till-live/objects") || objects() != "" {
+		if follower := onBranch(t, url, "clusters/moved/store/till-live/reconciler.yaml"); !strings.Contains(
+			follower,
+			"clusters/moved/store/till-live/objects",
+		) ||
+			objects() != "" {
 			t.Errorf("%s: moved, it follows %s", reconciler, follower)
 		}
 
@@ -126,7 +141,10 @@ func TestObjectsGoThroughStages(t *testing.T) {
 			argument := objectsFleet(charts, pin, replicas, "objects", reconciler)
 			var types, clusters []any
 			for _, host := range []string{"canary", "region"} {
-				types = append(types, map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": reconciler})
+				types = append(
+					types,
+					map[string]any{"name": host, "labels": map[string]any{"ring": host}, "render": "objects", "reconciler": reconciler},
+				)
 				clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
 			}
 			argument["cluster_types"], argument["clusters"] = types, clusters
@@ -150,11 +168,18 @@ func TestObjectsGoThroughStages(t *testing.T) {
 		}
 		reports := func() (all []any) {
 			for _, host := range []string{"canary", "region"} {
-				all = append(all, map[string]any{"cluster": host + "-a", "commit": git(t, url, "rev-parse", "dev"), "ready": true, "since": "2026-01-01T00:00:00Z"})
+				all = append(
+					all,
+					map[string]any{"cluster": host + "-a", "commit": git(t, url, "rev-parse", "dev"), "ready": true, "since": "2026-01-01T00:00:00Z"},
+				)
 			}
 			return all
 		}
-		apply(t, w, with(3, map[string]any{"cluster": "canary-a", "commit": strings.Repeat("0", 40), "ready": true, "since": "2026-01-01T00:00:00Z"}))
+		apply(
+			t,
+			w,
+			with(3, map[string]any{"cluster": "canary-a", "commit": strings.Repeat("0", 40), "ready": true, "since": "2026-01-01T00:00:00Z"}),
+		)
 		for range 2 {
 			if _, err := os.Stat(filepath.FromSlash(url)); err == nil {
 				apply(t, w, with(3, reports()...))

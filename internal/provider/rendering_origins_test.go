@@ -74,7 +74,13 @@ func fromEverywhere(t *testing.T) map[string]map[string]any {
 	charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": fmt.Sprintf(template, "{{ .Release.Namespace }}")})
 	archive := charts.archives["/till-1.2.1.tgz"]
 	registry := registryOf(t, "charts/till", "1.2.1", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
-	artifacts := registryOf(t, "team/app", "v1", "application/vnd.cncf.flux.content.v1.tar+gzip", packedOf(t, "all.yaml", fmt.Sprintf(template, t.Name())))
+	artifacts := registryOf(
+		t,
+		"team/app",
+		"v1",
+		"application/vnd.cncf.flux.content.v1.tar+gzip",
+		packedOf(t, "all.yaml", fmt.Sprintf(template, t.Name())),
+	)
 	repo, _ := served(t, map[string]string{
 		"plain/all.yaml":           fmt.Sprintf(template, t.Name()),
 		"chart/Chart.yaml":         "apiVersion: v2\nname: till\nversion: 1.0.0\n",
@@ -118,7 +124,9 @@ func pinnedFleet(t *testing.T, manifests map[string]any, reconciler string) map[
 		t.Fatalf("it is not pinned: %s", said)
 	}
 	return map[string]any{
-		"cluster_types": []any{map[string]any{"name": "store", "reconciler": reconciler, "render": "preview"}}, "workloads": workloads, "artifacts": read["artifacts"],
+		"cluster_types": []any{
+			map[string]any{"name": "store", "reconciler": reconciler, "render": "preview"},
+		}, "workloads": workloads, "artifacts": read["artifacts"],
 		"target_policies": []any{map[string]any{"name": "all", "cluster_type_selector": map[string]any{}}},
 	}
 }
@@ -139,9 +147,15 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 
 	// The pins that are deployed are kept where that is asked for, and what they name was fetched.
 	workloads := []any{map[string]any{"name": "till", "workspace": "team", "deployment_targets": p.targets}}
-	kept := map[string]any{"workloads": workloads, "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "keep_unreachable": true}
+	kept := map[string]any{
+		"workloads":        workloads,
+		"name":             "dev",
+		"gitops_repo":      map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		"keep_unreachable": true,
+	}
 	read, said := readArtifacts(t, kept)
-	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(said, "Pins stay as they are deployed") || !strings.Contains(said, charts.url) {
+	if text, err := p.pins.Encode(); err != nil || read["artifacts"] != text || !strings.Contains(said, "Pins stay as they are deployed") ||
+		!strings.Contains(said, charts.url) {
 		t.Fatalf("the pins are %v; said is %s", read["artifacts"], said)
 	}
 	fleet := p.fleet(t, 1)
@@ -158,10 +172,16 @@ func TestARepositoryThatIsDownIsNamedByThePlanOfAPreview(t *testing.T) {
 	down := p.charts.url
 	p.charts.isDown = true
 	p.charts = lost
-	p.targets["git"] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "http://" + address + "/team/app", "commit": strings.Repeat("a", 40)}}
+	p.targets["git"] = map[string]any{
+		"environment": "dev",
+		"manifests":   map[string]any{"repo": "http://" + address + "/team/app", "commit": strings.Repeat("a", 40)},
+	}
 	repo := "oci://" + address + "/team/app"
 	p.targets["registry"] = map[string]any{"environment": "dev", "manifests": map[string]any{"storage": "oci", "repo": repo, "tag": "v1"}}
-	p.pins["till-registry"] = artifact.Entry{Manifests: folder.Manifests{Storage: "oci", Repo: repo, Tag: "v1"}, Pin: folder.Pin{Version: "v1", Digest: digestOfVersion("1")}}
+	p.pins["till-registry"] = artifact.Entry{
+		Manifests: folder.Manifests{Storage: "oci", Repo: repo, Tag: "v1"},
+		Pin:       folder.Pin{Version: "v1", Digest: digestOfVersion("1")},
+	}
 	text := saidOfPlan(t, p.fleet(t, 1))
 	for _, want := range []string{
 		fmt.Sprintf(`"till-chart": repository %q: `, down), fmt.Sprintf(`"till-git": repository "http://%s/team/app": `, address),

@@ -145,7 +145,19 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 // Where the former chart is gone, the plan says what points to the new one, and that the former objects are not known.
 func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	charts := newPublished(t)
-	one, two, three := charts.publish(t, "1.2.1", tillFiles), charts.publish(t, "1.2.2", tillWith("v2")), charts.publish(t, "1.2.3", tillWith("v3"))
+	one, two, three := charts.publish(
+		t,
+		"1.2.1",
+		tillFiles,
+	), charts.publish(
+		t,
+		"1.2.2",
+		tillWith("v2"),
+	), charts.publish(
+		t,
+		"1.2.3",
+		tillWith("v3"),
+	)
 	url, w := bare(t), providertest.New(startProvider)
 	with := func(pin folder.Pin) providertest.Configuration {
 		return assigned(url, fleetOf(previewed(charts, pin, 1, nil, nil)), nil)
@@ -166,7 +178,9 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 		t.Errorf("said is %s, and the plan is %v", said, plan.Change(assignment).After)
 	}
 	read, _ := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
-		"fleet": fleetOf(previewed(charts, two, 1, nil, nil)), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+		"fleet": fleetOf(
+			previewed(charts, two, 1, nil, nil),
+		), "name": "dev", "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
 	})
 	if want := "# store/till-live: the former final objects are not known: till 1.2.1 of " + charts.url + " cannot be fetched or rendered any more.\n"; read["objects"] != want {
 		t.Errorf("the difference of objects is %q, want %q", read["objects"], want)
@@ -203,7 +217,15 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 func TestTheDiffHasFinalObjects(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)
-	one, two := charts.publish(t, "1.2.1", tillFiles), charts.publish(t, "1.2.2", tillWith("v2", "canary-secret", "canary-other", "name: migrate,", "name: move,"))
+	one, two := charts.publish(
+		t,
+		"1.2.1",
+		tillFiles,
+	), charts.publish(
+		t,
+		"1.2.2",
+		tillWith("v2", "canary-secret", "canary-other", "name: migrate,", "name: move,"),
+	)
 	url, w := bare(t), providertest.New(startProvider)
 	read := func(fleet map[string]any) (diff, objects string) {
 		read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", map[string]any{
@@ -215,7 +237,8 @@ func TestTheDiffHasFinalObjects(t *testing.T) {
 		return fmt.Sprint(read["diff"]), fmt.Sprint(read["objects"])
 	}
 	before := previewed(charts, one, 1, nil, nil)
-	if _, objects := read(before); !strings.Contains(objects, "--- /dev/null\n+++ b/clusters/all/store/till-live/objects.yaml\n") || !strings.Contains(objects, "\n+  password: (hidden)\n") {
+	if _, objects := read(before); !strings.Contains(objects, "--- /dev/null\n+++ b/clusters/all/store/till-live/objects.yaml\n") ||
+		!strings.Contains(objects, "\n+  password: (hidden)\n") {
 		t.Errorf("of a folder that is added it has\n%s", objects)
 	}
 	apply(t, w, assigned(url, fleetOf(before), nil))

@@ -38,16 +38,28 @@ var plainSecrets = func() map[string]string {
 			secretCanary + "\"}}'\n",
 		"Rancher's annotation":     "apiVersion: v1\nkind: Secret\nmetadata: {name: db, annotations: {objectset.rio.cattle.io/applied: " + secretCanary + "}}\n",
 		"an operator's annotation": "apiVersion: v1\nkind: Secret\nmetadata: {name: db, annotations: {banzaicloud.com/last-applied: " + secretCanary + "}}\n",
-		"a list":                   "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(head, "\n", "\n  ") + "stringData: {password: " + secretCanary + "}\n",
-		"a list of Secrets":        "apiVersion: v1\nkind: SecretList\nitems:\n- " + strings.ReplaceAll(head, "\n", "\n  ") + "stringData: {password: " + secretCanary + "}\n",
-		"a kind in lower case":     strings.Replace(head, "Secret", "secret", 1) + "stringData: {password: " + secretCanary + "}\n",
-		"a kind with a space":      strings.Replace(head, "Secret", "'Secret '", 1) + "stringData: {password: " + secretCanary + "}\n",
-		"Kind":                     strings.Replace(head, "kind", "Kind", 1) + "stringData: {password: " + secretCanary + "}\n",
-		"V1":                       strings.Replace(head, "v1", "' V1'", 1) + "stringData: {password: " + secretCanary + "}\n",
-		"core/v1":                  strings.Replace(head, "v1", "core/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
-		"another group":            strings.Replace(head, "v1", "example.com/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"a list": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(
+			head,
+			"\n",
+			"\n  ",
+		) + "stringData: {password: " + secretCanary + "}\n",
+		"a list of Secrets": "apiVersion: v1\nkind: SecretList\nitems:\n- " + strings.ReplaceAll(
+			head,
+			"\n",
+			"\n  ",
+		) + "stringData: {password: " + secretCanary + "}\n",
+		"a kind in lower case": strings.Replace(head, "Secret", "secret", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"a kind with a space":  strings.Replace(head, "Secret", "'Secret '", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"Kind":                 strings.Replace(head, "kind", "Kind", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"V1":                   strings.Replace(head, "v1", "' V1'", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"core/v1":              strings.Replace(head, "v1", "core/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
+		"another group":        strings.Replace(head, "v1", "example.com/v1", 1) + "stringData: {password: " + secretCanary + "}\n",
 		"a Secret in another object": "apiVersion: work.open-cluster-management.io/v1\nkind: ManifestWork\nmetadata: {name: db}\nspec:\n  workload:\n    manifests:\n    - " +
-			strings.ReplaceAll(head, "\n", "\n      ") + "stringData: {x: " + secretCanary + "}\n",
+			strings.ReplaceAll(
+				head,
+				"\n",
+				"\n      ",
+			) + "stringData: {x: " + secretCanary + "}\n",
 	}
 }()
 
@@ -72,7 +84,13 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 		if shownNowhere("flotilla_manifests", fmt.Sprint(yaml, said)); len(yaml) != 1 || !strings.Contains(fmt.Sprint(yaml), "(hidden)") {
 			t.Errorf("%s: the objects are %q; said is %s", name, yaml, said)
 		}
-		preview["constraints"] = []any{map[string]any{"name": "telling", "expression": "object.kind == ''", "message_expression": `"data: " + string(object.?stringData.password.orValue("none"))`}}
+		preview["constraints"] = []any{
+			map[string]any{
+				"name":               "telling",
+				"expression":         "object.kind == ''",
+				"message_expression": `"data: " + string(object.?stringData.password.orValue("none"))`,
+			},
+		}
 		_, _, said = finalObjects(t, preview)
 		shownNowhere("a rule", said)
 		url, w := bare(t), providertest.New(startProvider)
@@ -84,7 +102,10 @@ func TestASecretInAnyFormIsNeitherShownNorCommitted(t *testing.T) {
 			!diagnostics.Has("Clusters would refuse final objects") {
 			t.Errorf("%s: flotilla_diff has %v; said is %v", name, diff["objects"], diagnostics)
 		}
-		plan, refused := w.Apply(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil))
+		plan, refused := w.Apply(
+			t.Context(),
+			assigned(url, fleetOf(rendered(pin, tillManifests(charts), nil, map[string]any{"render": "objects"})), nil),
+		)
 		shownNowhere("a plan", fmt.Sprint(plan, refused))
 		if refused.Err() == nil || !strings.Contains(fmt.Sprint(refused), "as plain text") {
 			t.Errorf("%s: said is %v", name, refused)

@@ -158,7 +158,8 @@ func tillManifests(p *published) map[string]any {
 // finalObjects are the objects that flotilla_manifests has of a fleet, by "<kind> <namespace>/<name> by <made_by> <hook>", and the images.
 func finalObjects(t *testing.T, fleet map[string]any) (yaml map[string]string, images []any, said string) {
 	t.Helper()
-	read, diagnostics := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+	read, diagnostics := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 	yaml = map[string]string{}
 	for _, one := range asList(read["objects"]) {
 		o := one.(map[string]any)
@@ -230,7 +231,10 @@ func servedFrom(t *testing.T, files map[string]string) (url, commit, repository 
 	t.Helper()
 	root := t.TempDir()
 	server := httptest.NewServer(&cgi.Handler{
-		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
+		Path: filepath.Join(
+			git(t, root, "--exec-path"),
+			"git-http-backend",
+		), Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: io.Discard,
 	})
 	t.Cleanup(server.Close)
 	repository = filepath.Join(root, "team")
@@ -238,7 +242,9 @@ func servedFrom(t *testing.T, files map[string]string) (url, commit, repository 
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {
-		return strings.TrimSpace(gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...))
+		return strings.TrimSpace(
+			gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...),
+		)
 	}
 	run("init", "-q", "-b", "main")
 	for name, content := range files {
@@ -277,7 +283,12 @@ func TestAPreviewHasTheFinalObjectsOfAFolder(t *testing.T) {
 		if test.reconciler == "flux" {
 			further["config_as"] = []any{"substitute"}
 		}
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": commit, "path": test.path}, further, map[string]any{"reconciler": test.reconciler})
+		fleet := rendered(
+			folder.Pin{},
+			map[string]any{"repo": repo, "commit": commit, "path": test.path},
+			further,
+			map[string]any{"reconciler": test.reconciler},
+		)
 		fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"REGION": "east"}}}
 		got, _, said := finalObjects(t, fleet)
 		if yaml, has := got[test.name]; !has || !strings.Contains(yaml, test.with) || len(got) != 1 {
@@ -311,7 +322,10 @@ func TestFilesThatChangeWhatAnAgentRendersDoNotHideObjects(t *testing.T) {
 	} {
 		repo, commit := with(test.file, test.content)
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "live"}
-		fleet := merged(rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}), rule)
+		fleet := merged(
+			rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": test.reconciler}),
+			rule,
+		)
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 		if test.want == "" && said.Err() != nil || !strings.Contains(text, test.want) {
@@ -401,7 +415,16 @@ func TestRulesHoldForFinalObjects(t *testing.T) {
 	); strings.Contains(said, "Constraint") {
 		t.Errorf("rules that hold: said is %s", said)
 	}
-	said := plan(rule("few", "object.spec.replicas > 3", "match", map[string]any{"kinds": []any{"apps/Deployment"}}, "message_expression", "'too few, by its ' + made_by"))
+	said := plan(
+		rule(
+			"few",
+			"object.spec.replicas > 3",
+			"match",
+			map[string]any{"kinds": []any{"apps/Deployment"}},
+			"message_expression",
+			"'too few, by its ' + made_by",
+		),
+	)
 	for _, want := range []string{"Constraint is violated", `"few" is violated by 1 of 1`, `"store/till-live", Deployment dev-store-till-live/till (by its chart)`, "too few, by its chart"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said is %s, want %q", said, want)
@@ -431,13 +454,17 @@ func TestADeploymentTargetDoesNotWeakenTheRendering(t *testing.T) {
 			t.Errorf("said is %s, want %q", said, want)
 		}
 	}
-	if said := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(said, `"preview" is weaker than render = "objects"`) {
+	if said := plan("preview", nil, map[string]any{"name": "store", "render": "objects"}); !strings.Contains(
+		said,
+		`"preview" is weaker than render = "objects"`,
+	) {
 		t.Errorf("with a preview of objects said is %s", said)
 	}
 	if said := plan("preview", map[string]any{"least_render": "pointers"}, store); !strings.Contains(said, `"few" is violated`) {
 		t.Errorf("the rule says %s", said)
 	}
-	if said := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(said, "weaker") || strings.Contains(said, "violated") {
+	if said := plan("pointers", map[string]any{"least_render": "pointers"}, store); strings.Contains(said, "weaker") ||
+		strings.Contains(said, "violated") {
 		t.Errorf("where the workspace allows it, said is %s", said)
 	}
 }
@@ -485,7 +512,10 @@ metadata: {name: later}
 		_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(fleet), nil))
 		return strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	}
-	if said, want := plan(preview), `"store/till-live", ConfigMap dev-store-till-live/settings on upgrade (by its chart)`; !strings.Contains(said, want) {
+	if said, want := plan(preview), `"store/till-live", ConfigMap dev-store-till-live/settings on upgrade (by its chart)`; !strings.Contains(
+		said,
+		want,
+	) {
 		t.Errorf("said is %s, want %q", said, want)
 	}
 	said := plan(map[string]any{"render": "objects"})
@@ -496,7 +526,11 @@ metadata: {name: later}
 	}
 
 	url, w := bare(t), providertest.New(startProvider)
-	still := charts.publish(t, "1.2.9", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: good}\n"})
+	still := charts.publish(
+		t,
+		"1.2.9",
+		map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: good}\n"},
+	)
 	apply(t, w, assigned(url, fleetOf(rendered(still, tillManifests(charts), preview, nil)), nil))
 	planned, _ := w.Plan(t.Context(), assigned(url, fleetOf(rendered(pin, tillManifests(charts), preview, nil)), nil))
 	lines := fmt.Sprint(planned.Change(assignment).After)
@@ -523,7 +557,10 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 	})
 	for reconciler, want := range map[string]string{"flux": "version: 1.2.3+" + commit[:12] + "\n", "argocd": "version: 1.2.3\n"} {
 		manifests := map[string]any{"repo": repo, "commit": commit, "path": "till", "type": "helm"}
-		got, _, said := finalObjects(t, rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}))
+		got, _, said := finalObjects(
+			t,
+			rendered(folder.Pin{}, manifests, map[string]any{"render": "preview"}, map[string]any{"reconciler": reconciler}),
+		)
 		if text := fmt.Sprint(got); !strings.Contains(text, want) {
 			t.Errorf("%s: the objects are %s, want %q; said is %s", reconciler, text, want, said)
 		}
@@ -534,7 +571,13 @@ func TestAPreviewHasTheVersionThatFluxGivesAChart(t *testing.T) {
 func TestChartsSeeTheVersionOfKubernetesAsAgentsGiveIt(t *testing.T) {
 	t.Parallel()
 	charts := newPublished(t)
-	pin := charts.publish(t, "1.2.1", map[string]string{"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: {{ .Capabilities.KubeVersion.Version }}}\n"})
+	pin := charts.publish(
+		t,
+		"1.2.1",
+		map[string]string{
+			"templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: {{ .Capabilities.KubeVersion.Version }}}\n",
+		},
+	)
 	for reconciler, want := range map[string]string{"flux": "version: v1.34.2+k3s1\n", "argocd": "version: v1.34.2\n", "argocd-hub": "version: v1.34.2\n"} {
 		clusterType := map[string]any{"reconciler": reconciler, "kubernetes_version": "v1.34.2+k3s1"}
 		got, _, said := finalObjects(t, rendered(pin, tillManifests(charts), map[string]any{"render": "preview"}, clusterType))
@@ -556,7 +599,10 @@ func TestPinsThatAreNotKnownYetAreRenderedAtApply(t *testing.T) {
 		t.Errorf("the plan says %s", said)
 	}
 	url := bare(t)
-	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(fleet), nil)); !strings.Contains(fmt.Sprint(said), "Manifests cannot be rendered") {
+	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(fleet), nil)); !strings.Contains(
+		fmt.Sprint(said),
+		"Manifests cannot be rendered",
+	) {
 		t.Errorf("the apply says %s", said)
 	}
 }

@@ -43,7 +43,9 @@ func TestAPreviewThroughOtherVerbs(t *testing.T) {
 		charts.isDown = is
 	}
 	down(true)
-	if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") || !strings.Contains(said, charts.url) || commits() != before {
+	if said := fmt.Sprint(w.ApplyPlan(t.Context(), late)); !strings.Contains(said, "Manifests cannot be rendered") ||
+		!strings.Contains(said, charts.url) ||
+		commits() != before {
 		t.Errorf("a late apply says %s, and there are %s commits after %s", said, commits(), before)
 	}
 	for verb, options := range map[string][]providertest.Option{"a refresh": {providertest.RefreshOnly()}, "a destroy": {providertest.Destroy()}} {

@@ -72,7 +72,10 @@ func interrupted(t *testing.T, change func(w *wanted)) owned {
 	change(o.w)
 	o.applied(t, providertest.Replace(addresses[0]))
 	workspace, _ := o.runner.(*providertest.Workspace)
-	workspace.State[addresses[0]] = providertest.Instance{Current: workspace.State[addresses[0]].Current, Deposed: []*providertest.Object{former}}
+	workspace.State[addresses[0]] = providertest.Instance{
+		Current: workspace.State[addresses[0]].Current,
+		Deposed: []*providertest.Object{former},
+	}
 	return o
 }
 
@@ -104,7 +107,10 @@ func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T
 	o.runner.Taint(addresses[0])
 	o.applied(t)
 	workspace, _ := o.runner.(*providertest.Workspace)
-	workspace.State[addresses[0]] = providertest.Instance{Current: workspace.State[addresses[0]].Current, Deposed: []*providertest.Object{former}}
+	workspace.State[addresses[0]] = providertest.Instance{
+		Current: workspace.State[addresses[0]].Current,
+		Deposed: []*providertest.Object{former},
+	}
 	if said := o.refused(t, "Mass deletion"); !strings.Contains(said.String(), "terraform state rm") {
 		t.Errorf("said is %s", said)
 	}

@@ -78,7 +78,9 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 				{ // exactly the folder that differs goes back
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}}},
+						PreApply: []plancheck.PlanCheck{
+							changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
+						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
 					Check: holds(4, "mysql://one"),
@@ -106,7 +108,9 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 				{ // and without it the fleet counts again, in one commit
 					Config: small{database: `"mysql://three"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}}},
+						PreApply: []plancheck.PlanCheck{
+							changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}},
+						},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
 					Check: holds(7, "mysql://three"),
@@ -228,7 +232,11 @@ func TestRollbackByPullRequest(t *testing.T) {
 					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
 						t.Errorf("requests %+v, want one that is open", all)
 					}
-					if changed := git(t, repo.clone(t, "flotilla/dev/dev"), "diff", "--name-only", second, "HEAD"); strings.Contains(changed, "platform-config") || !strings.Contains(changed, ".flotilla/dev/") {
+					if changed := git(t, repo.clone(t, "flotilla/dev/dev"), "diff", "--name-only", second, "HEAD"); strings.Contains(
+						changed,
+						"platform-config",
+					) ||
+						!strings.Contains(changed, ".flotilla/dev/") {
 						t.Errorf("the request changes %s", changed)
 					}
 					return nil

@@ -47,9 +47,12 @@ func TestRemovalIsProvenByNoCommitBeforeIt(t *testing.T) {
 	}
 	with := func() providertest.Configuration {
 		configuration := r.configuration("1")
-		configuration.Resources[assignment].Attributes["fleet"] = providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", map[string]any{
-			"target_policies": []any{},
-		})}}
+		configuration.Resources[assignment].Attributes["fleet"] = providertest.Call{
+			Function: "fleet",
+			Arguments: []any{ringFleet("1", map[string]any{
+				"target_policies": []any{},
+			})},
+		}
 		configuration.Resources[assignment].Attributes["protection"] = map[string]any{"allow_empty": true}
 		return configuration
 	}

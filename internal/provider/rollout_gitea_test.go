@@ -190,7 +190,8 @@ func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
 			if got(plan.After, "changes") == "[]" || field(plan.After, "content") == nil {
 				t.Errorf("while the window is open, the plan is %v", plan.After)
 			}
-			if _, said, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil || !words("Windows have closed").MatchString(said) {
+			if _, said, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil ||
+				!words("Windows have closed").MatchString(said) {
 				t.Errorf("behind closed windows: %v\n%s", err, said)
 			}
 			if tip := s.tip(); tip != "" {

@@ -217,7 +217,12 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		first := s.tip()
 		s.want("2")
 		s.run("2 1 1 1")
-		s.edit("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", first), `"0 0 24 12 *"`, `"0 0 11 1 *"`) // behind closed windows, too
+		s.edit(
+			"  rollout = {",
+			fmt.Sprintf("  rollback_to = %q\n  rollout = {", first),
+			`"0 0 24 12 *"`,
+			`"0 0 11 1 *"`,
+		) // behind closed windows, too
 		s.run("1 1 1 1")
 		s.edit(fmt.Sprintf("  rollback_to = %q\n", first), "", `"0 0 11 1 *"`, `"0 0 24 12 *"`)
 		s.run("2 1 1 1")
@@ -284,7 +289,10 @@ func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T)
 		return c
 	}
 	apply(t, w, configuration("1", map[string]any{}))
-	proposed := configuration("2", map[string]any{"rollout": ringRollout(nil), "delivery": map[string]any{"mode": "pull_request", "forge": "gitea"}})
+	proposed := configuration(
+		"2",
+		map[string]any{"rollout": ringRollout(nil), "delivery": map[string]any{"mode": "pull_request", "forge": "gitea"}},
+	)
 	apply(t, w, proposed)
 	if plan, said := mustPlan(t, w, proposed); !plan.Empty() {
 		t.Errorf("while a request is open, the plan says %q %s", linesOf(plan), said)

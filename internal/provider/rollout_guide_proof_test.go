@@ -18,14 +18,19 @@ func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.
 	s.want("2")
 	s.run("2 1 1 1")
 	// Another deployment target goes its own way, and reaches the last stage alone.
-	s.edit("target_policies = [{", `target_policies = [{ name = "asia", deployment_target_selector = { match_labels = { only = "asia" } }, cluster_type_selector = { match_expressions = [{ key = "ring", operator = "DoesNotExist" }] } }, {`,
-		`deployment_target_selector = {},`, `deployment_target_selector = { match_expressions = [{ key = "only", operator = "DoesNotExist" }] },`,
-		"live = {", `late = {
+	s.edit(
+		"target_policies = [{",
+		`target_policies = [{ name = "asia", deployment_target_selector = { match_labels = { only = "asia" } }, cluster_type_selector = { match_expressions = [{ key = "ring", operator = "DoesNotExist" }] } }, {`,
+		`deployment_target_selector = {},`,
+		`deployment_target_selector = { match_expressions = [{ key = "only", operator = "DoesNotExist" }] },`,
+		"live = {",
+		`late = {
           environment = "prod"
           labels      = { only = "asia" }
           manifests   = { repo = "https://git.example.com/late", branch = "main" }
         }
-        live = {`)
+        live = {`,
+	)
 	s.run("2 1 1 1")
 	s.saysThat(`payments-late`)
 	if s.has("canary/payments-late") || !s.has("asia/payments-late") {

@@ -125,7 +125,11 @@ func (s *staged) configuration() providertest.Configuration {
 		}
 		compliance["feedback"] = map[string]any{"reports": reports}
 	}
-	module.Resources[prodAssignment].Attributes["evidence"] = providertest.Reading{DataSource: "flotilla_compliance", Attributes: compliance, Attribute: "evidence"}
+	module.Resources[prodAssignment].Attributes["evidence"] = providertest.Reading{
+		DataSource: "flotilla_compliance",
+		Attributes: compliance,
+		Attribute:  "evidence",
+	}
 	return module.Configuration
 }
 
@@ -165,7 +169,8 @@ func (s *staged) versions() string {
 	for _, host := range []string{"canary", "europe", "america", "asia"} {
 		version := "-"
 		for name, content := range files {
-			if found := regexp.MustCompile(`tag: "?v([0-9]+)`).FindStringSubmatch(content); found != nil && strings.HasPrefix(name, host+"/payments-live/") {
+			if found := regexp.MustCompile(`tag: "?v([0-9]+)`).FindStringSubmatch(content); found != nil &&
+				strings.HasPrefix(name, host+"/payments-live/") {
 				version = found[1]
 			}
 		}

@@ -54,7 +54,9 @@ func TestTheGuideOnStagedRolloutsKeepsTheWindowsOfAStage(t *testing.T) {
 	}
 	tip := s.tip()
 	s.at(13, 3, 0) // 4:00 in Berlin
-	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || !strings.Contains(said.Err().Error(), s.notBefore(13, 21)) || s.tip() != tip {
+	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") ||
+		!strings.Contains(said.Err().Error(), s.notBefore(13, 21)) ||
+		s.tip() != tip {
 		t.Errorf("a plan that is applied after the windows of its stage have closed: %v", said)
 	}
 	s.want("4")

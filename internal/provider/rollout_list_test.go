@@ -112,7 +112,12 @@ func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
 		l.expect("2", "2 2 1")
 		l.report("region", verdict.Ready)
 		l.figures(map[string]float64{"canary": 9, "region": 0.1}) // the one that is proven gets worse
-		l.expect("2", "2 2 1", "waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)", "failed (app-core@")
+		l.expect(
+			"2",
+			"2 2 1",
+			"waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)",
+			"failed (app-core@",
+		)
 		l.figures(map[string]float64{"canary": 9, "region": 0.1})
 		if plan := l.expect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {
 			t.Error("a halt that goes on is a change")
@@ -138,7 +143,12 @@ func TestAMeasurementThatFailsRollsBack(t *testing.T) {
 		l.expect("2", "2 1 1")
 		l.report("canary", verdict.Ready)
 		l.figures(map[string]float64{"canary": 9, "region": 0.2, "rest": 0.2})
-		l.expect("2", "1 1 1", "errors: 9 % against 0.2 % on 2 clusters (fails where value > 5.0); it was rolled back; add", "failed and was rolled back")
+		l.expect(
+			"2",
+			"1 1 1",
+			"errors: 9 % against 0.2 % on 2 clusters (fails where value > 5.0); it was rolled back; add",
+			"failed and was rolled back",
+		)
 		l.figures(map[string]float64{"canary": 0.2, "region": 0.2, "rest": 0.2})
 		if plan := l.expect("2", "1 1 1"); !plan.Empty() {
 			t.Error("what failed is tried again")
@@ -255,7 +265,10 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 		l := newListed(t, runner)
 		other := l.measurements()
 		other.Environment = "prod"
-		facts := evidence.Facts{Time: l.now, Clusters: map[string]evidence.ClusterFacts{"elsewhere": {Status: verdict.Status{Verdict: verdict.Ready}}}}
+		facts := evidence.Facts{
+			Time:     l.now,
+			Clusters: map[string]evidence.ClusterFacts{"elsewhere": {Status: verdict.Status{Verdict: verdict.Ready}}},
+		}
 		foreign := strings.Replace(l.evidence(), `"owner":"dev"`, `"owner":"other"`, 1)
 		for name, c := range map[string]struct {
 			list []any
@@ -287,7 +300,8 @@ func TestAListOfEvidenceIsCheckedElementByElement(t *testing.T) {
 				if !strings.Contains(text, want) {
 					t.Errorf("%s: it does not say %q: %s", name, want, text)
 				}
-				if at := errors[i].At; at != "" && (!strings.Contains(at, "evidence") || c.at[i] != "" && !strings.Contains(at, "ElementKeyInt("+c.at[i]+")")) {
+				if at := errors[i].At; at != "" &&
+					(!strings.Contains(at, "evidence") || c.at[i] != "" && !strings.Contains(at, "ElementKeyInt("+c.at[i]+")")) {
 					t.Errorf("%s: at %s", name, at)
 				}
 			}
@@ -307,7 +321,8 @@ func TestAListWithEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testi
 	} {
 		l.further = map[string]any{"evidence": list}
 		plan, diagnostics := l.runner.Plan(t.Context(), l.with("2"))
-		if diagnostics.Err() != nil || after(plan)["content"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
+		if diagnostics.Err() != nil || after(plan)["content"] != (providertest.Unknown{}) ||
+			after(plan)["rolling_out"] != (providertest.Unknown{}) {
 			t.Errorf("%s: the plan says %v, %v", name, after(plan), diagnostics)
 		}
 	}
@@ -331,7 +346,8 @@ func TestASavedPlanOfAListIsAppliedLateAsItWasPlanned(t *testing.T) {
 			t.Errorf("applied late: %s, %v", l.versions(), diagnostics)
 		}
 		l.report("region", verdict.Ready)
-		if plan, diagnostics := runner.Plan(t.Context(), l.with("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() || l.versions() != "2 2 1" {
+		if plan, diagnostics := runner.Plan(t.Context(), l.with("2"), providertest.RefreshOnly()); diagnostics.Err() != nil || !plan.Empty() ||
+			l.versions() != "2 2 1" {
 			t.Errorf("a refresh alone: %v", diagnostics)
 		}
 		l.expect("2", "2 2 2")
@@ -380,7 +396,10 @@ func TestOnlyWhatClustersReportBelongsOnAPage(t *testing.T) {
 	} {
 		_, diagnostics := l.runner.(*providertest.Workspace).ReadData(t.Context(), l.with("1"), name, c.attributes)
 		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].At, c.at) ||
-			!strings.Contains(diagnostics[0].Detail, `The evidence has the kind "measurements": only evidence of flotilla_compliance belongs here.`) {
+			!strings.Contains(
+				diagnostics[0].Detail,
+				`The evidence has the kind "measurements": only evidence of flotilla_compliance belongs here.`,
+			) {
 			t.Errorf("%s: %v", name, diagnostics)
 		}
 	}
@@ -398,10 +417,15 @@ func TestARolloutAsksAPrometheusThatIsAway(t *testing.T) {
 		t.Helper()
 		report := l.evidence()
 		clock.now = l.now
-		measured, diagnostics := runner.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{}}, "flotilla_measurements", map[string]any{
-			"fleet":  providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
-			"checks": []any{checkOf(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
-		})
+		measured, diagnostics := runner.ReadData(
+			t.Context(),
+			providertest.Configuration{Provider: map[string]any{}},
+			"flotilla_measurements",
+			map[string]any{
+				"fleet":  providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
+				"checks": []any{checkOf(url, map[string]any{"unit": "%", "pass": "rest == null || value <= rest * 1.5"})},
+			},
+		)
 		if diagnostics.Err() != nil {
 			t.Fatal(diagnostics)
 		}

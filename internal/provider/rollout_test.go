@@ -30,7 +30,10 @@ func ringFleet(version string, further map[string]any) map[string]any {
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": version}}},
 	}
 	for _, ring := range []string{"canary", "region", "rest"} {
-		argument["cluster_types"] = append(argument["cluster_types"].([]any), map[string]any{"name": ring, "labels": map[string]any{"ring": ring}})
+		argument["cluster_types"] = append(
+			argument["cluster_types"].([]any),
+			map[string]any{"name": ring, "labels": map[string]any{"ring": ring}},
+		)
 		argument["clusters"] = append(argument["clusters"].([]any), map[string]any{"name": ring, "cluster_type": ring, "environment": "dev"})
 	}
 	maps.Copy(argument, further)
@@ -75,7 +78,13 @@ var ringsAbout = observe.About{Owner: "dev", Environment: "dev", Branch: "dev", 
 // evidence is what clusters report: an hour later than what was reported before.
 func (r *rings) evidence() string {
 	r.now = r.now.Add(time.Hour)
-	e := &observe.Evidence{About: ringsAbout, Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
+	e := &observe.Evidence{
+		About:    ringsAbout,
+		Time:     r.now,
+		Tip:      git(r.t, r.url, "rev-parse", "dev"),
+		Clusters: map[string]observe.Cluster{},
+		Trees:    map[string]map[string]string{},
+	}
 	tip := r.trees(e.Tip, ringHosts...)
 	for _, name := range ringHosts {
 		is := r.verdicts[name]
@@ -209,7 +218,8 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	r.report("rest", verdict.Ready)
 	commits = git(t, r.url, "rev-list", "--count", "dev")
 	plan = r.run("2", "2 2 2")
-	if after(plan)["rolled_out"] != true || fmt.Sprint(after(plan)["rolling_out"]) != "map[]" || git(t, r.url, "rev-list", "--count", "dev") != commits {
+	if after(plan)["rolled_out"] != true || fmt.Sprint(after(plan)["rolling_out"]) != "map[]" ||
+		git(t, r.url, "rev-list", "--count", "dev") != commits {
 		t.Errorf("in the end: %s", said(plan))
 	}
 	if plan := r.run("2", "2 2 2"); !plan.Empty() {
@@ -314,7 +324,8 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 		t.Fatal(diagnostics.Err())
 	}
 	clock.now = clock.now.Add(12 * time.Hour)
-	if diagnostics := r.w.ApplyPlan(t.Context(), plan); diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), "Windows have closed") {
+	if diagnostics := r.w.ApplyPlan(t.Context(), plan); diagnostics.Err() == nil ||
+		!strings.Contains(diagnostics.Err().Error(), "Windows have closed") {
 		t.Errorf("after the window: %v", diagnostics.Err())
 	}
 	if git(t, r.url, "rev-parse", "dev") != before {
@@ -364,7 +375,12 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	t.Parallel()
 	evidence := func(change func(*observe.Evidence)) string {
-		e := &observe.Evidence{About: ringsAbout, Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: verdict.Status{Verdict: verdict.Unknown}}}, Trees: map[string]map[string]string{}}
+		e := &observe.Evidence{
+			About:    ringsAbout,
+			Time:     time.Now().UTC(),
+			Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: verdict.Status{Verdict: verdict.Unknown}}},
+			Trees:    map[string]map[string]string{},
+		}
 		change(e)
 		return string(e.Marshal())
 	}
@@ -415,8 +431,10 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
-			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) || !strings.Contains(diagnostics.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
+			_, diagnostics := providertest.New(startProvider).
+				Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
+			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) ||
+				!strings.Contains(diagnostics.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
 				t.Errorf("%v", diagnostics.Err())
 			}
 		})
@@ -427,7 +445,8 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 func TestAHoldOfWhatIsNotThereIsAWarning(t *testing.T) {
 	t.Parallel()
 	holds := map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}, "hosts": []any{"canary"}}}}
-	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
+	_, said := providertest.New(startProvider).
+		Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
 	if said.Err() != nil || !said.Has("Hold of what is not there") || !strings.Contains(fmt.Sprint(said), `did you mean "app-core"?`) {
 		t.Errorf("%v", said)
 	}
@@ -438,7 +457,8 @@ func TestApprovalThatIsNotNeededAnyMoreIsNoError(t *testing.T) {
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"approvals": []any{"app-core@0123456789"}})
 	_, said := r.w.Apply(t.Context(), r.configuration("2"))
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that is not wanted any more; remove the approval") || r.versions() != "2 1 1" {
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that is not wanted any more; remove the approval") ||
+		r.versions() != "2 1 1" {
 		t.Errorf("%v", said)
 	}
 }

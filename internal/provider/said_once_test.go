@@ -18,9 +18,13 @@ var ofThreeHosts = map[string]struct {
 	warning bool
 }{
 	"a value that a schema refuses": {
-		further: map[string]any{"config_schemas": []any{map[string]any{"name": "net", "schema": `{"properties":{"LOG_LEVEL":{"type":"number"}}}`}}},
+		further: map[string]any{
+			"config_schemas": []any{map[string]any{"name": "net", "schema": `{"properties":{"LOG_LEVEL":{"type":"number"}}}`}},
+		},
 		summary: "Invalid configuration values",
-		texts:   []string{`Config container "all": /LOG_LEVEL must be a number, not a string (config schema "net", assignment "drone/app-core" and 5 more).`},
+		texts: []string{
+			`Config container "all": /LOG_LEVEL must be a number, not a string (config schema "net", assignment "drone/app-core" and 5 more).`,
+		},
 	},
 	"a value that is missing": {
 		further: map[string]any{"config_schemas": []any{map[string]any{"name": "net", "schema": `{"required":["DB"]}`}}},
@@ -33,7 +37,9 @@ var ofThreeHosts = map[string]struct {
 	"a template that makes no YAML": {
 		further: map[string]any{"templates": []any{ownReconciler("a: [b")}},
 		summary: "Invalid rendering",
-		texts:   []string{`templates["flux"]: reconciler template: reconciler.yaml, line 1: is not YAML: did not find expected ',' or ']' (assignment "drone/app-core" and 5 more).`},
+		texts: []string{
+			`templates["flux"]: reconciler template: reconciler.yaml, line 1: is not YAML: did not find expected ',' or ']' (assignment "drone/app-core" and 5 more).`,
+		},
 	},
 	"two workloads that are required and missing": {
 		further: map[string]any{"workloads": []any{appThat("requires", []any{"db", "queue"}), idle("db"), idle("queue")}},
@@ -44,13 +50,21 @@ var ofThreeHosts = map[string]struct {
 		},
 	},
 	"a rule that is violated": {
-		further: map[string]any{"constraints": []any{map[string]any{"name": "no-core", "expression": "assignment.deployment_target != 'app-core'", "message": "No core."}}},
+		further: map[string]any{
+			"constraints": []any{
+				map[string]any{"name": "no-core", "expression": "assignment.deployment_target != 'app-core'", "message": "No core."},
+			},
+		},
 		summary: "Constraint is violated", texts: []string{`Constraint "no-core" is violated by 3 of 6 assignments`},
 	},
 	"charts without a version": {
-		further: map[string]any{"workloads": []any{appThat("manifests", map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app"})}},
+		further: map[string]any{
+			"workloads": []any{appThat("manifests", map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "app"})},
+		},
 		summary: "Questionable manifests", warning: true,
-		texts: []string{`workloads["app"].deployment_targets["core"].manifests.version, workloads["app"].deployment_targets["edge"].manifests.version: the chart has no version`},
+		texts: []string{
+			`workloads["app"].deployment_targets["core"].manifests.version, workloads["app"].deployment_targets["edge"].manifests.version: the chart has no version`,
+		},
 	},
 	"deployment targets without a host": {
 		further: map[string]any{"workloads": []any{appThat("requires", []any{}), idle("db"), idle("queue")}},
@@ -59,7 +73,9 @@ var ofThreeHosts = map[string]struct {
 	"policies that prefer what is not there": {
 		further: map[string]any{"target_policies": []any{everywhere("one", "zone"), everywhere("two", "zone"), everywhere("three", "region")}},
 		summary: "Questionable target policy", warning: true,
-		texts: []string{`target_policies["one"].placement.spread[0].key, target_policies["two"].placement.spread[0].key: none of the hosts that the policy selects has label "zone"`},
+		texts: []string{
+			`target_policies["one"].placement.spread[0].key, target_policies["two"].placement.spread[0].key: none of the hosts that the policy selects has label "zone"`,
+		},
 	},
 }
 
@@ -86,7 +102,10 @@ func idle(name string) map[string]any {
 func appThat(attribute string, value any) map[string]any {
 	targets := map[string]any{}
 	for _, name := range []string{"core", "edge"} {
-		one := map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": name}}
+		one := map[string]any{
+			"environment": "dev",
+			"manifests":   map[string]any{"repo": "https://git.example.com/app", "branch": "main", "path": name},
+		}
 		if attribute == "manifests" {
 			one["manifests"] = value
 		}
@@ -106,7 +125,9 @@ func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			further := map[string]any{
-				"workloads": []any{appThat("requires", []any{})}, "target_policies": []any{policy("all", map[string]any{"expression": "!idle"}, map[string]any{})},
+				"workloads": []any{
+					appThat("requires", []any{}),
+				}, "target_policies": []any{policy("all", map[string]any{"expression": "!idle"}, map[string]any{})},
 				"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}}},
 			}
 			maps.Copy(further, c.further)
@@ -134,7 +155,8 @@ func TestWhatAFleetHasWrongIsSaidOnce(t *testing.T) {
 					want = 2
 				}
 				counted := fmt.Sprintf("has the same fleet, and shows in full what is wrong with it: %d error", len(c.texts))
-				if len(short) != want || want > 0 && (!strings.Contains(short[0], counted) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
+				if len(short) != want ||
+					want > 0 && (!strings.Contains(short[0], counted) || !strings.Contains(short[0], fmt.Sprintf("%q", c.summary))) {
 					t.Errorf("for the others it is said %q", short)
 				}
 				if len(full) != len(c.texts) {
@@ -196,7 +218,15 @@ resource "flotilla_assignment" "second" {
 			plan := func(url, fleet string) (printed string, failed bool) {
 				of := repo
 				of.url = url
-				config := small{path: "clusters", fleet: fleet}.config(of) + seven + fmt.Sprintf("locals {\n  repo = { url = %q, branch = \"dev\" }\n}\n", url)
+				config := small{
+					path:  "clusters",
+					fleet: fleet,
+				}.config(
+					of,
+				) + seven + fmt.Sprintf(
+					"locals {\n  repo = { url = %q, branch = \"dev\" }\n}\n",
+					url,
+				)
 				w := newWorkdir(t, tool, map[string]string{"main.tf": config, "required_providers.tf": requiredProviders})
 				stdout, stderr, err := w.try("plan", "-no-color", "-input=false")
 				return stdout + stderr, err != nil
@@ -212,7 +242,8 @@ resource "flotilla_assignment" "second" {
 				t.Errorf("of a fleet without a mistake it prints\n%s", printed)
 			}
 			printed, failed = plan("http://127.0.0.1:1/gitops", "")
-			if !failed || strings.Count(printed, "Error: Repository cannot be reached") != 1 || !strings.Contains(printed, "has the same gitops_repo") {
+			if !failed || strings.Count(printed, "Error: Repository cannot be reached") != 1 ||
+				!strings.Contains(printed, "has the same gitops_repo") {
 				t.Errorf("of a repository that is away it prints\n%s", printed)
 			}
 		})

@@ -78,7 +78,11 @@ func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
-			w := newWorkdir(t, path, map[string]string{"main.tf": requiredProviders + small{extra: "protection = { max_removed = 100, allow_empty = true }"}.config(repo)})
+			w := newWorkdir(
+				t,
+				path,
+				map[string]string{"main.tf": requiredProviders + small{extra: "protection = { max_removed = 100, allow_empty = true }"}.config(repo)},
+			)
 			w.run("apply", "-input=false", "-auto-approve")
 			w.plan("-destroy")
 			repo.change(t, "dev", func(folder string) { pushes()["a file more in it"].byHand(t, folder) })
@@ -125,7 +129,11 @@ func TestAMoveClearsOnlyWhatItsPlanSaw(t *testing.T) {
 	for _, at := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
 		repo, w, _ := toBeDestroyed(t)
 		at["url"] = repo.url
-		next := assigned(repo.url, fleetOf(nil), map[string]any{"gitops_repo": at, "protection": map[string]any{"max_removed": 100, "allow_empty": true}})
+		next := assigned(
+			repo.url,
+			fleetOf(nil),
+			map[string]any{"gitops_repo": at, "protection": map[string]any{"max_removed": 100, "allow_empty": true}},
+		)
 		plan, said := w.Plan(t.Context(), next)
 		if said.Err() != nil {
 			t.Fatal(said.Err())

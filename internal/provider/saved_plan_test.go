@@ -51,7 +51,11 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 			apply(t, w, assigned(repo.url, fleetOf(nil), atRoot(repo)))
 			changed := fleetOf(map[string]any{"config_containers": []any{
 				map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
-				map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
+				map[string]any{
+					"name":   "large",
+					"labels": map[string]any{"cluster-type": "large"},
+					"data":   map[string]any{"DATABASE_URL": "mysql://two"},
+				},
 			}})
 			plan, said := w.Plan(t.Context(), assigned(repo.url, changed, atRoot(repo)))
 			if said.Err() != nil {
@@ -120,7 +124,11 @@ func checkLate(t *testing.T, repo repository, folder string, apply, plan func() 
 		t.Errorf("the apply changed\n%s", changed)
 	}
 	next := plan()
-	if drifted := strings.Contains(name, "folder of the owner") || strings.Contains(name, "another folder of it"); drifted != strings.Contains(next, "by hand") && drifted != strings.Contains(next, "drone/app-edge") {
+	if drifted := strings.Contains(name, "folder of the owner") || strings.Contains(name, "another folder of it"); drifted != strings.Contains(
+		next,
+		"by hand",
+	) &&
+		drifted != strings.Contains(next, "drone/app-edge") {
 		t.Errorf("the next plan says\n%s", next)
 	}
 }
@@ -296,7 +304,14 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	expect("before")
 	r.run("2", "2 1 1")
 	expect("at the first stage")
-	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere/x.yaml"), "kind: Other\n") })
+	repository{
+		url:      r.url,
+		cloneURL: r.url,
+	}.change(
+		t,
+		"dev",
+		func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere/x.yaml"), "kind: Other\n") },
+	)
 	expect("after a commit of others")
 	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")

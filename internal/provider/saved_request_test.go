@@ -20,7 +20,11 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		if further["delivery"] = map[string]any{"mode": mode}; mode != "push" {
 			further["delivery"] = map[string]any{"mode": mode, "forge": "gitea"}
 		}
-		c := assigned(repo.url, fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"DATABASE_URL": value}}}}), further)
+		c := assigned(
+			repo.url,
+			fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"DATABASE_URL": value}}}}),
+			further,
+		)
 		c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
 		return c
 	}
@@ -29,7 +33,14 @@ func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
 		return all[len(all)-1]
 	}
 	closeNewest := func() {
-		server.API(t, user, http.MethodPatch, fmt.Sprintf("/repos/%s/gitops/pulls/%d", user.Name, newest().Number), map[string]any{"state": "closed"}, nil)
+		server.API(
+			t,
+			user,
+			http.MethodPatch,
+			fmt.Sprintf("/repos/%s/gitops/pulls/%d", user.Name, newest().Number),
+			map[string]any{"state": "closed"},
+			nil,
+		)
 	}
 	apply(t, w, configuration("one", "push"))
 	apply(t, w, configuration("two", "pull_request"))

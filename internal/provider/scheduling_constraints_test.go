@@ -69,7 +69,8 @@ func TestSchedulingHasTheResultsOfConstraints(t *testing.T) {
 			want := []any{map[string]any{
 				"assignment": nil, "host": "spare", "deployment_target": nil, "workspace": nil, "object": nil, "file": nil, "made_by": nil, "message": "spare is not for use",
 			}}
-			if !reflect.DeepEqual(violations, want) || field(read, "constraints", "hosts", "mode") != fleet.Inform || field(read, "constraints", "hosts", "over") != "hosts" {
+			if !reflect.DeepEqual(violations, want) || field(read, "constraints", "hosts", "mode") != fleet.Inform ||
+				field(read, "constraints", "hosts", "over") != "hosts" {
 				t.Errorf("hosts: %v", field(read, "constraints", "hosts"))
 			}
 			state := fmt.Sprint(read)
@@ -91,8 +92,11 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 	everywhere := policy("all", map[string]any{}, map[string]any{})
 	delete(everywhere, "cluster_type_selector")
 	everywhere["cluster_selector"] = map[string]any{}
-	call := fleetOf(merged(ruled(rule("none", "host.cluster == ''")), map[string]any{"clusters": clusters, "target_policies": []any{everywhere}}))
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": call})
+	call := fleetOf(
+		merged(ruled(rule("none", "host.cluster == ''")), map[string]any{"clusters": clusters, "target_policies": []any{everywhere}}),
+	)
+	read, said := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": call})
 	if said.Err() != nil {
 		t.Fatal(said.Err())
 	}
@@ -105,7 +109,8 @@ func TestSchedulingListsAsManyViolationsAsAStateShouldHave(t *testing.T) {
 func TestSchedulingRefusesTheContentsOfAnotherFleet(t *testing.T) {
 	t.Parallel()
 	one, other := fleetOf(ruled(rule("values", "size(config) > 0"))), fleetOf(map[string]any{"environment": "prod"})
-	_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": one, "contents": other})
+	_, said := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_scheduling", map[string]any{"fleet": one, "contents": other})
 	if !strings.Contains(said.String(), "same fleet") {
 		t.Errorf("it says %s", said)
 	}

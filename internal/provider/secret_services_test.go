@@ -43,13 +43,34 @@ func TestManifestsShowWhatBringsSecrets(t *testing.T) {
 		}
 	}
 	manifestsOf(t, "external-secrets", func(files map[string]string) {
-		has(files, "edge/till-live/platform-secrets.yaml", "kind: ExternalSecret", `name: "platform-secrets"`, `name: "vault"`, `name: "key-vault-eu"`, `version: "3"`)
+		has(
+			files,
+			"edge/till-live/platform-secrets.yaml",
+			"kind: ExternalSecret",
+			`name: "platform-secrets"`,
+			`name: "vault"`,
+			`name: "key-vault-eu"`,
+			`version: "3"`,
+		)
 		has(files, "store/till-live/platform-secrets.yaml", `name: "vault-of-store"`, `name: "key-vault-us"`)
-		has(files, "edge/cache-live/platform-secrets.yaml", `name: "redis"`, "namespace: \"flux-system\"", `"DB_PASSWORD": {{ index . "DB_PASSWORD" | toJson }}`)
+		has(
+			files,
+			"edge/cache-live/platform-secrets.yaml",
+			`name: "redis"`,
+			"namespace: \"flux-system\"",
+			`"DB_PASSWORD": {{ index . "DB_PASSWORD" | toJson }}`,
+		)
 		has(files, "edge/cache-live/reconciler.yaml", "valuesFrom:", `name: "prod-edge-cache-live-platform-values"`)
 	})
 	manifestsOf(t, "csi", func(files map[string]string) {
-		has(files, "edge/till-live/platform-secrets.yaml", "kind: SecretProviderClass", `provider: "azure"`, "keyvaultName: shop-eu", `objectName: "db-password"`)
+		has(
+			files,
+			"edge/till-live/platform-secrets.yaml",
+			"kind: SecretProviderClass",
+			`provider: "azure"`,
+			"keyvaultName: shop-eu",
+			`objectName: "db-password"`,
+		)
 		has(files, "store/till-live/platform-secrets.yaml", `provider: "gcp"`, `"projects/shop-us/secrets/db-password/versions/latest"`)
 	})
 }
@@ -70,6 +91,12 @@ func TestReferencesThatCannotArriveAreErrorsAtPlan(t *testing.T) {
 		`config_containers["all"].secrets["DB_PASSWORD"].store: cluster type "store" has no store "valut" among its secret_stores; did you mean "vault"?`,
 		`workloads["cache"].deployment_targets["live"].config_as: "values" cannot have the references to secrets on cluster type "store": Argo CD renders charts before`,
 	} {
-		resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{{Config: wrong, PlanOnly: true, ExpectError: words(want)}}})
+		resource.Test(
+			t,
+			resource.TestCase{
+				ProtoV6ProviderFactories: factories(),
+				Steps:                    []resource.TestStep{{Config: wrong, PlanOnly: true, ExpectError: words(want)}},
+			},
+		)
 	}
 }

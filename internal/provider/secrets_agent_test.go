@@ -39,7 +39,8 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 		way, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		code, _ := strconv.Atoi(strings.TrimPrefix(way, "code-"))
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + said, "reason": said, "code": code})
+		_ = json.NewEncoder(w).
+			Encode(map[string]any{"kind": "Status", "message": `admission webhook "x" denied the request: ` + said, "reason": said, "code": code})
 	}
 	agents := map[string]string{
 		"token":    `credentials_wo = { token = var.secret.token, feedback = { token = var.secret.feedback } }, feedback = { forge = "gitea" }`,
@@ -75,7 +76,15 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 				if !strings.Contains(attributes, "gitops_repo") {
 					attributes += "\n  gitops_repo = { url = \"https://git.example.com/a/b\", branch = \"dev\" }"
 				}
-				fmt.Fprintf(&text, "resource \"flotilla_agent\" \"%s-%s\" {\n  cluster = %q\n  cluster_type = \"edge\"\n  name = %q\n  %s\n}\n", cluster, name, cluster, name, attributes)
+				fmt.Fprintf(
+					&text,
+					"resource \"flotilla_agent\" \"%s-%s\" {\n  cluster = %q\n  cluster_type = \"edge\"\n  name = %q\n  %s\n}\n",
+					cluster,
+					name,
+					cluster,
+					name,
+					attributes,
+				)
 			}
 		}
 		return requiredProviders + text.String()

@@ -67,14 +67,26 @@ func hubOfCanaries(w http.ResponseWriter, r *http.Request, canary string) {
 	var answer any
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/secrets"):
-		metadata := map[string]any{"name": "cluster-a", "namespace": "argocd", "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": canary}}
-		server := url.URL{Scheme: "https", User: url.UserPassword("me", canary), Host: "registered.example.com", RawQuery: url.QueryEscape(canary)}
+		metadata := map[string]any{
+			"name":        "cluster-a",
+			"namespace":   "argocd",
+			"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": canary},
+		}
+		server := url.URL{
+			Scheme:   "https",
+			User:     url.UserPassword("me", canary),
+			Host:     "registered.example.com",
+			RawQuery: url.QueryEscape(canary),
+		}
 		answer = map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{map[string]any{
 			"metadata": metadata, "data": map[string]any{"name": data("registered"), "server": data(server.String()), "config": data(canary), "shard": data(canary)},
 		}}}
 	case strings.HasSuffix(r.URL.Path, "/clusterprofiles"):
 		answer = map[string]any{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfileList", "items": []any{map[string]any{
-			"metadata": map[string]any{"name": "profiled", "annotations": map[string]any{"a": canary}}, "status": map[string]any{"credentialProviders": []any{map[string]any{"name": canary}}},
+			"metadata": map[string]any{
+				"name":        "profiled",
+				"annotations": map[string]any{"a": canary},
+			}, "status": map[string]any{"credentialProviders": []any{map[string]any{"name": canary}}},
 		}}}
 	case strings.HasSuffix(r.URL.Path, "/version"):
 		answer = map[string]any{"gitVersion": "v1.31.2"}
@@ -97,8 +109,12 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	signing, key := kubetest.SelfSigned(t)
 	body := func(text string) string { return strings.Split(text, "\n")[1] }
 	kubeconfig := func(way, user string) string {
-		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"a","user":%s}]}`,
-			server.URL+"/"+way, base64.StdEncoding.EncodeToString(certificate), user)
+		text := fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"a","user":%s}]}`,
+			server.URL+"/"+way,
+			base64.StdEncoding.EncodeToString(certificate),
+			user,
+		)
 		return text
 	}
 	secrets = map[string]string{
@@ -109,33 +125,54 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	secrets["kubeconfig"] = kubeconfig("403", fmt.Sprintf(`{"token":%q}`, secrets["inner"]))
 	secrets["kubeconfig_key"] = kubeconfig("401", fmt.Sprintf(`{"client-certificate-data":%q,"client-key-data":%q}`,
 		base64.StdEncoding.EncodeToString([]byte(signing)), secrets["key64"]))
-	secrets["kubeconfig_exec"] = kubeconfig("403", fmt.Sprintf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","args":["-c","echo $S >&2; exit 4"],"env":[{"name":"S","value":%q}]}}`, secrets["env"]))
+	secrets["kubeconfig_exec"] = kubeconfig(
+		"403",
+		fmt.Sprintf(
+			`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","args":["-c","echo $S >&2; exit 4"],"env":[{"name":"S","value":%q}]}}`,
+			secrets["env"],
+		),
+	)
 	at := func(way string) string {
 		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", server.URL+"/"+way, string(certificate))
 	}
 	run := func(script string) string {
-		return fmt.Sprintf("exec = { api_version = \"client.authentication.k8s.io/v1\", command = \"sh\", args = [\"-c\", %s, var.secret.argument], env = { S = var.secret.env, P = var.secret.printed } }",
-			strconv.Quote(script))
+		return fmt.Sprintf(
+			"exec = { api_version = \"client.authentication.k8s.io/v1\", command = \"sh\", args = [\"-c\", %s, var.secret.argument], env = { S = var.secret.env, P = var.secret.printed } }",
+			strconv.Quote(script),
+		)
 	}
 	const notKubernetes = "does not answer like a Kubernetes API server"
 	cells = map[string]clusterCell{
-		"words":           {at("403") + ", token = var.secret.token", "does not let these credentials"},
-		"refused":         {at("401") + ", token = var.secret.token", "refuses the credentials"},
-		"broken":          {at("500") + ", token = var.secret.token", "answers 500"},
-		"redirect":        {at("redirect") + ", token = var.secret.token", "redirects to"},
-		"page":            {at("page") + ", token = var.secret.token", notKubernetes},
-		"text":            {at("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
-		"garbage":         {at("garbage") + ", token = var.secret.token", notKubernetes},
-		"half":            {at("half") + ", token = var.secret.token", "closed the connection in"},
-		"hub":             {at("hub") + ", token = var.secret.token", "no "},
-		"hang":            {at("hang") + ", token = var.secret.token", "did not answer within"},
-		"untrusted":       {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
-		"gone":            {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},
-		"proxy":           {at("403") + `, token = var.secret.token, proxy_url = "http://me:${var.secret.proxy}@127.0.0.1:1"`, "cannot be reached"},
-		"key":             {at("403") + ", client_certificate = var.secret.certificate, client_key = var.secret.key", "does not let these credentials"},
-		"fails":           {at("403") + ", " + run("echo $S; echo $S >&2; echo $P; exit 3"), `the exec command "sh" fails`},
-		"prints-garbage":  {at("403") + ", " + run("echo $S $P"), "prints no ExecCredential"},
-		"signs-in":        {at("403") + ", " + run(`printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$P"; echo $S >&2`), "does not let these credentials"},
+		"words":     {at("403") + ", token = var.secret.token", "does not let these credentials"},
+		"refused":   {at("401") + ", token = var.secret.token", "refuses the credentials"},
+		"broken":    {at("500") + ", token = var.secret.token", "answers 500"},
+		"redirect":  {at("redirect") + ", token = var.secret.token", "redirects to"},
+		"page":      {at("page") + ", token = var.secret.token", notKubernetes},
+		"text":      {at("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
+		"garbage":   {at("garbage") + ", token = var.secret.token", notKubernetes},
+		"half":      {at("half") + ", token = var.secret.token", "closed the connection in"},
+		"hub":       {at("hub") + ", token = var.secret.token", "no "},
+		"hang":      {at("hang") + ", token = var.secret.token", "did not answer within"},
+		"untrusted": {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
+		"gone":      {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},
+		"proxy": {
+			at("403") + `, token = var.secret.token, proxy_url = "http://me:${var.secret.proxy}@127.0.0.1:1"`,
+			"cannot be reached",
+		},
+		"key": {
+			at("403") + ", client_certificate = var.secret.certificate, client_key = var.secret.key",
+			"does not let these credentials",
+		},
+		"fails":          {at("403") + ", " + run("echo $S; echo $S >&2; echo $P; exit 3"), `the exec command "sh" fails`},
+		"prints-garbage": {at("403") + ", " + run("echo $S $P"), "prints no ExecCredential"},
+		"signs-in": {
+			at(
+				"403",
+			) + ", " + run(
+				`printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$P"; echo $S >&2`,
+			),
+			"does not let these credentials",
+		},
 		"kubeconfig":      {"kubeconfig = var.secret.kubeconfig", "does not let these credentials"},
 		"kubeconfig-key":  {"kubeconfig = var.secret.kubeconfig_key", "refuses the credentials"},
 		"kubeconfig-exec": {"kubeconfig = var.secret.kubeconfig_exec", `the exec command "sh" fails`},
@@ -162,7 +199,11 @@ func TestSecretsOfClustersAppearNowhere(t *testing.T) {
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(encoded))
-			config := small{fleet: "clusters = [" + clusters.String() + "]"}.config(repository{url: bare(t), provider: variable + block(entries.String())}) + `
+			config := small{
+				fleet: "clusters = [" + clusters.String() + "]",
+			}.config(
+				repository{url: bare(t), provider: variable + block(entries.String())},
+			) + `
 data "flotilla_compliance" "test" {
   name        = "dev"
   fleet       = local.fleet
@@ -197,7 +238,8 @@ output "metrics" {
 				}
 			}
 
-			if facts := w.run("output", "-json", "facts"); !strings.Contains(facts, `"server":"https://registered.example.com"`) || !strings.Contains(facts, "profiled") {
+			if facts := w.run("output", "-json", "facts"); !strings.Contains(facts, `"server":"https://registered.example.com"`) ||
+				!strings.Contains(facts, "profiled") {
 				t.Errorf("the clusters of the hub are not found: %s", facts)
 			}
 

@@ -33,7 +33,15 @@ func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 	steps := []resource.TestStep{{
 		Config: vault,
 		Check: resource.ComposeTestCheckFunc(
-			shows("east/till-live/platform-secrets.yaml", "kind: ExternalSecret", `name: "platform-secrets"`, `kind: "ClusterSecretStore"`, `name: "vault-east"`, `key: "prod/db"`, `version: "3"`),
+			shows(
+				"east/till-live/platform-secrets.yaml",
+				"kind: ExternalSecret",
+				`name: "platform-secrets"`,
+				`kind: "ClusterSecretStore"`,
+				`name: "vault-east"`,
+				`key: "prod/db"`,
+				`version: "3"`,
+			),
 			shows("west/till-live/platform-secrets.yaml", `kind: "SecretStore"`, `name: "vault"`, `key: "west/db"`, `version: "1"`, "!prod/db"),
 			shows("east/search-live/platform-secrets.yaml", `name: "search-credentials"`, "values.yaml"),
 			shows("west/search-live/platform-secrets.yaml", `name: "search-credentials"`, "!values.yaml"),
@@ -71,7 +79,10 @@ func TestTheGuideToSecretsOfWorkloadsHolds(t *testing.T) {
 		if !strings.Contains(vault, test.old) {
 			t.Fatalf("the example has no %q", test.old)
 		}
-		steps = append(steps, resource.TestStep{Config: strings.Replace(vault, test.old, test.new, 1), PlanOnly: true, ExpectError: words(test.want)})
+		steps = append(
+			steps,
+			resource.TestStep{Config: strings.Replace(vault, test.old, test.new, 1), PlanOnly: true, ExpectError: words(test.want)},
+		)
 	}
 	steps = append(steps, resource.TestStep{Config: vault})
 	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})

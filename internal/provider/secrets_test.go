@@ -150,7 +150,8 @@ func TestAWrongTokenIsNotShown(t *testing.T) {
 	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: repo.url})})
 		t.Setenv("FLOTILLA_GIT_TOKEN", wrong)
-		if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil || !words("Repository refuses the credentials").MatchString(printed) {
+		if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil ||
+			!words("Repository refuses the credentials").MatchString(printed) {
 			t.Errorf("apply: %v\n%s", err, printed)
 		}
 		showsNone(t, w.path, map[string]string{"the token": wrong})
@@ -203,7 +204,8 @@ func (c canaries) failed(printed string) map[string]string {
 	for _, message := range strings.Split(printed, "Error: ")[1:] {
 		message, _, _ = strings.Cut(message, "Warning: ")
 		for name, cell := range c.cells {
-			if strings.Contains(message, "with flotilla_assignment."+name+",") || strings.Contains(message, "flotilla/flotilla\"]."+cell.provider+",") {
+			if strings.Contains(message, "with flotilla_assignment."+name+",") ||
+				strings.Contains(message, "flotilla/flotilla\"]."+cell.provider+",") {
 				failed[name] = title(message)
 			}
 		}

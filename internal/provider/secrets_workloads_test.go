@@ -77,17 +77,65 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 		schema     string
 		want       string
 	}{
-		"a literal":             {[]any{object{"name": "db", "data": object{"DB_PASSWORD": canary("a literal")}}}, "", `config_containers["db"].data.DB_PASSWORD: looks like a credential (rule password)`},
-		"a nested literal":      {[]any{object{"name": "db", "data": object{"db": object{"users": []any{object{"token": canary("nested")}}}}}}, "", `config_containers["db"].data.db.users[0].token: looks like a credential`},
-		"a text":                {[]any{object{"name": "db", "data": object{"app.yaml": "db:\n  password: " + canary("text") + "\n"}}}, "", `config_containers["db"].data.app.yaml: looks like a credential in line 2`},
-		"an address":            {[]any{object{"name": "db", "data": object{"URL": "postgres://shop:" + canary("address") + "@db.example.com/shop"}}}, "", `config_containers["db"].data.URL: looks like a credential (rule password-in-url)`},
-		"instead of references": {[]any{object{"name": "db", "data": object{}, "secrets": object{"DB_PASSWORD": canary("no reference")}}}, "", `config_containers["db"].secrets["DB_PASSWORD"]: must be a reference`},
-		"beside a reference":    {[]any{object{"name": "db", "secrets": object{"DB_PASSWORD": object{"store": "vault", "key": "db", "value": canary("beside")}}}}, "", `config_containers["db"].secrets["DB_PASSWORD"].value: unknown attribute`},
-		"a plain file":          {[]any{object{"name": "db", "encrypted": []any{"apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  PASSWORD: " + canary("plain file") + "\n"}}}, "", `config_containers["db"].encrypted[0]: `},
-		"a plain leaf":          {[]any{object{"name": "db", "encrypted": []any{strings.Replace(sops, "stringData:\n", "stringData:\n    LEFT: "+canary("leaf")+"\n", 1)}}}, "", `config_containers["db"].encrypted[0]: `},
-		"no YAML":               {[]any{object{"name": "db", "encrypted": []any{"a: [" + canary("no YAML") + "\nb: " + canary("no YAML either") + ": {"}}}, "", `config_containers["db"].encrypted[0]: `},
+		"a literal": {
+			[]any{object{"name": "db", "data": object{"DB_PASSWORD": canary("a literal")}}},
+			"",
+			`config_containers["db"].data.DB_PASSWORD: looks like a credential (rule password)`,
+		},
+		"a nested literal": {
+			[]any{object{"name": "db", "data": object{"db": object{"users": []any{object{"token": canary("nested")}}}}}},
+			"",
+			`config_containers["db"].data.db.users[0].token: looks like a credential`,
+		},
+		"a text": {
+			[]any{object{"name": "db", "data": object{"app.yaml": "db:\n  password: " + canary("text") + "\n"}}},
+			"",
+			`config_containers["db"].data.app.yaml: looks like a credential in line 2`,
+		},
+		"an address": {
+			[]any{object{"name": "db", "data": object{"URL": "postgres://shop:" + canary("address") + "@db.example.com/shop"}}},
+			"",
+			`config_containers["db"].data.URL: looks like a credential (rule password-in-url)`,
+		},
+		"instead of references": {
+			[]any{object{"name": "db", "data": object{}, "secrets": object{"DB_PASSWORD": canary("no reference")}}},
+			"",
+			`config_containers["db"].secrets["DB_PASSWORD"]: must be a reference`,
+		},
+		"beside a reference": {
+			[]any{object{"name": "db", "secrets": object{"DB_PASSWORD": object{"store": "vault", "key": "db", "value": canary("beside")}}}},
+			"",
+			`config_containers["db"].secrets["DB_PASSWORD"].value: unknown attribute`,
+		},
+		"a plain file": {
+			[]any{
+				object{
+					"name": "db",
+					"encrypted": []any{
+						"apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  PASSWORD: " + canary("plain file") + "\n",
+					},
+				},
+			},
+			"",
+			`config_containers["db"].encrypted[0]: `,
+		},
+		"a plain leaf": {
+			[]any{
+				object{"name": "db", "encrypted": []any{strings.Replace(sops, "stringData:\n", "stringData:\n    LEFT: "+canary("leaf")+"\n", 1)}},
+			},
+			"",
+			`config_containers["db"].encrypted[0]: `,
+		},
+		"no YAML": {
+			[]any{object{"name": "db", "encrypted": []any{"a: [" + canary("no YAML") + "\nb: " + canary("no YAML either") + ": {"}}},
+			"",
+			`config_containers["db"].encrypted[0]: `,
+		},
 		"a key that is both": {
-			[]any{object{"name": "db", "data": object{"NOTE": canary("both")}}, object{"name": "vault", "secrets": object{"NOTE": reference}}}, "", `NOTE`,
+			[]any{
+				object{"name": "db", "data": object{"NOTE": canary("both")}},
+				object{"name": "vault", "secrets": object{"NOTE": reference}},
+			}, "", `NOTE`,
 		},
 		"a value where a schema asks for a secret": {
 			[]any{object{"name": "db", "data": object{"NOTE": canary("schema")}}}, `{"properties": {"NOTE": {"format": "secret"}}}`, `NOTE`,
@@ -108,12 +156,17 @@ func TestSecretsOfWorkloadsAppearNowhere(t *testing.T) {
 			for i, name := range slices.Sorted(maps.Keys(refused)) {
 				give(refused[name].containers, refused[name].schema)
 				printed, err := w.traced(t, fmt.Sprint("refused-", i), "plan", "-input=false", "-no-color", "-out=refused.out")
-				if plain := strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "); err == nil || !strings.Contains(plain, refused[name].want) {
+				if plain := strings.Join(strings.Fields(strings.ReplaceAll(printed, "│", "")), " "); err == nil ||
+					!strings.Contains(plain, refused[name].want) {
 					t.Errorf("%s: %v\n%s", name, err, printed)
 				}
 			}
 			resource := filepath.Join(w.path, "resource.tf")
-			writeFile(t, resource, "resource \"flotilla_config_container\" \"db\" {\n  name = \"db\"\n  data = jsondecode(file(\"${path.module}/resource.json\"))\n}\n")
+			writeFile(
+				t,
+				resource,
+				"resource \"flotilla_config_container\" \"db\" {\n  name = \"db\"\n  data = jsondecode(file(\"${path.module}/resource.json\"))\n}\n",
+			)
 			writeFile(t, filepath.Join(w.path, "resource.json"), `{"DB_PASSWORD": "`+canary("resource")+`"}`)
 			give(nil, "")
 			printed, err := w.traced(t, "refused-resource", "plan", "-input=false", "-no-color", "-out=refused.out")
@@ -172,7 +225,8 @@ output "format" {
 `, isSensitive)})
 				w.environment = append(w.environment, "TF_VAR_password="+canary)
 				printed, err := w.traced(t, "refused", "plan", "-input=false", "-no-color")
-				if err == nil || !strings.Contains(printed, "DB_PASSWORD: looks like a credential") || strings.Contains(printed, canary) == isSensitive {
+				if err == nil || !strings.Contains(printed, "DB_PASSWORD: looks like a credential") ||
+					strings.Contains(printed, canary) == isSensitive {
 					t.Errorf("%v\n%s", err, printed)
 				}
 				if isSensitive {

@@ -114,7 +114,8 @@ func (s *sequence) checkRemovals(p *person, before, after sight, plan *providert
 		owner := before.owners[folders[0]]
 		total := 0
 		for folder, name := range before.owners {
-			if _, there := before.folders[folder]; there && name == owner && folder.branchOf == folders[0].branchOf && folder.path == folders[0].path {
+			if _, there := before.folders[folder]; there && name == owner && folder.branchOf == folders[0].branchOf &&
+				folder.path == folders[0].path {
 				total++
 			}
 		}
@@ -140,7 +141,14 @@ func (s *sequence) checkRemovals(p *person, before, after sight, plan *providert
 }
 
 // allows tells whether one change of a plan shows that the folders go, and its protection lets them.
-func (s *sequence) allows(p *person, change *providertest.Change, said providertest.Diagnostics, owner string, folders []ownedFolder, total int) bool {
+func (s *sequence) allows(
+	p *person,
+	change *providertest.Change,
+	said providertest.Diagnostics,
+	owner string,
+	folders []ownedFolder,
+	total int,
+) bool {
 	protection := change.After["protection"]
 	switch change.Action {
 	case providertest.NoOp:
@@ -225,7 +233,8 @@ func shownLines(change *providertest.Change, said providertest.Diagnostics) []st
 		lines = append(lines, fmt.Sprint(line))
 	}
 	for _, diagnostic := range said {
-		if diagnostic.Address == change.Address && slices.Contains([]string{"Changes that are known so far", "Folders are there already"}, diagnostic.Summary) {
+		if diagnostic.Address == change.Address &&
+			slices.Contains([]string{"Changes that are known so far", "Folders are there already"}, diagnostic.Summary) {
 			lines = append(lines, strings.Split(diagnostic.Detail, "\n")...)
 		}
 	}

@@ -45,7 +45,8 @@ func TestWordsOfAGitServerAreShownAsTheyAre(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { test.answer(w) }))
 			t.Cleanup(server.Close)
-			_, said := providertest.New(startProvider).Plan(t.Context(), moduleOf(t, small{}.config(repository{url: server.URL + "/r"})).Configuration)
+			_, said := providertest.New(startProvider).
+				Plan(t.Context(), moduleOf(t, small{}.config(repository{url: server.URL + "/r"})).Configuration)
 			text := said.String()
 			for _, want := range test.says {
 				if !words(want).MatchString(text) {
@@ -65,7 +66,8 @@ func TestWordsOfAGitServerAreShownAsTheyAre(t *testing.T) {
 func TestCredentialsOfSSHAreAKey(t *testing.T) {
 	requireAcceptance(t)
 	t.Setenv("SSH_AUTH_SOCK", "") // not parallel
-	_, said := providertest.New(startProvider).Plan(t.Context(), moduleOf(t, small{}.config(repository{url: "ssh://git@127.0.0.1:1/r"})).Configuration)
+	_, said := providertest.New(startProvider).
+		Plan(t.Context(), moduleOf(t, small{}.config(repository{url: "ssh://git@127.0.0.1:1/r"})).Configuration)
 	if text := said.String(); !words("Set the provider's git.ssh_private_key").MatchString(text) || strings.Contains(text, "TOKEN") {
 		t.Errorf("the plan says %q", text)
 	}

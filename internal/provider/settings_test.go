@@ -62,13 +62,16 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			if attribute.Type == nil || !attribute.Type.Is(tftypes.DynamicPseudoType) || attribute.Computed && !attribute.Optional {
 				continue
 			}
-			found = append(found, dynamicAttribute{of + "." + attribute.Name, attribute.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
-				config, err := tfprotov6.NewDynamicValue(schema.ValueType(), configurationWith(schema, attribute.Name, value))
-				if err != nil {
-					return nil, err
-				}
-				return validate(&config)
-			}})
+			found = append(
+				found,
+				dynamicAttribute{of + "." + attribute.Name, attribute.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+					config, err := tfprotov6.NewDynamicValue(schema.ValueType(), configurationWith(schema, attribute.Name, value))
+					if err != nil {
+						return nil, err
+					}
+					return validate(&config)
+				}},
+			)
 		}
 	}
 	add("provider", schemas.Provider, func(config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
@@ -111,9 +114,12 @@ func dynamicAttributes(t *testing.T) []dynamicAttribute {
 			if !settingsLink.MatchString(parameter.Description) {
 				continue
 			}
-			found = append(found, dynamicAttribute{name + "." + parameter.Name, parameter.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
-				return called(t, server, name, parameters, i, value)
-			}})
+			found = append(
+				found,
+				dynamicAttribute{name + "." + parameter.Name, parameter.Description, func(value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+					return called(t, server, name, parameters, i, value)
+				}},
+			)
 		}
 	}
 	return found
@@ -145,7 +151,14 @@ func whenRead(t *testing.T, name string, config *tfprotov6.DynamicValue) ([]*tfp
 }
 
 // called is what a function says of one argument while all others are not known.
-func called(t *testing.T, server tfprotov6.ProviderServer, name string, parameters []*tfprotov6.FunctionParameter, index int, value tftypes.Value) ([]*tfprotov6.Diagnostic, error) {
+func called(
+	t *testing.T,
+	server tfprotov6.ProviderServer,
+	name string,
+	parameters []*tfprotov6.FunctionParameter,
+	index int,
+	value tftypes.Value,
+) ([]*tfprotov6.Diagnostic, error) {
 	t.Helper()
 	var arguments []*tfprotov6.DynamicValue
 	for i, parameter := range parameters {
@@ -269,7 +282,8 @@ func TestEachSettingIsReadByItsTable(t *testing.T) {
 			objects := 0
 			value := filled(table, &objects)
 			switch description := of.description; {
-			case strings.Contains(description, "List of objects with the keys"), strings.Contains(description, "List or map of objects with the keys"):
+			case strings.Contains(description, "List of objects with the keys"),
+				strings.Contains(description, "List or map of objects with the keys"):
 				value = tupleOf([]tftypes.Value{value})
 			case strings.Contains(description, "Map of objects with the keys"):
 				value = objectOf(map[string]tftypes.Value{"x": value})

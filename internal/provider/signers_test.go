@@ -41,8 +41,12 @@ func newSigned(t *testing.T) signed {
 func lists(t *testing.T) func(folder string) {
 	return func(folder string) {
 		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
-		writeFile(t, at, strings.Replace(readFile(t, at), `"deployment_targets": {`,
-			`"deployment_targets": {"shop-live": {"workload": "shop", "deployment_target": "live", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`, 1))
+		writeFile(t, at, strings.Replace(
+			readFile(t, at),
+			`"deployment_targets": {`,
+			`"deployment_targets": {"shop-live": {"workload": "shop", "deployment_target": "live", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`,
+			1,
+		))
 		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "shop-live", "by.yaml"), "by: hand\n")
 	}
 }
@@ -73,7 +77,8 @@ func (s signed) repairs(t *testing.T) {
 	if commit := git(t, s.repo.url, "cat-file", "commit", "dev"); !strings.Contains(commit, "gpgsig -----BEGIN SSH SIGNATURE-----") {
 		t.Errorf("the repair is %s", commit)
 	}
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || len(plan.Changes) > 0 && plan.Change(assignment) != nil && plan.Change(assignment).Action != providertest.NoOp {
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+		len(plan.Changes) > 0 && plan.Change(assignment) != nil && plan.Change(assignment).Action != providertest.NoOp {
 		t.Errorf("the next plan says %q, %s", linesOf(plan), said)
 	}
 }
@@ -88,7 +93,8 @@ func TestARecordThatNoKnownKeyHasSignedIsDriftThatNamesTheCommit(t *testing.T) {
 	git(t, folder, "checkout", "--quiet", "--orphan", "squashed")
 	git(t, folder, "commit", "--quiet", "--message", "Squashed")
 	git(t, folder, "push", "--quiet", "--force", s.repo.cloneURL, "HEAD:dev")
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("squashed, the plan says %q, %s", linesOf(plan), said)
 	}
 }
@@ -101,7 +107,8 @@ func TestAnImportBelievesNoRecordThatNoKnownKeyHasSigned(t *testing.T) {
 	if said := s.w.Import(t.Context(), s.with(nil), assignment, id); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
 	}
 	s.repo.change(t, "dev", lies(t))
@@ -131,7 +138,8 @@ func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) 
 			prepare(s)
 			for _, adopt := range []bool{false, true} {
 				_, said := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": adopt}))
-				if !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), s.told(t)) || !strings.Contains(said.String(), "large/shop-live") {
+				if !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), s.told(t)) ||
+					!strings.Contains(said.String(), "large/shop-live") {
 					t.Errorf("adopt = %t: said is %s", adopt, said)
 				}
 			}
@@ -194,8 +202,26 @@ func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commit := exec.CommandContext(t.Context(), "git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gpg.format=ssh",
-		"-c", "user.signingkey="+key, "commit", "--quiet", "--all", "-S", "--message", "Later")
+	commit := exec.CommandContext(
+		t.Context(),
+		"git",
+		"-C",
+		folder,
+		"-c",
+		"user.name=a",
+		"-c",
+		"user.email=a@example.com",
+		"-c",
+		"gpg.format=ssh",
+		"-c",
+		"user.signingkey="+key,
+		"commit",
+		"--quiet",
+		"--all",
+		"-S",
+		"--message",
+		"Later",
+	)
 	commit.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2099-01-01T00:00:00Z")
 	if said, err := commit.CombinedOutput(); err != nil {
 		t.Fatal(string(said))
@@ -209,10 +235,26 @@ func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
 		}
 	}
 	imported()
-	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil ||
+		strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
 		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
 	}
-	merge := git(t, folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "Merge", "-p", "HEAD", "-p", former, former+"^{tree}")
+	merge := git(
+		t,
+		folder,
+		"-c",
+		"user.name=a",
+		"-c",
+		"user.email=a@example.com",
+		"commit-tree",
+		"-m",
+		"Merge",
+		"-p",
+		"HEAD",
+		"-p",
+		former,
+		former+"^{tree}",
+	)
 	git(t, folder, "push", "--quiet", s.repo.cloneURL, merge+":dev")
 	imported()
 	s.repairs(t)
@@ -230,12 +272,18 @@ func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
 		at := claimRecordOf(folder, "web")
 		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
 	})
-	told := fmt.Sprintf("record %q was changed by commit %s, which none of allowed_signers has signed", "prod/.flotilla/.claims/web.json", git(t, url, "rev-parse", "prod"))
-	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" || !strings.Contains(said.String(), "This claim does not believe its list: the "+told) {
+	told := fmt.Sprintf(
+		"record %q was changed by commit %s, which none of allowed_signers has signed",
+		"prod/.flotilla/.claims/web.json",
+		git(t, url, "rev-parse", "prod"),
+	)
+	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" ||
+		!strings.Contains(said.String(), "This claim does not believe its list: the "+told) {
 		t.Errorf("the plan says %q, %s", got, said)
 	}
 	w.Lose(claimAddress)
-	if said := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), told) {
+	if said := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !said.Has("Record is not signed by a known key") ||
+		!strings.Contains(said.String(), told) {
 		t.Errorf("the import says %s", said)
 	}
 }
@@ -243,7 +291,12 @@ func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
 // read reads a data source of the branch, and fails the test where that fails.
 func (s signed) read(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
 	t.Helper()
-	read, said := s.w.ReadData(t.Context(), configuration, source, map[string]any{"gitops_repo": map[string]any{"url": s.repo.url, "branch": "dev", "path": "clusters/all"}})
+	read, said := s.w.ReadData(
+		t.Context(),
+		configuration,
+		source,
+		map[string]any{"gitops_repo": map[string]any{"url": s.repo.url, "branch": "dev", "path": "clusters/all"}},
+	)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
@@ -261,7 +314,9 @@ func TestInventoryAndHistoryTellWhatNoKnownKeyHasSigned(t *testing.T) {
 		t.Errorf("signed: the inventory says %s, and the history %v", said, newest(s.with(nil)))
 	}
 	s.repo.change(t, "dev", lists(t))
-	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(said, "Records are not signed by a known key") || !strings.Contains(said, s.told(t)) || newest(s.with(nil)) != false {
+	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(said, "Records are not signed by a known key") ||
+		!strings.Contains(said, s.told(t)) ||
+		newest(s.with(nil)) != false {
 		t.Errorf("by hand: the inventory says %s, and the history %v", said, newest(s.with(nil)))
 	}
 	if _, said := s.read(t, "flotilla_inventory", providertest.Configuration{}); said != "" || newest(providertest.Configuration{}) != nil {
@@ -287,10 +342,14 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 	byHandOn(t, url, "prod", func(folder string) {
 		writeFile(t, claimRecordOf(folder, "ghost"), strings.Replace(readFile(t, claimRecordOf(folder, "ours")), "pool-2", "pool-3", 1))
 	})
-	told := fmt.Sprintf(`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
-		git(t, url, "rev-parse", "prod"))
-	if _, said := w.Plan(t.Context(), checked(web(2))); !said.Has("Clusters of the pool are taken by a record that no known key has signed") || !strings.Contains(said.String(), told) ||
-		strings.Contains(said.String(), `Claim "ours"`) || !strings.Contains(said.String(), "2 clusters are wanted") {
+	told := fmt.Sprintf(
+		`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
+		git(t, url, "rev-parse", "prod"),
+	)
+	if _, said := w.Plan(t.Context(), checked(web(2))); !said.Has("Clusters of the pool are taken by a record that no known key has signed") ||
+		!strings.Contains(said.String(), told) ||
+		strings.Contains(said.String(), `Claim "ours"`) ||
+		!strings.Contains(said.String(), "2 clusters are wanted") {
 		t.Errorf("the plan that wants more says %s", said)
 	}
 	if _, said := w.Plan(t.Context(), checked(web(1))); len(said) > 0 {
@@ -300,7 +359,12 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 		t.Errorf("without allowed_signers the plan says %s", said)
 	}
 	inventory := func(configuration providertest.Configuration) (map[string]any, string) {
-		read, said := w.ReadData(t.Context(), configuration, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+		read, said := w.ReadData(
+			t.Context(),
+			configuration,
+			"flotilla_inventory",
+			map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}},
+		)
 		if said.Err() != nil {
 			t.Fatal(said)
 		}
@@ -325,7 +389,11 @@ func TestTerraformTellsRecordsThatNoKnownKeyHasSigned(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
 			private, public := sshKey(t, "")
-			provider := fmt.Sprintf("provider \"flotilla\" {\n  git = {\n    signing_key     = %q\n    allowed_signers = [%q]\n  }\n}\n", private, public)
+			provider := fmt.Sprintf(
+				"provider \"flotilla\" {\n  git = {\n    signing_key     = %q\n    allowed_signers = [%q]\n  }\n}\n",
+				private,
+				public,
+			)
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + provider + small{}.config(repo)})
 			w.run("apply", "-input=false", "-auto-approve")
 			var record string
@@ -337,7 +405,11 @@ func TestTerraformTellsRecordsThatNoKnownKeyHasSigned(t *testing.T) {
 				record, _ = filepath.Rel(folder, found[0])
 				writeFile(t, found[0], strings.Replace(readFile(t, found[0]), `"workload": "`, `"workload": "x`, 1))
 			})
-			want := fmt.Sprintf("%s was changed by commit %s, which none of allowed_signers has signed", filepath.ToSlash(record)+`\"`, git(t, repo.url, "rev-parse", "dev"))
+			want := fmt.Sprintf(
+				"%s was changed by commit %s, which none of allowed_signers has signed",
+				filepath.ToSlash(record)+`\"`,
+				git(t, repo.url, "rev-parse", "dev"),
+			)
 			if got := w.run("plan", "-input=false", "-no-color"); !strings.Contains(got, want) {
 				t.Errorf("the plan does not say %q:\n%s", want, got)
 			}

@@ -50,13 +50,21 @@ func fleetOf(further map[string]any) providertest.Call {
 			},
 		}},
 		"target_policies": []any{
-			policy("edge", map[string]any{"match_labels": map[string]any{"edge": "true"}}, map[string]any{"match_labels": map[string]any{"edge": "true"}}),
+			policy(
+				"edge",
+				map[string]any{"match_labels": map[string]any{"edge": "true"}},
+				map[string]any{"match_labels": map[string]any{"edge": "true"}},
+			),
 			policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
 			policy("core-on-large", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"size": "large"}}),
 		},
 		"config_containers": []any{
 			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
-			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://one"}},
+			map[string]any{
+				"name":   "large",
+				"labels": map[string]any{"cluster-type": "large"},
+				"data":   map[string]any{"DATABASE_URL": "mysql://one"},
+			},
 		},
 	}
 	maps.Copy(argument, further)
@@ -84,7 +92,12 @@ func bare(t *testing.T) string {
 }
 
 // apply applies, and fails the test where that fails.
-func apply(t *testing.T, w providertest.Runner, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+func apply(
+	t *testing.T,
+	w providertest.Runner,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) *providertest.Plan {
 	t.Helper()
 	plan, said := w.Apply(t.Context(), configuration, options...)
 	if said.Err() != nil {

@@ -24,7 +24,12 @@ func changedContainers() map[string]any {
 // sourcesOf are the sources that flotilla_inventory has of the assignments of a repository, by host and deployment target.
 func sourcesOf(t *testing.T, w *providertest.Workspace, url string) map[string]any {
 	t.Helper()
-	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
+	read, said := w.ReadData(
+		t.Context(),
+		providertest.Configuration{},
+		"flotilla_inventory",
+		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}},
+	)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
@@ -40,7 +45,10 @@ func TestAChangeNamesTheCommitThatItCameFrom(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), map[string]any{"source": sourceAt("a")}))
-	if got := sourcesOf(t, w, url); !reflect.DeepEqual(got, map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("a")}) {
+	if got := sourcesOf(t, w, url); !reflect.DeepEqual(
+		got,
+		map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("a")},
+	) {
 		t.Errorf("at first the sources are %v", got)
 	}
 	for _, further := range []map[string]any{{"source": sourceAt("b")}, nil} {
@@ -49,7 +57,10 @@ func TestAChangeNamesTheCommitThatItCameFrom(t *testing.T) {
 		}
 	}
 	apply(t, w, assigned(url, fleetOf(changedContainers()), map[string]any{"source": sourceAt("c")}))
-	if got := sourcesOf(t, w, url); !reflect.DeepEqual(got, map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("c")}) {
+	if got := sourcesOf(t, w, url); !reflect.DeepEqual(
+		got,
+		map[string]any{"drone/app-core": sourceAt("a"), "drone/app-edge": sourceAt("a"), "large/app-core": sourceAt("c")},
+	) {
 		t.Errorf("then the sources are %v", got)
 	}
 	apply(t, w, assigned(url, fleetOf(nil), nil))
@@ -57,7 +68,9 @@ func TestAChangeNamesTheCommitThatItCameFrom(t *testing.T) {
 		t.Errorf("without an attribute the source is %v", got)
 	}
 	messages := git(t, url, "log", "--reverse", "--format=%(trailers:key=Flotilla-Source,valueonly,separator=%x2C)", "dev")
-	if want := "https://git.example.com/platform/control-plane@" + strings.Repeat("a", 40) + "\nhttps://git.example.com/platform/control-plane@" + strings.Repeat("c", 40); strings.TrimSpace(messages) != want {
+	if want := "https://git.example.com/platform/control-plane@" + strings.Repeat("a", 40) + "\nhttps://git.example.com/platform/control-plane@" + strings.Repeat("c", 40); strings.TrimSpace(
+		messages,
+	) != want {
 		t.Errorf("trailers are\n%s\nwant\n%s", messages, want)
 	}
 	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history",
@@ -105,7 +118,8 @@ func TestASourceIsReadStrictly(t *testing.T) {
 			t.Parallel()
 			url, w := bare(t), providertest.New(startProvider)
 			_, said := w.Apply(t.Context(), assigned(url, fleetOf(nil), map[string]any{"source": test.source}))
-			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("source")` || !strings.Contains(said[0].Detail, test.says) || strings.Contains(said[0].Detail, "secret") {
+			if len(said) != 1 || !said[0].Error || said[0].At != `AttributeName("source")` || !strings.Contains(said[0].Detail, test.says) ||
+				strings.Contains(said[0].Detail, "secret") {
 				t.Errorf("said is %s", said)
 			}
 		})

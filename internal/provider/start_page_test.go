@@ -68,8 +68,18 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 			}
 			n.play(t, []codeBlock{{"console", strings.Replace(blocks[0].text, "git clone ", "true ", 1)}})
 			writeFile(t, filepath.Join(n.folder, "main.tf"), codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))[0].text)
-			n.play(t, []codeBlock{{"console", "$ terraform init\n- Installing flotilla/flotilla v0.0.1...\n$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n"}})
-			installed, err := filepath.Glob(filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "flotilla", "0.0.1", "*", "terraform-provider-flotilla"))
+			n.play(
+				t,
+				[]codeBlock{
+					{
+						"console",
+						"$ terraform init\n- Installing flotilla/flotilla v0.0.1...\n$ terraform plan\nPlan: 1 to add, 0 to change, 0 to destroy.\n",
+					},
+				},
+			)
+			installed, err := filepath.Glob(
+				filepath.Join(n.home, ".terraform.d", "plugins", "*", "flotilla", "flotilla", "0.0.1", "*", "terraform-provider-flotilla"),
+			)
 			if err != nil || len(installed) != 2 {
 				t.Fatalf("installed are %q: %v", installed, err)
 			}
@@ -113,8 +123,19 @@ func newNewcomer(t *testing.T, tool string, environment ...string) newcomer {
 	if err := os.Symlink(tool, filepath.Join(programs, "terraform")); err != nil {
 		t.Fatal(err)
 	}
-	n.environment = append(append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1",
-		"HOME="+n.home, "GIT_AUTHOR_NAME=Kim", "GIT_AUTHOR_EMAIL=kim@example.com", "GIT_COMMITTER_NAME=Kim", "GIT_COMMITTER_EMAIL=kim@example.com"), environment...)
+	n.environment = append(
+		append(
+			os.Environ(),
+			"PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"),
+			"TF_CLI_ARGS=-no-color",
+			"CHECKPOINT_DISABLE=1",
+			"HOME="+n.home,
+			"GIT_AUTHOR_NAME=Kim",
+			"GIT_AUTHOR_EMAIL=kim@example.com",
+			"GIT_COMMITTER_NAME=Kim",
+			"GIT_COMMITTER_EMAIL=kim@example.com",
+		),
+		environment...)
 	return n
 }
 

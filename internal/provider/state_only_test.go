@@ -17,7 +17,9 @@ func described(labels any) providertest.Configuration {
 		return providertest.Resource{Attributes: attributes}
 	}
 	return providertest.Configuration{Resources: map[string]providertest.Resource{
-		"flotilla_environment.x":      with(map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}}),
+		"flotilla_environment.x": with(
+			map[string]any{"name": "dev", "gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}},
+		),
 		"flotilla_workspace.x":        with(map[string]any{"name": "team"}),
 		"flotilla_cluster_type.x":     with(map[string]any{"name": "drone", "environment": "dev"}),
 		"flotilla_cluster.x":          with(map[string]any{"name": "drone-7", "environment": "dev", "cluster_type": "drone"}),

@@ -132,7 +132,8 @@ func TestStatesInOneDatabaseHandOverWhatIsProven(t *testing.T) {
 			s.apply("europe")
 			s.apply("america")
 			s.apply("america")
-			if europe, america := s.versions(t, "europe-large"), s.versions(t, "america-large"); europe != "1.9.0 2.1.0" || america != "1.8.0 2.1.0" {
+			if europe, america := s.versions(t, "europe-large"), s.versions(t, "america-large"); europe != "1.9.0 2.1.0" ||
+				america != "1.8.0 2.1.0" {
 				t.Errorf("europe has %s, america %s", europe, america)
 			}
 			if _, err := os.Stat(filepath.Join(s.of["europe"].path, "terraform.tfstate")); err == nil {

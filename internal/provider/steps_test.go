@@ -253,7 +253,11 @@ func (p *stepPlayer) checkState(data map[string]map[string]any, checks []statech
 	var problems []error
 	for _, check := range checks {
 		var response statecheck.CheckStateResponse
-		check.CheckState(p.t.Context(), statecheck.CheckStateRequest{State: &tfjson.State{Values: &tfjson.StateValues{RootModule: root}}}, &response)
+		check.CheckState(
+			p.t.Context(),
+			statecheck.CheckStateRequest{State: &tfjson.State{Values: &tfjson.StateValues{RootModule: root}}},
+			&response,
+		)
 		problems = append(problems, response.Error)
 	}
 	return errors.Join(problems...)

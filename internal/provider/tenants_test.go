@@ -58,7 +58,13 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 		"", "flux", "", `repo = "https://evil.example.com/x", parameters = { secret_ref = "flotilla-repository" }`,
 		`"flotilla-repository" is an object or a Secret of the agent itself`,
 	},
-	"another team's": {"", "flux", "", tenantGit + `parameters = { secret_ref = "of-others" }`, `"of-others" is a Secret of workspace "other"`},
+	"another team's": {
+		"",
+		"flux",
+		"",
+		tenantGit + `parameters = { secret_ref = "of-others" }`,
+		`"of-others" is a Secret of workspace "other"`,
+	},
 	"variables from any Secret": {
 		`service_account = "team"`, "flux", "", tenantGit + `parameters = { kustomization = { postBuild = { substituteFrom = [{ kind = "Secret", name = "db" }] } } }`,
 		`kustomization.postBuild.substituteFrom[0].name: reaches Secrets and ConfigMaps of the agent's namespace, ` + isAllowed + `: add "db" to the secrets of the workspace`,
@@ -146,7 +152,13 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 		"", "flux", "", tenantOCI + `parameters = { oci_repository = { verify = { matchOIDCIdentity = [{ issuer = ".*", subject = ".*" }] } } }`,
 		`oci_repository.verify.matchOIDCIdentity[0].subject: decides which content`,
 	},
-	"a registry without encryption": {"", "flux", "", tenantOCI + `parameters = { oci_repository = { insecure = true } }`, `oci_repository.insecure: decides which content`},
+	"a registry without encryption": {
+		"",
+		"flux",
+		"",
+		tenantOCI + `parameters = { oci_repository = { insecure = true } }`,
+		`oci_repository.insecure: decides which content`,
+	},
 	"certificates of its own": {
 		"", "flux", "", tenantChart + `parameters = { helm_repository = { certSecretRef = { name = "mine" } } }`, `helm_repository.certSecretRef.name: decides which content`,
 	},
@@ -193,9 +205,15 @@ func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
-		Config: fmt.Sprintf(tenant, `service_account = "team", secrets = ["team-charts", "db"], sources = ["https://charts.example.com"], parameters = ["helm_release.kubeConfig"]`,
-			"flux", `namespace = "team-shop", `, tenantChart+
-				`parameters = { secret_ref = "team-charts", helm_release = { valuesFrom = [{ kind = "Secret", name = "db" }], kubeConfig = { secretRef = { name = "edge" } } } }`, repo.url),
+		Config: fmt.Sprintf(
+			tenant,
+			`service_account = "team", secrets = ["team-charts", "db"], sources = ["https://charts.example.com"], parameters = ["helm_release.kubeConfig"]`,
+			"flux",
+			`namespace = "team-shop", `,
+			tenantChart+
+				`parameters = { secret_ref = "team-charts", helm_release = { valuesFrom = [{ kind = "Secret", name = "db" }], kubeConfig = { secretRef = { name = "edge" } } } }`,
+			repo.url,
+		),
 		Check: func(*terraform.State) error {
 			text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]
 			for _, want := range []string{"name: \"team-charts\"", "valuesFrom:", "kubeConfig:", "serviceAccountName: \"team\""} {
@@ -214,7 +232,12 @@ func TestWhatAClusterTypeRequiresStaysInForce(t *testing.T) {
 	repo := bareRepository(t)
 	with := func(reconciler, parameters, manifests string) string {
 		config := fmt.Sprintf(tenant, "", reconciler, "", manifests, repo.url)
-		return strings.Replace(config, fmt.Sprintf("reconciler = %q", reconciler), fmt.Sprintf("reconciler = %q, parameters = { %s }", reconciler, parameters), 1)
+		return strings.Replace(
+			config,
+			fmt.Sprintf("reconciler = %q", reconciler),
+			fmt.Sprintf("reconciler = %q, parameters = { %s }", reconciler, parameters),
+			1,
+		)
 	}
 	const verify = `git_repository = { verify = { mode = "HEAD", secretRef = { name = "platform-keys" } } }`
 	steps := []resource.TestStep{{
@@ -229,7 +252,11 @@ func TestWhatAClusterTypeRequiresStaysInForce(t *testing.T) {
 			return nil
 		},
 	}, {
-		Config:   with("flux", `oci_repository = { verify = { provider = "cosign" } }`, `storage = "helm", repo = "oci://registry.example.com", chart = "app", version = "1.2.3"`),
+		Config: with(
+			"flux",
+			`oci_repository = { verify = { provider = "cosign" } }`,
+			`storage = "helm", repo = "oci://registry.example.com", chart = "app", version = "1.2.3"`,
+		),
 		PlanOnly: true,
 		ExpectError: words(`manifests.repo: the parameters of cluster type "edge" require signatures: with oci_repository.verify, ` +
 			`a chart of a registry with storage "helm" would not be verified`),
@@ -271,7 +298,12 @@ func TestAKeyThatMergesIsAText(t *testing.T) {
 	config := fmt.Sprintf(tenant, "", "flux", "", tenantChart+`parameters = { values = { "<<" = { a = "b" }, c = "d" } }`, repo.url)
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{
 		{
-			Config:      strings.Replace(config, "target_policies", `config_containers = [{ name = "theirs", data = { "<<" = "x" } }]`+"\n    target_policies", 1),
+			Config: strings.Replace(
+				config,
+				"target_policies",
+				`config_containers = [{ name = "theirs", data = { "<<" = "x" } }]`+"\n    target_policies",
+				1,
+			),
 			ExpectError: words(`Config container "theirs": /<< is not a key that a ConfigMap can have`),
 		},
 		{
@@ -302,7 +334,9 @@ func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 		ExpectError: words(`would be called "dev-edge-apps-pay-live-` + hash + `", as those of deployment target`),
 	}, {
 		Config: strings.Replace(config, strconv.Quote(hash)+" = {", strconv.Quote(hash)+` = { namespace = "dev-edge-apps",`, 1), PlanOnly: true,
-		ExpectError: words(`namespace "dev-edge-apps" is shared with deployment target "apps-pay-live-` + hash + `" of workspace "other": a namespace belongs to one workspace`),
+		ExpectError: words(
+			`namespace "dev-edge-apps" is shared with deployment target "apps-pay-live-` + hash + `" of workspace "other": a namespace belongs to one workspace`,
+		),
 	}}})
 }
 
@@ -311,17 +345,24 @@ func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T)
 	t.Parallel()
 	hub := fmt.Sprintf(tenant, "", "argocd-hub", "", tenantGit, bareRepository(t).url)
 	theirs := func(workload string) string {
-		return strings.Replace(hub, "    workloads = [{", fmt.Sprintf(`    clusters  = [{ name = "1", cluster_type = "edge" }, { name = "east-1", cluster_type = "edge" }]
+		return strings.Replace(
+			hub,
+			"    workloads = [{",
+			fmt.Sprintf(`    clusters  = [{ name = "1", cluster_type = "edge" }, { name = "east-1", cluster_type = "edge" }]
     workloads = [{
       name = %q, workspace = "other"
       deployment_targets = { east = { environment = "dev", manifests = { repo = "https://evil.example.com/x" } } }
-    }, {`, workload), 1)
+    }, {`, workload),
+			1,
+		)
 	}
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{
 		{Config: theirs("app-dead"), PlanOnly: true, ExpectNonEmptyPlan: true},
 		{
 			Config: theirs("app-live"), PlanOnly: true,
-			ExpectError: words(`its Application for cluster "east-1" would be called "dev-edge-app-live-east-1", as that of deployment target "app-live-east" of workspace "other" for cluster "1"`),
+			ExpectError: words(
+				`its Application for cluster "east-1" would be called "dev-edge-app-live-east-1", as that of deployment target "app-live-east" of workspace "other" for cluster "1"`,
+			),
 		},
 	}})
 	project := fmt.Sprintf(tenant, `argocd_project = { name = "pay", render = true }`, "argocd-hub", "", tenantGit, bareRepository(t).url)
@@ -378,11 +419,23 @@ func TestTemplatesAndRulesThatNeverEndAreErrorsOfThePlan(t *testing.T) {
 	t.Parallel()
 	config := fmt.Sprintf(tenant, "", "flux", "", tenantGit, bareRepository(t).url)
 	template := func(text string) string {
-		return strings.Replace(strings.Replace(config, `reconciler = "flux"`, `reconciler = "ill"`, 1), "    target_policies",
-			fmt.Sprintf("    templates = [{ name = \"ill\", type = \"reconciler\", content_type = \"text\", manifests = [%q] }]\n    target_policies", text), 1)
+		return strings.Replace(
+			strings.Replace(config, `reconciler = "flux"`, `reconciler = "ill"`, 1),
+			"    target_policies",
+			fmt.Sprintf(
+				"    templates = [{ name = \"ill\", type = \"reconciler\", content_type = \"text\", manifests = [%q] }]\n    target_policies",
+				text,
+			),
+			1,
+		)
 	}
 	rule := func(expression string) string {
-		return strings.Replace(config, "    target_policies", fmt.Sprintf("    constraints = [{ name = \"ill\", expression = %q }]\n    target_policies", expression), 1)
+		return strings.Replace(
+			config,
+			"    target_policies",
+			fmt.Sprintf("    constraints = [{ name = \"ill\", expression = %q }]\n    target_policies", expression),
+			1,
+		)
 	}
 	hundred := "[" + strings.Repeat("1,", 99) + "1]"
 	for text, want := range map[string]string{

@@ -268,17 +268,26 @@ func (s *timedServer) CallFunction(ctx context.Context, req *tfprotov6.CallFunct
 	return s.ProviderServer.CallFunction(ctx, req)
 }
 
-func (s *timedServer) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (s *timedServer) ValidateResourceConfig(
+	ctx context.Context,
+	req *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	defer s.time(time.Now())
 	return s.ProviderServer.ValidateResourceConfig(ctx, req)
 }
 
-func (s *timedServer) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (s *timedServer) PlanResourceChange(
+	ctx context.Context,
+	req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
 	defer s.time(time.Now())
 	return s.ProviderServer.PlanResourceChange(ctx, req)
 }
 
-func (s *timedServer) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (s *timedServer) ApplyResourceChange(
+	ctx context.Context,
+	req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	defer s.time(time.Now())
 	return s.ProviderServer.ApplyResourceChange(ctx, req)
 }
@@ -288,7 +297,10 @@ func (s *timedServer) ReadResource(ctx context.Context, req *tfprotov6.ReadResou
 	return s.ProviderServer.ReadResource(ctx, req)
 }
 
-func (s *timedServer) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (s *timedServer) UpgradeResourceState(
+	ctx context.Context,
+	req *tfprotov6.UpgradeResourceStateRequest,
+) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	defer s.time(time.Now())
 	return s.ProviderServer.UpgradeResourceState(ctx, req)
 }

@@ -25,9 +25,12 @@ func silentRepository(t *testing.T) (url string) {
 func slow(url string, count int) []any {
 	var workloads []any
 	for i := range count {
-		workloads = append(workloads, map[string]any{"name": fmt.Sprintf("app%d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
-			"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": fmt.Sprintf("%s/%02d", url, i), "chart": "till", "version": "1.x"},
-		}}})
+		workloads = append(
+			workloads,
+			map[string]any{"name": fmt.Sprintf("app%d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+				"environment": "dev", "manifests": map[string]any{"storage": "helm", "repo": fmt.Sprintf("%s/%02d", url, i), "chart": "till", "version": "1.x"},
+			}}},
+		)
 	}
 	return workloads
 }
@@ -40,7 +43,9 @@ func TestFortySlowRepositoriesShareOneTimeAndAreNamed(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	said = strings.Join(strings.Fields(said), " ")
-	want := regexp.MustCompile(`Timeout.*longer than timeouts\.read = "1s" allows: .*Most of it took: repository "` + url + `/\d\d" \(\d\S*s\), .* and \d+ more\. To allow more, set timeouts = \{ read = "2s" \}`)
+	want := regexp.MustCompile(
+		`Timeout.*longer than timeouts\.read = "1s" allows: .*Most of it took: repository "` + url + `/\d\d" \(\d\S*s\), .* and \d+ more\. To allow more, set timeouts = \{ read = "2s" \}`,
+	)
 	if !want.MatchString(said) || strings.Count(said, url) > 10 {
 		t.Errorf("said is %s, want %s", said, want)
 	}
@@ -53,13 +58,16 @@ func TestChartsThatLoopShareOneTimeAndAreNamed(t *testing.T) {
 		p.chart(t, fmt.Sprintf("loops%d", i), map[string]string{"templates/all.yaml": "{{ range 100000000000 }}{{ end }}"})
 	}
 	fleet, short := fleetOf(p.fleet(t, 1)), map[string]any{"read": "2s"}
-	want := regexp.MustCompile(`Timeout.*longer than timeouts\.read = "2s" allows: .*Most of it took: chart till 1\.0\.\d of ` + p.charts.url + ` \(\d\S*s\)`)
+	want := regexp.MustCompile(
+		`Timeout.*longer than timeouts\.read = "2s" allows: .*Most of it took: chart till 1\.0\.\d of ` + p.charts.url + ` \(\d\S*s\)`,
+	)
 	began := time.Now()
 	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, map[string]any{"timeouts": short}))
 	if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !want.MatchString(text) {
 		t.Errorf("the plan says %s, want %s", text, want)
 	}
-	_, said = providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet, "timeouts": short})
+	_, said = providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet, "timeouts": short})
 	if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); !want.MatchString(text) {
 		t.Errorf("flotilla_manifests says %s, want %s", text, want)
 	}

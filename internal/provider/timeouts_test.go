@@ -66,7 +66,13 @@ func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
 	address := silent(t)
 	private, public := sshKey(t, "")
 	host, port, _ := net.SplitHostPort(address)
-	key := fmt.Sprintf("provider \"flotilla\" {\n  git = { ssh_private_key = %q, ssh_known_hosts = \"[%s]:%s %s\" }\n}\n", private, host, port, public)
+	key := fmt.Sprintf(
+		"provider \"flotilla\" {\n  git = { ssh_private_key = %q, ssh_known_hosts = \"[%s]:%s %s\" }\n}\n",
+		private,
+		host,
+		port,
+		public,
+	)
 	for name, repo := range map[string]repository{
 		"http": {url: "http://" + address + "/o/r.git"},
 		"ssh":  {url: "ssh://git@" + address + "/o/r.git", provider: key},
@@ -254,7 +260,8 @@ func (s patientPush) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 // The guide gives the defaults, in minutes: the second of them for what reads.
 func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	t.Parallel()
-	said := regexp.MustCompile(`bounds each operation, connecting included: (\d+) minutes for what writes, since a server\s+answers a push when its hooks have run, and (\d+) for what reads, plans included`).FindStringSubmatch(guideText(t, assignmentsGuide))
+	said := regexp.MustCompile(`bounds each operation, connecting included: (\d+) minutes for what writes, since a server\s+answers a push when its hooks have run, and (\d+) for what reads, plans included`).
+		FindStringSubmatch(guideText(t, assignmentsGuide))
 	if said == nil {
 		t.Fatal("the guide does not say how long operations may take")
 	}

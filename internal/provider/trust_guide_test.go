@@ -53,8 +53,10 @@ func TestTheGuideOnTrustHasARowForEachActor(t *testing.T) {
 
 func TestSentencesOfAGuideAreFound(t *testing.T) {
 	t.Parallel()
-	got := guideSentences("---\na: b\n---\n\n# Title\n\nOne `a. B` is\nlong. Two [has](x.md#y) a\nlink: it ends. \n\n| h | i |\n|---|---|\n| a | b. C |\n\n- Three.\n  More.\n- Four\n\n" +
-		"```hcl\nx = 1. Y\n```\n\nNext: [x](y).\n")
+	got := guideSentences(
+		"---\na: b\n---\n\n# Title\n\nOne `a. B` is\nlong. Two [has](x.md#y) a\nlink: it ends. \n\n| h | i |\n|---|---|\n| a | b. C |\n\n- Three.\n  More.\n- Four\n\n" +
+			"```hcl\nx = 1. Y\n```\n\nNext: [x](y).\n",
+	)
 	want := []string{"One `a. B` is long.", "Two has a link: it ends.", "| a | b. C |", "Three.", "More.", "Four"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

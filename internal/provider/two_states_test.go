@@ -75,7 +75,13 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	}
 
 	// The first one undoes nothing, also in a plan without a change of its own.
-	s.held(s.ours, s.configuration("mysql://ours", nil), run, "configuration https://git.example.com/acme/fleet@a1a1a1a1a1a1", "set adopt = true")
+	s.held(
+		s.ours,
+		s.configuration("mysql://ours", nil),
+		run,
+		"configuration https://git.example.com/acme/fleet@a1a1a1a1a1a1",
+		"set adopt = true",
+	)
 	s.held(s.ours, s.configuration("mysql://newer", nil), run)
 
 	// It takes the assignment back where that is said, and then the other one is held.
@@ -83,7 +89,8 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 	if said.Err() != nil || !said.Has("Assignment is taken over from another state") {
 		t.Errorf("adopt: %s", said)
 	}
-	if plan, said := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update || len(said) > 0 {
+	if plan, said := mustPlan(t, s.ours, s.configuration("mysql://ours", nil)); plan.Change(assignment).Action != providertest.Update ||
+		len(said) > 0 {
 		t.Errorf("without adopt again: %s", said)
 	}
 	apply(t, s.ours, s.configuration("mysql://ours", nil))
@@ -183,7 +190,8 @@ func TestAStateHasItsAssignmentWhateverBecomesOfIt(t *testing.T) {
 				further["gitops_repo"] = map[string]any{"url": s.url, "branch": "dev", "path": "elsewhere"}
 			}
 			for _, value := range []string{"mysql://ours", "mysql://newer"} {
-				if _, said := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); said.Err() != nil || said.Has(otherState) || said.Has("Folders are there already") {
+				if _, said := s.ours.Apply(t.Context(), s.configuration(value, maps.Clone(further))); said.Err() != nil || said.Has(otherState) ||
+					said.Has("Folders are there already") {
 					t.Errorf("the next apply: %s", said)
 				}
 			}

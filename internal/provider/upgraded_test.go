@@ -45,7 +45,10 @@ func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	}
 	apply(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("1s")}), nil))
 	plan, _ := mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("2s")}), nil))
-	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, `platform-config.yaml: data.HTTP.timeout, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`) {
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
+		lines,
+		`platform-config.yaml: data.HTTP.timeout, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`,
+	) {
 		t.Errorf("the plan says\n%s", lines)
 	}
 	for _, name := range strings.Split("abcdefghij", "") {

@@ -18,7 +18,12 @@ func TestGuideToUpgradingNamesTheFormatsOfEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := fmt.Sprintf("evidence %s of `flotilla_compliance`, %s of `flotilla_cluster_facts`, %s of `flotilla_measurements`.", formats[0].Format, formats[1].Format, formats[2].Format)
+	want := fmt.Sprintf(
+		"evidence %s of `flotilla_compliance`, %s of `flotilla_cluster_facts`, %s of `flotilla_measurements`.",
+		formats[0].Format,
+		formats[1].Format,
+		formats[2].Format,
+	)
 	if guide := strings.Join(strings.Fields(guideText(t, "upgrading.md")), " "); !strings.Contains(guide, want) {
 		t.Errorf("the guide does not say %q", want)
 	}

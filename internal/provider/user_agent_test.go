@@ -46,8 +46,12 @@ func TestEveryServerHearsWhichReleaseAsks(t *testing.T) {
 		}
 	}
 	before := server.count()
-	_, said := readCompliance(t, server.URL+"/platform/gitops.git", map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}},
-		map[string]any{"feedback": map[string]any{"clusters": true}})
+	_, said := readCompliance(
+		t,
+		server.URL+"/platform/gitops.git",
+		map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}},
+		map[string]any{"feedback": map[string]any{"clusters": true}},
+	)
 	if server.count() == before {
 		t.Errorf("nobody was asked for reports: %s", said)
 	}

@@ -43,11 +43,21 @@ func (i *infrastructure) expect(version, want string) string {
 	i.now = i.now.Add(30 * time.Minute)
 	documents := []string{string((&evidence.Facts{Time: i.now, Clusters: i.facts}).Marshal())}
 	if i.errors != nil {
-		check := evidence.Check{Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 1.0", Fail: "value > 5.0", Figures: map[string]evidence.Figure{}}
+		check := evidence.Check{
+			Name:    "errors",
+			Of:      evidence.OfCluster,
+			Unit:    "%",
+			Pass:    "value < 1.0",
+			Fail:    "value > 5.0",
+			Figures: map[string]evidence.Figure{},
+		}
 		for cluster, value := range i.errors {
 			check.Figures[cluster] = evidence.Figure{Value: value}
 		}
-		documents = append(documents, string((&evidence.Measurements{Environment: "prod", Time: i.now, Checks: []evidence.Check{check}}).Marshal()))
+		documents = append(
+			documents,
+			string((&evidence.Measurements{Environment: "prod", Time: i.now, Checks: []evidence.Check{check}}).Marshal()),
+		)
 	}
 	text, err := json.Marshal(documents)
 	if err != nil {
@@ -99,7 +109,12 @@ func TestTheGuideOnInfrastructureGoesFromRingToRing(t *testing.T) {
 			i.run("plan", "-destroy", "-input=false", "-var", "kubernetes=1.31")
 			main := filepath.Join(i.path, "main.tf")
 			renamed := strings.NewReplacer(
-				"flotilla_rollout.kubernetes", "flotilla_rollout.k8s", `"flotilla_rollout" "kubernetes"`, `"flotilla_rollout" "k8s"`, `= "kubernetes"`, `= "k8s"`,
+				"flotilla_rollout.kubernetes",
+				"flotilla_rollout.k8s",
+				`"flotilla_rollout" "kubernetes"`,
+				`"flotilla_rollout" "k8s"`,
+				`= "kubernetes"`,
+				`= "k8s"`,
 			).Replace(readFile(t, main))
 			writeFile(t, main, renamed+"\nmoved {\n  from = flotilla_rollout.kubernetes\n  to   = flotilla_rollout.k8s\n}\n")
 			// A bad version on the canary: its pods fail, and it goes back.
@@ -166,7 +181,12 @@ func TestTheGuideOnInfrastructureIsRightAboutCycles(t *testing.T) {
 			t.Errorf("said is %s", said)
 		}
 		aliased := strings.Replace(cycle, "provider \"flotilla\" {", "provider \"flotilla\" {\n  alias = \"facts\"", 1)
-		aliased = strings.Replace(aliased, `data "flotilla_cluster_facts" "prod" {}`, "data \"flotilla_cluster_facts\" \"prod\" {\n  provider = flotilla.facts\n}", 1)
+		aliased = strings.Replace(
+			aliased,
+			`data "flotilla_cluster_facts" "prod" {}`,
+			"data \"flotilla_cluster_facts\" \"prod\" {\n  provider = flotilla.facts\n}",
+			1,
+		)
 		writeFile(t, filepath.Join(w.path, "main.tf"), aliased)
 		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(said, "Cycle") {
 			t.Errorf("said is %s", said)

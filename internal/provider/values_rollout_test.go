@@ -125,20 +125,26 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	v.later()
 	v.runs("1.30", v.clusters...)
 	v.later()
-	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" || state["rolling_out"] != nil {
+	if state := v.expect("1.30", "1.30", "1.30", "1.30"); state["rolled_out"] != true || state["proven"] != "1.30" ||
+		state["rolling_out"] != nil {
 		t.Errorf("when all have it: %v", state)
 	}
 	state := v.expect("1.31", "1.31", "1.30", "1.30")
-	if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "canary: 1.30 -> 1.31") || !strings.Contains(changes, `at stage 1 of 2 "canary", on 1 of 3 hosts: waits for`) {
+	if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "canary: 1.30 -> 1.31") ||
+		!strings.Contains(changes, `at stage 1 of 2 "canary", on 1 of 3 hosts: waits for`) {
 		t.Errorf("changes %s", changes)
 	}
 	v.later()
-	if state := v.expect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(state["rolling_out"].(string), `stage 1 of 2 "canary", 1 of 3 hosts`) {
+	if state := v.expect("1.31", "1.31", "1.30", "1.30"); !strings.Contains(
+		state["rolling_out"].(string),
+		`stage 1 of 2 "canary", 1 of 3 hosts`,
+	) {
 		t.Errorf("rolling out %v", state["rolling_out"])
 	}
 	v.runs("1.31", "canary")
 	v.later()
-	if state := v.expect("1.31", "1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") || state["proven"] != "1.30" {
+	if state := v.expect("1.31", "1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "prod-1, prod-2: 1.30 -> 1.31") ||
+		state["proven"] != "1.30" {
 		t.Errorf("%v", state)
 	}
 	v.runs("1.31", v.clusters...)
@@ -148,7 +154,8 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	}
 	v.clusters = append(v.clusters, "prod-3") // a new cluster
 	v.runs("1.29", "prod-3")
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("New clusters have another value") || !strings.Contains(said.String(), "at once: prod-3.") {
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31")); !said.Has("New clusters have another value") ||
+		!strings.Contains(said.String(), "at once: prod-3.") {
 		t.Errorf("said is %s", said)
 	}
 	delete(v.facts, "prod-3")
@@ -157,7 +164,10 @@ func TestAVersionIsRolledOutOverClusters(t *testing.T) {
 	}
 	v.expect("1.31", "1.31", "1.31", "1.31", "1.31")
 	v.clusters = v.clusters[:2]
-	if state := v.expect("1.31", "1.31", "1.31"); !strings.Contains(fmt.Sprint(state["changes"]), "no value any more, since not in the fleet: prod-2, prod-3") {
+	if state := v.expect("1.31", "1.31", "1.31"); !strings.Contains(
+		fmt.Sprint(state["changes"]),
+		"no value any more, since not in the fleet: prod-2, prod-3",
+	) {
 		t.Errorf("changes %v", state["changes"])
 	}
 }
@@ -191,7 +201,8 @@ func TestClustersThatAreThereAreNotUpgradedAtOnce(t *testing.T) {
 	v := newVersions(t)
 	v.runs("1.30", "prod-1", "prod-2")
 	_, said := v.w.Plan(t.Context(), v.configuration("1.31"))
-	if text := said.String(); !said.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") || !strings.Contains(text, "prod-1, prod-2") {
+	if text := said.String(); !said.Has("Clusters have another value") || !strings.Contains(text, "2 clusters are there already") ||
+		!strings.Contains(text, "prod-1, prod-2") {
 		t.Errorf("said is %s", text)
 	}
 	v.given["released"] = map[string]any{"by_cluster": map[string]any{"prod-1": "1.30", "prod-2": "1.30"}}
@@ -253,13 +264,16 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 		}
 		delete(v.given, "released")
 	}
-	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has("A replacement forgets what clusters have") {
+	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has(
+		"A replacement forgets what clusters have",
+	) {
 		t.Errorf("a replacement: %s", said)
 	}
 	for id, want := range map[string]string{
 		"1.30": "it is no object", `{"canary":null}`: `the value of "canary" is null`, `{"canary":1e99999999999}`: "is not a number", "{": "JSON", "": "JSON", "null": "it is no object",
 	} {
-		if said := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !said.Has("Invalid import of rollout") || !strings.Contains(said.String(), want) {
+		if said := v.w.Import(t.Context(), v.configuration("1.31"), kubernetes, id); !said.Has("Invalid import of rollout") ||
+			!strings.Contains(said.String(), want) {
 			t.Errorf("an import of %q: %s", id, said)
 		}
 	}
@@ -275,7 +289,8 @@ func TestAValueMayBeOfAnyType(t *testing.T) {
 		v := newVersions(t)
 		v.given = map[string]any{"released": values[0]}
 		state := v.expect(values[1], values[1], values[0], values[0])
-		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") || strings.Contains(changes, "prod-1") {
+		if changes := fmt.Sprint(state["changes"]); !strings.Contains(changes, "[canary: ") || !strings.Contains(changes, " -> ") ||
+			strings.Contains(changes, "prod-1") {
 			t.Errorf("%s: %s", name, changes)
 		}
 		v.later()
@@ -323,7 +338,8 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
-	if after, _ := plan.Change(kubernetes).After["values"].(map[string]any); after["prod-1"] != "1.30" || after["canary"] == "1.30" || len(after) != 3 {
+	if after, _ := plan.Change(kubernetes).After["values"].(map[string]any); after["prod-1"] != "1.30" || after["canary"] == "1.30" ||
+		len(after) != 3 {
 		t.Errorf("values %v", plan.Change(kubernetes).After)
 	}
 	if _, said := v.w.Apply(t.Context(), v.configuration(providertest.Unknown{Then: "1.31"})); said.Err() != nil {

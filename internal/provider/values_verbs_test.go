@@ -71,7 +71,8 @@ func TestOtherVerbsMoveNoRollout(t *testing.T) {
 	if said.Err() != nil || plan.ExitCode != 0 {
 		t.Errorf("-refresh-only: %s, %v", said, plan.Change(kubernetes))
 	}
-	if plan, said := w.Plan(t.Context(), v.configuration("1.31"), providertest.Destroy()); said.Err() != nil || plan.Change(kubernetes).Action != providertest.Delete {
+	if plan, said := w.Plan(t.Context(), v.configuration("1.31"), providertest.Destroy()); said.Err() != nil ||
+		plan.Change(kubernetes).Action != providertest.Delete {
 		t.Errorf("-destroy: %s", said)
 	}
 	v.facts["canary"] = evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Progressing}, Facts: v.facts["canary"].Facts}
@@ -147,7 +148,8 @@ func TestOtherVerbsOnlyReadEvidence(t *testing.T) {
 				}
 			}
 			v.clock.now = v.clock.now.Add(24 * time.Hour)
-			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil || !reflect.DeepEqual(values(), map[string]any{"canary": "b", "prod-1": "b", "prod-2": "b"}) {
+			if said := v.w.ApplyPlan(t.Context(), plan); said.Err() != nil ||
+				!reflect.DeepEqual(values(), map[string]any{"canary": "b", "prod-1": "b", "prod-2": "b"}) {
 				t.Errorf("applied late: %s, %v", said, values())
 			}
 			v.expect("b", "b", "b", "b")

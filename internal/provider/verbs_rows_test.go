@@ -86,7 +86,10 @@ var rows = map[string]row{
 		attributes: func(_ *matrix, version int, twin string) map[string]any {
 			return map[string]any{
 				"cluster": "edge" + twin, "cluster_type": "edge", "namespace": "flux-system", "interval": fmt.Sprintf("%dm", 1+version),
-				"gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}, "credentials_wo": map[string]any{"token": "a-token"},
+				"gitops_repo": map[string]any{
+					"url":    "https://git.example.com/gitops",
+					"branch": "dev",
+				}, "credentials_wo": map[string]any{"token": "a-token"},
 			}
 		},
 		id: func(*matrix) string { return "edge" },
@@ -130,7 +133,11 @@ var rows = map[string]row{
 		id: func(m *matrix) string { return fmt.Sprintf(`{"edge-1":"v%[1]d","edge-2":"v%[1]d"}`, m.version) },
 	},
 	"flotilla_environment": {attributes: func(_ *matrix, version int, twin string) map[string]any {
-		return map[string]any{"name": "dev" + twin, "labels": labelled(version), "gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}}
+		return map[string]any{
+			"name":        "dev" + twin,
+			"labels":      labelled(version),
+			"gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"},
+		}
 	}},
 	"flotilla_workspace": {attributes: func(_ *matrix, version int, twin string) map[string]any {
 		return map[string]any{"name": "team" + twin, "labels": labelled(version)}
@@ -145,7 +152,11 @@ var rows = map[string]row{
 		return map[string]any{"name": "app" + twin, "workspace": "team", "labels": labelled(version)}
 	}},
 	"flotilla_target_policy": {attributes: func(_ *matrix, version int, twin string) map[string]any {
-		return map[string]any{"name": "edge" + twin, "environment": "dev", "cluster_type_selector": map[string]any{"match_labels": labelled(version)}}
+		return map[string]any{
+			"name":                  "edge" + twin,
+			"environment":           "dev",
+			"cluster_type_selector": map[string]any{"match_labels": labelled(version)},
+		}
 	}},
 	"flotilla_config_container": {attributes: func(_ *matrix, version int, twin string) map[string]any {
 		return map[string]any{"name": "all" + twin, "data": map[string]any{"VERSION": fmt.Sprint(version)}}
@@ -154,7 +165,11 @@ var rows = map[string]row{
 		return map[string]any{"name": "all" + twin, "labels": labelled(version), "schema": `{"type":"object"}`}
 	}},
 	"flotilla_template": {attributes: func(_ *matrix, version int, twin string) map[string]any {
-		return map[string]any{"name": "own" + twin, "type": "namespace", "manifests": []any{fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}-v%d\n", version)}}
+		return map[string]any{
+			"name":      "own" + twin,
+			"type":      "namespace",
+			"manifests": []any{fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}-v%d\n", version)},
+		}
 	}},
 	"flotilla_constraint": {attributes: func(_ *matrix, version int, twin string) map[string]any {
 		return map[string]any{"name": "rule" + twin, "expression": "true", "message": fmt.Sprint("v", version)}
@@ -168,7 +183,11 @@ func labelled(version int) map[string]any { return map[string]any{"version": fmt
 
 // matrixFleet puts one deployment target onto two hosts; the version is in what both have.
 func matrixFleet(version int) providertest.Call {
-	fleet := fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", version)}}}})
-	fleet.Arguments[0].(map[string]any)["target_policies"] = []any{policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"})}
+	fleet := fleetOf(
+		map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", version)}}}},
+	)
+	fleet.Arguments[0].(map[string]any)["target_policies"] = []any{
+		policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
+	}
 	return fleet
 }

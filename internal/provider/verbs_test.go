@@ -72,7 +72,11 @@ func TestMatrixOfResourcesAndVerbs(t *testing.T) {
 	for name, tool := range tools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMatrix(t, newBareWorld(t), providertest.NewInstalled(t, tool, "flotilla/flotilla", "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc")))
+			m := newMatrix(
+				t,
+				newBareWorld(t),
+				providertest.NewInstalled(t, tool, "flotilla/flotilla", "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc")),
+			)
 			m.isTofu = name == "tofu"
 			m.begin()
 			for _, verb := range verbs {
@@ -189,7 +193,12 @@ func (m *matrix) plan(verb string, code int, options ...providertest.Option) *pr
 	return m.planOf(verb, code, m.configuration(), options...)
 }
 
-func (m *matrix) planOf(verb string, code int, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+func (m *matrix) planOf(
+	verb string,
+	code int,
+	configuration providertest.Configuration,
+	options ...providertest.Option,
+) *providertest.Plan {
 	m.t.Helper()
 	before := m.look()
 	plan, said := m.runner.Plan(m.t.Context(), configuration, options...)

@@ -54,7 +54,8 @@ func trusting(sources ...[]string) map[string]any {
 // verified says what reading the final objects of a fleet says; "" where they are there.
 func verified(t *testing.T, block, fleet map[string]any) string {
 	t.Helper()
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
+	read, said := providertest.New(startProvider).
+		ReadData(t.Context(), providertest.Configuration{Provider: block}, "flotilla_manifests", map[string]any{"fleet": fleetOf(fleet)})
 	if objects := asList(read["objects"]); said.Err() == nil && len(objects) == 0 {
 		t.Errorf("there are no objects: %s", said)
 	}
@@ -69,7 +70,9 @@ func requiring(parameters map[string]any) map[string]any {
 	return map[string]any{"render": "preview", "parameters": parameters}
 }
 
-var gitVerify = map[string]any{"git_repository": map[string]any{"verify": map[string]any{"mode": "HEAD", "secretRef": map[string]any{"name": "keys"}}}}
+var gitVerify = map[string]any{
+	"git_repository": map[string]any{"verify": map[string]any{"mode": "HEAD", "secretRef": map[string]any{"name": "keys"}}},
+}
 
 const greeting = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: greeting}\ndata: {of: '%s'}\n"
 
@@ -123,7 +126,13 @@ func openPGPKey(t *testing.T) (private, public string) {
 		}
 		return b.String()
 	}
-	return text(openpgp.PrivateKeyType, func(w io.Writer) error { return entity.SerializePrivateWithoutSigning(w, nil) }), text(openpgp.PublicKeyType, entity.Serialize)
+	return text(
+			openpgp.PrivateKeyType,
+			func(w io.Writer) error { return entity.SerializePrivateWithoutSigning(w, nil) },
+		), text(
+			openpgp.PublicKeyType,
+			entity.Serialize,
+		)
 }
 
 func TestCommitsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
@@ -194,7 +203,12 @@ func TestObjectsThatNobodySignedAreNotWritten(t *testing.T) {
 	private, public := sshKey(t, "")
 	signed := commits(t, repository, unsigned, map[string]string{"signed": private})["signed"]
 	with := func(url, id string) providertest.Configuration {
-		fleet := rendered(folder.Pin{}, map[string]any{"repo": repo, "commit": id, "path": "plain"}, nil, merged(requiring(gitVerify), map[string]any{"render": "objects"}))
+		fleet := rendered(
+			folder.Pin{},
+			map[string]any{"repo": repo, "commit": id, "path": "plain"},
+			nil,
+			merged(requiring(gitVerify), map[string]any{"render": "objects"}),
+		)
 		configuration := assigned(url, fleetOf(fleet), nil)
 		configuration.Provider = trusting([]string{repo, public})
 		return configuration
@@ -252,12 +266,20 @@ func digestOfData(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.S
 const manifestType = "application/vnd.oci.image.manifest.v1+json"
 
 // push adds an artifact of one layer, and returns its digest. Its name may be a tag.
-func (r *signedRegistry) push(t *testing.T, name, tag string, layer blob, annotations map[string]string, further map[string]any) (digest string, size int) {
+func (r *signedRegistry) push(
+	t *testing.T,
+	name, tag string,
+	layer blob,
+	annotations map[string]string,
+	further map[string]any,
+) (digest string, size int) {
 	t.Helper()
 	manifest, err := json.Marshal(merged(map[string]any{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digestOfData([]byte("{}")), "size": 2},
-		"layers": []any{map[string]any{"mediaType": layer.mediaType, "digest": digestOfData(layer.data), "size": len(layer.data), "annotations": annotations}},
+		"layers": []any{
+			map[string]any{"mediaType": layer.mediaType, "digest": digestOfData(layer.data), "size": len(layer.data), "annotations": annotations},
+		},
 	}, further))
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +295,11 @@ func (r *signedRegistry) push(t *testing.T, name, tag string, layer blob, annota
 func sigTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
 func payloadFor(digest string) []byte {
-	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
+	return fmt.Appendf(
+		nil,
+		`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		digest,
+	)
 }
 
 // sign adds a signature of a payload for an artifact, at the tag where cosign looks for it.
@@ -288,10 +314,15 @@ func (r *signedRegistry) sign(t *testing.T, name, digest string, payload, signat
 func (r *signedRegistry) attach(t *testing.T, name, digest, of string, key crypto.Signer) {
 	t.Helper()
 	const kind, bundle = "application/vnd.in-toto+json", "application/vnd.dev.sigstore.bundle.v0.3+json"
-	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":"https://sigstore.dev/cosign/sign/v1"}`, strings.TrimPrefix(of, "sha256:"))
+	statement := fmt.Sprintf(
+		`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":"https://sigstore.dev/cosign/sign/v1"}`,
+		strings.TrimPrefix(of, "sha256:"),
+	)
 	text, err := json.Marshal(map[string]any{"mediaType": bundle, "dsseEnvelope": map[string]any{
 		"payload": []byte(statement), "payloadType": kind,
-		"signatures": []any{map[string]any{"sig": signatureOf(t, key, fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement))}},
+		"signatures": []any{
+			map[string]any{"sig": signatureOf(t, key, fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement))},
+		},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -336,8 +367,14 @@ func inRegistry(t *testing.T, manifests map[string]any, digest string, clusterTy
 	fleet := rendered(folder.Pin{}, manifests, nil, clusterType)
 	text := func(name string) string { text, _ := manifests[name].(string); return text }
 	pins, err := artifact.Resolved{"till-live": {
-		Manifests: folder.Manifests{Storage: text("storage"), Repo: text("repo"), Chart: text("chart"), Tag: text("tag"), Version: text("version")},
-		Pin:       folder.Pin{Version: "1.2.1", Digest: digest},
+		Manifests: folder.Manifests{
+			Storage: text("storage"),
+			Repo:    text("repo"),
+			Chart:   text("chart"),
+			Tag:     text("tag"),
+			Version: text("version"),
+		},
+		Pin: folder.Pin{Version: "1.2.1", Digest: digest},
 	}}.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -393,7 +430,14 @@ func TestArtifactsAreVerifiedBeforeTheyAreRendered(t *testing.T) {
 		for _, storage := range []string{"oci", "helm"} {
 			t.Run(name+", "+storage, func(t *testing.T) {
 				folder := fmt.Sprintf("shop/%x", sha256.Sum256([]byte(name+storage)))[:20]
-				digest, _ := registry.push(t, folder+"/till", "1.2.1", chart, nil, map[string]any{"annotations": map[string]string{"of": name + storage}})
+				digest, _ := registry.push(
+					t,
+					folder+"/till",
+					"1.2.1",
+					chart,
+					nil,
+					map[string]any{"annotations": map[string]string{"of": name + storage}},
+				)
 				test.sign(folder+"/till", digest)
 				manifests := map[string]any{"storage": storage, "repo": "oci://" + registry.host + "/" + folder, "chart": "till", "version": "1.2.1"}
 				said := verified(t, ours, inRegistry(t, manifests, digest, required))

@@ -116,7 +116,11 @@ func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	out := s.expect(t, "2 1 1")
-	if out.RolledOut || len(out.RollingOut()) != 1 || !strings.HasPrefix(out.RollingOut()["app"], `stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready (app@`) {
+	if out.RolledOut || len(out.RollingOut()) != 1 ||
+		!strings.HasPrefix(
+			out.RollingOut()["app"],
+			`stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready (app@`,
+		) {
 		t.Errorf("%v", out.RollingOut())
 	}
 	s.expect(t, "2 1 1") // nobody has said anything
@@ -161,7 +165,11 @@ func TestSoakCountsFromWhenTheContentBecameReady(t *testing.T) {
 	t.Parallel()
 	canary := with(ringStage("canary"), "soak", "3h")
 	s := newSite(t, map[string]any{"stages": []any{canary, ringStage("region")}})
-	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Ready}} // since nobody knows when
+	s.reports["canary"] = rollout.Report{
+		Known:  true,
+		Tree:   "canary-v2-tree",
+		Status: verdict.Status{Verdict: verdict.Ready},
+	} // since nobody knows when
 	s.expect(t, "2 1 1")
 	s.expect(t, "2 1 1")
 	s.expect(t, "2 1 1")
@@ -204,7 +212,11 @@ func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
 	for is, fails := range map[verdict.Verdict]bool{verdict.Progressing: true, verdict.Behind: true, verdict.Unknown: true} {
 		s := newSite(t, map[string]any{"progress_deadline": "90m"})
 		s.expect(t, "2 1 1")
-		s.reports["canary"] = rollout.Report{Known: is != verdict.Unknown, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: is, Since: s.Now}}
+		s.reports["canary"] = rollout.Report{
+			Known:  is != verdict.Unknown,
+			Tree:   "canary-v2-tree",
+			Status: verdict.Status{Verdict: is, Since: s.Now},
+		}
 		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed {
 			t.Errorf("%s fails before the deadline", is)
 		}

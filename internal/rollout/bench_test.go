@@ -47,7 +47,11 @@ func largeInput(tb testing.TB, assignments int) rollout.Input {
 		in.Records[key] = rollout.Record{Tree: in.Deployed[host][target], Changed: noon.Add(-time.Hour)}
 	}
 	in.Reports = func(_ string, key folder.Key) rollout.Report {
-		return rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: verdict.Status{Verdict: verdict.Ready, Since: in.Now.Add(-2 * time.Hour)}}
+		return rollout.Report{
+			Known:  true,
+			Tree:   in.Deployed[key.Host][key.DeploymentTarget],
+			Status: verdict.Status{Verdict: verdict.Ready, Since: in.Now.Add(-2 * time.Hour)},
+		}
 	}
 	for range 2 { // the first stage is through
 		out := rollout.Advance(in)

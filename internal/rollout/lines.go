@@ -105,7 +105,10 @@ const (
 func (o *Outcome) Lines() []string {
 	lines, passed := o.waiting(), o.PassedOver
 	if len(passed) > maxPassedOver {
-		passed = append(slices.Clone(passed[:maxPassedOver-1]), fmt.Sprintf("and %d more stages are passed without some of their clusters", len(passed)-maxPassedOver+1))
+		passed = append(
+			slices.Clone(passed[:maxPassedOver-1]),
+			fmt.Sprintf("and %d more stages are passed without some of their clusters", len(passed)-maxPassedOver+1),
+		)
 	}
 	return append(lines, passed...)
 }
@@ -184,7 +187,10 @@ func (r *run) notes() []string {
 	for _, text := range r.Settings.Expedite {
 		name, content, isContent := strings.Cut(text, "@")
 		if t := r.targets[name]; isContent && t != nil && t.state != nil && content != t.state.id() {
-			notes = append(notes, fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", text, gate.Mark(name, t.state.id())))
+			notes = append(
+				notes,
+				fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", text, gate.Mark(name, t.state.id())),
+			)
 		} else if t := r.targets[text]; t != nil && t.state != nil {
 			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this content alone", text, gate.Mark(text, t.state.id())))
 		} else if !strings.Contains(text, "@") {
@@ -192,8 +198,11 @@ func (r *run) notes() []string {
 		}
 	}
 	if hosts := r.withoutClusters(); len(hosts) > 0 {
-		notes = append(notes, fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",
-			wording.List(hosts, wording.Named)))
+		notes = append(
+			notes,
+			fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",
+				wording.List(hosts, wording.Named)),
+		)
 	}
 	for i := range r.Settings.Stages {
 		if stage := &r.Settings.Stages[i]; stage.selects() && !r.isAnyIn(stage) {

@@ -174,7 +174,10 @@ func (r *run) detail(t *target, p *Progress) string {
 			return ""
 		}
 		parts := wording.Counts([]int{c.soaking, c.waiting, c.failed, c.unknown}, "soaking", "not ready yet", "failed", "unknown")
-		return strings.Join(append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...), ", ")
+		return strings.Join(
+			append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...),
+			", ",
+		)
 	case waitsForFix, waitsForProgress:
 		return r.detailOfFailure(t, p)
 	case waitsForApproval:

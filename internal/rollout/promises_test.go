@@ -247,14 +247,18 @@ func TestAllClustersOfAStageAreCounted(t *testing.T) {
 	// Then there is room for the other one.
 	says(t, out, "waits for clusters to be ready: 0 of 2 clusters are ready, 1 soaking, not before 2026-01-01 14:31 UTC")
 	out, _ = s.run(t)
-	if says(t, out, "waits for clusters to be ready: 1 of 2 clusters are ready"); s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" || s.Deployed["pair-2"]["app"] != "pair-2-v2-tree" {
+	if says(t, out, "waits for clusters to be ready: 1 of 2 clusters are ready"); s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" ||
+		s.Deployed["pair-2"]["app"] != "pair-2-v2-tree" {
 		t.Errorf("deployed is %v", s.Deployed)
 	}
 }
 
 func TestAStageWithAnEmptyListOfHostsSelectsNone(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]any{"stages": []any{map[string]any{"name": "empty", "hosts": []any{}}, ringStage("canary"), ringStage("region")}})
+	s := newSite(
+		t,
+		map[string]any{"stages": []any{map[string]any{"name": "empty", "hosts": []any{}}, ringStage("canary"), ringStage("region")}},
+	)
 	says(t, s.expect(t, "2 1 1"), `stage "empty" selects no host of the fleet, and is skipped`)
 	s = newSite(t, nil)
 	holds, _, findings := rollout.DecodeHolds([]any{map[string]any{"hosts": []any{}}})

@@ -77,7 +77,13 @@ func (r *run) notePassedOver(t *target) {
 	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
 		return
 	}
-	parts := wording.Counts([]int{c.failed - c.stuck, c.stuck, c.soaking + c.waiting, c.unknown}, "failed", "stuck", "not ready yet", "unknown")
+	parts := wording.Counts(
+		[]int{c.failed - c.stuck, c.stuck, c.soaking + c.waiting, c.unknown},
+		"failed",
+		"stuck",
+		"not ready yet",
+		"unknown",
+	)
 	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes %s without %s: %s",
 		gate.Mark(t.name, t.state.id()), r.stageName(t.state.Passed),
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))

@@ -195,10 +195,13 @@ func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 			})))
 	}
 	if names := p.diminished(removal); len(names) > 0 {
-		add("A host would lose too much", fmt.Sprintf("This plan would take from %s that the fleet still has %s of the workloads that are there: %s.",
-			wording.OneOrMany(len(names), "a host", "hosts"), p.limit(), listLosses(names, func(host string) string {
-				return fmt.Sprintf("%q loses %d of %d", host, removal.ByHost[host].Lost, removal.ByHost[host].Had)
-			})))
+		add(
+			"A host would lose too much",
+			fmt.Sprintf("This plan would take from %s that the fleet still has %s of the workloads that are there: %s.",
+				wording.OneOrMany(len(names), "a host", "hosts"), p.limit(), listLosses(names, func(host string) string {
+					return fmt.Sprintf("%q loses %d of %d", host, removal.ByHost[host].Lost, removal.ByHost[host].Had)
+				})),
+		)
 	}
 	if names := p.withdrawn(removal); len(names) > 0 {
 		add("A workload would lose too many hosts", fmt.Sprintf("This plan would take %s that the fleet still has from %s of the hosts: %s.",
@@ -307,7 +310,10 @@ func (p Protection) allowing(removal Removal) []string {
 		settings = append(settings, fmt.Sprintf("max_removed_percent = %d", max(percent, int(*p.MaxRemovedPercent))))
 	}
 	if names := p.emptied(removal); len(names) > 0 {
-		settings = append(settings, fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(append(slices.Clone(p.EmptiedHosts), names...)), ", ")))
+		settings = append(
+			settings,
+			fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(append(slices.Clone(p.EmptiedHosts), names...)), ", ")),
+		)
 	}
 	return settings
 }

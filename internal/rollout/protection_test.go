@@ -230,7 +230,8 @@ func TestDecide(t *testing.T) {
 	if _, ok := forth["b"]; !ok {
 		t.Error("a host without deployment targets is gone")
 	}
-	if got := rollout.Decide(back, rollout.RollBack); len(got) != 1 || got["a"]["z"] != (rollout.Decision{Action: rollout.RollBack, Tree: "9"}) {
+	if got := rollout.Decide(back, rollout.RollBack); len(got) != 1 ||
+		got["a"]["z"] != (rollout.Decision{Action: rollout.RollBack, Tree: "9"}) {
 		t.Error(got)
 	}
 	kept := rollout.Decisions{"a": {"x": {Action: rollout.Keep}, "y": {Action: rollout.Write, Tree: "2"}}}

@@ -10,7 +10,8 @@ import (
 // saidForm is the form of what [Progress.String] writes: whether the stage is one of what is removed, its number, of how many, its
 // name, the hosts that are done, of how many, since when, the ending, the deployment target and its content.
 var saidForm = regexp.MustCompile(
-	`^(?:(` + removalOf + `)?stage (\d{1,9}) of (\d{1,9})(?: ("(?:[^"\\]|\\.)*"))?, )?(\d{1,9}) of (\d{1,9}) hosts?(?:, since (\S+Z))?, ([^(]*?)(?: \((.*)@(.+)\))?$`)
+	`^(?:(` + removalOf + `)?stage (\d{1,9}) of (\d{1,9})(?: ("(?:[^"\\]|\\.)*"))?, )?(\d{1,9}) of (\d{1,9}) hosts?(?:, since (\S+Z))?, ([^(]*?)(?: \((.*)@(.+)\))?$`,
+)
 
 // saidEndings are all that a change can say at its end, with what that means.
 var saidEndings = func() map[string]Progress {

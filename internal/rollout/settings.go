@@ -176,7 +176,12 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 }
 
 // CheckNames finds names in settings and holds that neither the fleet nor what is deployed has.
-func CheckNames(settings *Settings, holds []Hold, hosts map[string]*Host, wanted, deployed folder.Trees) (ofRollout, ofHolds fleet.Findings) {
+func CheckNames(
+	settings *Settings,
+	holds []Hold,
+	hosts map[string]*Host,
+	wanted, deployed folder.Trees,
+) (ofRollout, ofHolds fleet.Findings) {
 	knownHosts, knownTargets := map[string]bool{}, map[string]bool{}
 	for host := range hosts {
 		knownHosts[host] = true

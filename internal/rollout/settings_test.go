@@ -149,7 +149,8 @@ func TestWholeSettingsAreRead(t *testing.T) {
 		stage.ReadyPercent != 90 || stage.MaxFailed != 1 || stage.Soak != 90*time.Minute || !stage.Approval || len(stage.Windows) != 1 {
 		t.Errorf("%+v", stage)
 	}
-	if !settings.RollBack || !settings.SkipUnknown || settings.ProgressDeadline != 2*time.Hour || len(settings.Approvals) != 1 || len(settings.Expedite) != 1 {
+	if !settings.RollBack || !settings.SkipUnknown || settings.ProgressDeadline != 2*time.Hour || len(settings.Approvals) != 1 ||
+		len(settings.Expedite) != 1 {
 		t.Errorf("%+v", settings)
 	}
 }

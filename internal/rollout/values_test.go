@@ -207,7 +207,8 @@ func TestWhatIsNotKnownYetIsGivenToNoCluster(t *testing.T) {
 	s.expect(t, "1.31 1.31 1.31")
 	s.Wanted.Unknown = true
 	s.Holds = []rollout.Hold{{Hosts: []string{"region-a"}}}
-	if out := rollout.AdvanceValues(s.Values); !out.Undecided || !reflect.DeepEqual(out.Values, map[string]string{"canary": "", "region-a": "1.31", "region-b": ""}) {
+	if out := rollout.AdvanceValues(s.Values); !out.Undecided ||
+		!reflect.DeepEqual(out.Values, map[string]string{"canary": "", "region-a": "1.31", "region-b": ""}) {
 		t.Errorf("values %v", out.Values)
 	}
 }

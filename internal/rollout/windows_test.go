@@ -97,7 +97,8 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 		s.Wanted[host] = map[string]string{"app": host + "-v1-tree"}
 	}
 	out, _ := s.run(t)
-	if says(t, out, "app, on 4 of 5 hosts: waits for a window: not before 2026-01-01 15:00 UTC"); out.Decisions["new-region"] != nil || s.Deployed["new-canary"]["app"] == "" {
+	if says(t, out, "app, on 4 of 5 hosts: waits for a window: not before 2026-01-01 15:00 UTC"); out.Decisions["new-region"] != nil ||
+		s.Deployed["new-canary"]["app"] == "" {
 		t.Errorf("at 13:00, %+v is deployed", s.Deployed)
 	}
 	again, _ := s.run(t)
@@ -116,7 +117,8 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 	}
 	s.Now = s.Now.Add(time.Hour)
 	now = rollout.Advance(s.Input)
-	if now.Decisions["region"]["app"].Action != rollout.Keep || now.Decisions["canary"]["app"].Action != rollout.Write || len(now.Windowed) > 0 {
+	if now.Decisions["region"]["app"].Action != rollout.Keep || now.Decisions["canary"]["app"].Action != rollout.Write ||
+		len(now.Windowed) > 0 {
 		t.Errorf("at 16:00 drift becomes %+v", now.Decisions)
 	}
 	says(t, now, "waits for a window: not before 2026-01-02 15:00 UTC")

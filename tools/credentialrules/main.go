@@ -105,7 +105,11 @@ var tokenRules = []*rule{
 		}
 		b.WriteString("},\n")
 	}
-	fmt.Fprintf(&b, "}\n\n// placeholders are what gitleaks takes for no secret, whatever rule has found it.\nvar placeholders = %s\n", list(all.Allowlist.Regexes))
+	fmt.Fprintf(
+		&b,
+		"}\n\n// placeholders are what gitleaks takes for no secret, whatever rule has found it.\nvar placeholders = %s\n",
+		list(all.Allowlist.Regexes),
+	)
 	fmt.Fprintf(&b, "\n// stopwords are parts of what gitleaks takes for no secret.\nvar stopwords = %s\n", list(all.Allowlist.Stopwords))
 	return format.Source(b.Bytes())
 }

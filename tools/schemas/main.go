@@ -227,7 +227,16 @@ var (
 )
 
 // kept are the keywords that decide what is valid.
-var kept = []string{"$ref", "additionalProperties", "format", "items", "properties", "required", "type", "x-kubernetes-preserve-unknown-fields"}
+var kept = []string{
+	"$ref",
+	"additionalProperties",
+	"format",
+	"items",
+	"properties",
+	"required",
+	"type",
+	"x-kubernetes-preserve-unknown-fields",
+}
 
 // reduced returns a definition with the keywords that decide what is valid.
 func reduced(name string, definition map[string]any) map[string]any {

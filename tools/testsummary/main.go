@@ -20,7 +20,11 @@ import (
 )
 
 func main() {
-	mustRun := flag.String("must-run", "", "`pattern` (case is ignored) of tests that fail when they are skipped: it is held against their name and their reason")
+	mustRun := flag.String(
+		"must-run",
+		"",
+		"`pattern` (case is ignored) of tests that fail when they are skipped: it is held against their name and their reason",
+	)
 	flag.Parse()
 	os.Exit(run(*mustRun, flag.Args()))
 }

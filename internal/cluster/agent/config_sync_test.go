@@ -59,7 +59,8 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 							t.Errorf("%s is %v, want %s", key, of[key], value)
 						}
 					}
-					if spec["sourceFormat"] != "unstructured" || of["dir"] != folder || of["branch"] != "dev" || (of["caCertSecretRef"] != nil) != strings.Contains(test.want, "caCert") {
+					if spec["sourceFormat"] != "unstructured" || of["dir"] != folder || of["branch"] != "dev" ||
+						(of["caCertSecretRef"] != nil) != strings.Contains(test.want, "caCert") {
 						t.Errorf("%s has %v", object.GetName(), spec)
 					}
 				}
@@ -68,7 +69,10 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 			if !slices.Equal(secrets, test.secrets) {
 				t.Errorf("got %q, want %q", secrets, test.secrets)
 			}
-			if want := "RootSync config-management-system/flotilla-cluster-type RootSync config-management-system/flotilla-cluster"; strings.Join(roots, " ") != want {
+			if want := "RootSync config-management-system/flotilla-cluster-type RootSync config-management-system/flotilla-cluster"; strings.Join(
+				roots,
+				" ",
+			) != want {
 				t.Errorf("got %v", roots)
 			}
 		})

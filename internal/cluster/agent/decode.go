@@ -57,13 +57,20 @@ func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 func decodeCredentials(o *fleet.Object) Credentials {
 	return Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
-		SSHPrivateKey: armor.Normalize(o.Text("ssh_private_key")), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
+		SSHPrivateKey: armor.Normalize(
+			o.Text("ssh_private_key"),
+		), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
 		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
 	}
 }
 
 func decodeApp(o *fleet.Object) *GitHubApp {
-	return &GitHubApp{ID: o.Text("id"), InstallationID: o.Text("installation_id"), PrivateKey: armor.Normalize(o.Text("private_key")), URL: o.Text("url")}
+	return &GitHubApp{
+		ID:             o.Text("id"),
+		InstallationID: o.Text("installation_id"),
+		PrivateKey:     armor.Normalize(o.Text("private_key")),
+		URL:            o.Text("url"),
+	}
 }
 
 func decodeRegistration(o *fleet.Object) *Registration {
@@ -72,7 +79,12 @@ func decodeRegistration(o *fleet.Object) *Registration {
 		ClientCert: armor.Normalize(o.Text("client_certificate")), ClientKey: armor.Normalize(o.Text("client_key")),
 		TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
 		Exec: fleet.ObjectOf(o, "exec", func(of *fleet.Object) *Exec {
-			return &Exec{Command: of.Required("command"), Args: of.Texts("args"), Env: of.TextMap("env"), APIVersion: of.TextOrDefault("api_version")}
+			return &Exec{
+				Command:    of.Required("command"),
+				Args:       of.Texts("args"),
+				Env:        of.TextMap("env"),
+				APIVersion: of.TextOrDefault("api_version"),
+			}
 		}),
 		AWS: fleet.ObjectOf(o, "aws", func(of *fleet.Object) *AWS {
 			return &AWS{ClusterName: of.Required("cluster_name"), RoleARN: of.Text("role_arn")}

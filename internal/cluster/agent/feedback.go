@@ -38,7 +38,12 @@ func (r *renderer) checkFeedback() {
 	kinds, kind := forge.Names(), f.Forge.Kind()
 	switch {
 	case f.Forge == "":
-		r.problem(at+".forge", "must be one of %s: it does not follow from the name of the Git host, %q", strings.Join(kinds, ", "), parsed.Hostname())
+		r.problem(
+			at+".forge",
+			"must be one of %s: it does not follow from the name of the Git host, %q",
+			strings.Join(kinds, ", "),
+			parsed.Hostname(),
+		)
 	case kind.Forge == "":
 		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(kinds, ", "), f.Forge, fleet.DidYouMean(string(f.Forge), kinds))
 	case f.APIURL != "" && !isWebURL(f.APIURL):
@@ -55,7 +60,11 @@ func (r *renderer) checkFeedback() {
 	case f.App != nil && !kind.GitHubApps:
 		r.problem(at+".github_app", "is for GitHub")
 	case f.Token != "" && !strings.Contains(f.Token, ":") && r.settings.of().Agent.FluxFeedback && kind.FluxLogin:
-		r.problem(at+".token", "must be username:token for Flux and %s, where the username of an API token is its user's address of mail", kind.Title)
+		r.problem(
+			at+".token",
+			"must be username:token for Flux and %s, where the username of an API token is its user's address of mail",
+			kind.Title,
+		)
 	case f.Secret != "" && fleet.CheckSubdomainName(f.Secret) != "":
 		r.problem(at+".secret", "%q %s", f.Secret, fleet.CheckSubdomainName(f.Secret))
 	}

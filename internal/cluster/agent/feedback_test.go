@@ -111,7 +111,8 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 				if body["state"] != state || got != context {
 					t.Errorf("%s, %s: %v", kind, name, body)
 				}
-				if hash := sha1.Sum([]byte(context)); want.success == "SUCCESSFUL" && (body["key"] != hex.EncodeToString(hash[:]) || body["url"] == "") {
+				if hash := sha1.Sum([]byte(context)); want.success == "SUCCESSFUL" &&
+					(body["key"] != hex.EncodeToString(hash[:]) || body["url"] == "") {
 					t.Errorf("%s, %s: %v", kind, name, body)
 				}
 				if name == "failed" && !strings.Contains(sent[name][0], "deadbeef") {
@@ -151,7 +152,12 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 
 func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
 	settings := small("flux")
-	settings.Feedback = &agent.Reporting{Forge: "azure", Token: "secret", URL: "https://dev.azure.com/contoso/platform/_git/gitops", Context: "prod/{cluster}/{host}"}
+	settings.Feedback = &agent.Reporting{
+		Forge:   "azure",
+		Token:   "secret",
+		URL:     "https://dev.azure.com/contoso/platform/_git/gitops",
+		Context: "prod/{cluster}/{host}",
+	}
 	for _, object := range rendered(t, settings) {
 		spec, _ := object.Object["spec"].(map[string]any)
 		switch object.GetKind() {
@@ -172,7 +178,10 @@ func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
 func TestAgentsReadBitbucketCloudAsItWantsThem(t *testing.T) {
 	for given, want := range map[string]string{"": "x-token-auth", "me@example.com": "x-bitbucket-api-token-auth", "me": "me"} {
 		settings := small("flux")
-		settings.Repository.URL, settings.Credentials = "https://bitbucket.org/platform/gitops.git", agent.Credentials{Username: given, Token: "secret"}
+		settings.Repository.URL, settings.Credentials = "https://bitbucket.org/platform/gitops.git", agent.Credentials{
+			Username: given,
+			Token:    "secret",
+		}
 		found := false
 		for _, object := range rendered(t, settings) {
 			if data, _ := object.Object["stringData"].(map[string]any); object.GetKind() == "Secret" {

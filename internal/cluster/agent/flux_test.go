@@ -65,7 +65,8 @@ func TestFluxDecryptsWhatFollowsTheFolders(t *testing.T) {
 			if object.GetKind() != "Kustomization" {
 				continue
 			}
-			if got, found, _ := unstructured.NestedMap(object.Object, "spec", "decryption"); fmt.Sprint(got) != want || found != (decryption != nil) {
+			if got, found, _ := unstructured.NestedMap(object.Object, "spec", "decryption"); fmt.Sprint(got) != want ||
+				found != (decryption != nil) {
 				t.Errorf("%s has %v, want %s", object.ID(), got, want)
 			}
 		}

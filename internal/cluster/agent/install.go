@@ -20,7 +20,12 @@ const (
 // install reads the agent's own manifests. They cannot be those of a hub, which is installed apart from its clusters.
 func (r *renderer) install() {
 	if len(r.settings.Install) > 0 && r.settings.of().OnHub() {
-		r.problem("install", "is for an agent on the cluster, which the reconciler %q does not need: the %s of the hub is installed already", r.settings.Reconciler, r.settings.of().Product)
+		r.problem(
+			"install",
+			"is for an agent on the cluster, which the reconciler %q does not need: the %s of the hub is installed already",
+			r.settings.Reconciler,
+			r.settings.of().Product,
+		)
 		return
 	}
 	seen := map[ID]string{}

@@ -75,8 +75,16 @@ func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
 		}
 	}
 
-	settings.Install[0].Text = strings.Replace(settings.Install[0].Text, "theirs:", "resource.customizations.health.argoproj.io_Application:", 1)
-	if got := strings.Join(problemsOf(settings), "\n"); !strings.Contains(got, `install: ConfigMap argocd/argocd-cm has "resource.customizations.health.argoproj.io_Application" in it, which Flotilla sets`) {
+	settings.Install[0].Text = strings.Replace(
+		settings.Install[0].Text,
+		"theirs:",
+		"resource.customizations.health.argoproj.io_Application:",
+		1,
+	)
+	if got := strings.Join(problemsOf(settings), "\n"); !strings.Contains(
+		got,
+		`install: ConfigMap argocd/argocd-cm has "resource.customizations.health.argoproj.io_Application" in it, which Flotilla sets`,
+	) {
 		t.Errorf("problems %s", got)
 	}
 }

@@ -55,7 +55,13 @@ type Refused struct {
 // String names the agent and the problem.
 func (r Refused) String() string {
 	s := r.Settings.withDefaults()
-	return fmt.Sprintf("agent %q in namespace %q of cluster %q: %s", wording.OneLine(s.Name), wording.OneLine(s.Namespace), s.Cluster, r.Problem)
+	return fmt.Sprintf(
+		"agent %q in namespace %q of cluster %q: %s",
+		wording.OneLine(s.Name),
+		wording.OneLine(s.Namespace),
+		s.Cluster,
+		r.Problem,
+	)
 }
 
 // Read returns the settings of the agents in a cluster, by the objects that [Render] has made of them, in the order of
@@ -145,7 +151,10 @@ func readAgent(
 	s := Settings{
 		Cluster: cluster, ClusterType: path.Base(at), Reconciler: name, Name: values["name"], Namespace: values["namespace"],
 		Repository: folder.Location{URL: values["url"], Branch: values["branch"], Path: path.Dir(at)},
-		Interval:   values.duration("interval", defaultInterval), Timeout: values.duration("timeout", defaultTimeout), CredentialsSecret: values["secret"],
+		Interval: values.duration(
+			"interval",
+			defaultInterval,
+		), Timeout: values.duration("timeout", defaultTimeout), CredentialsSecret: values["secret"],
 	}
 	if values["decryption.provider"] != "" {
 		s.Decryption = &fleet.Decryption{Secret: values["decryption.secret"], ServiceAccount: values["decryption.service_account"]}
@@ -174,7 +183,8 @@ func (s Settings) IsCalled(name, namespace string) bool {
 // isOf says whether an object is of the kind of a template, and Flotilla's.
 func isOf(one *template, object *unstructured.Unstructured) bool {
 	made := &unstructured.Unstructured{Object: one.object}
-	return made.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() && object.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy
+	return made.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() &&
+		object.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy
 }
 
 // read are values of placeholders, which are read from objects.

@@ -28,7 +28,12 @@ func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
 		if reconciler.Named(name).NoSOPS != "" {
 			decryption = nil
 		}
-		plain := agent.Settings{Cluster: "edge-1", ClusterType: "drone", Reconciler: name, Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"}}
+		plain := agent.Settings{
+			Cluster:     "edge-1",
+			ClusterType: "drone",
+			Reconciler:  name,
+			Repository:  folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
+		}
 		deep, second := plain, plain
 		deep.Repository.Path, deep.CredentialsSecret, deep.Decryption = "clusters/all", "read-only", decryption
 		second.Name, second.Repository.Branch = "second", "stage"
@@ -39,13 +44,15 @@ func TestSettingsAreReadOfWhatIsRenderedOfThem(t *testing.T) {
 		for _, settings := range []agent.Settings{plain, second} {
 			live = append(live, objectsOf(t, settings)...)
 		}
-		if got := readAll("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) || !reflect.DeepEqual(got[0], second) && !reflect.DeepEqual(got[1], second) {
+		if got := readAll("edge-1", live); len(got) != 2 || !reflect.DeepEqual(got[0], plain) && !reflect.DeepEqual(got[1], plain) ||
+			!reflect.DeepEqual(got[0], second) && !reflect.DeepEqual(got[1], second) {
 			t.Errorf("%s: read is\n%+v\nwant\n%+v\n%+v", name, got, plain, second)
 		}
 		if got := readAll("edge-2", live); len(got) > 0 {
 			t.Errorf("%s: of the cluster edge-2 it is read %+v", name, got)
 		}
-		if got := readAll("edge-1", objectsOf(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository || !reflect.DeepEqual(got[0].Decryption, deep.Decryption) {
+		if got := readAll("edge-1", objectsOf(t, deep)); len(got) != 1 || got[0].Repository != deep.Repository ||
+			!reflect.DeepEqual(got[0].Decryption, deep.Decryption) {
 			t.Errorf("%s: read is %+v, want %+v", name, got, deep)
 		} else if secret := got[0].CredentialsSecret; secret != deep.CredentialsSecret && name != "argocd" { // which finds its Secret by a label
 			t.Errorf("%s: the Secret that is read is %q", name, secret)
@@ -83,7 +90,12 @@ func objectsOf(t *testing.T, settings agent.Settings) []*unstructured.Unstructur
 
 func TestWhatIsNoAgentIsNotRead(t *testing.T) {
 	t.Parallel()
-	settings := agent.Settings{Cluster: "edge-1", ClusterType: "drone", Reconciler: "flux", Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"}}
+	settings := agent.Settings{
+		Cluster:     "edge-1",
+		ClusterType: "drone",
+		Reconciler:  "flux",
+		Repository:  folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
+	}
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"another manager":      func(o *unstructured.Unstructured) { o.SetLabels(nil) },
 		"another cluster type": func(o *unstructured.Unstructured) { o.SetLabels(with(o.GetLabels(), reconciler.TypeLabel, "x")) },
@@ -106,7 +118,12 @@ func TestWhatIsNoAgentIsNotRead(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, name := range reconciler.Agents() {
 		if !reconciler.Named(name).OnHub() {
-			settings := agent.Settings{Cluster: "edge-1", ClusterType: "drone", Reconciler: name, Repository: folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "all"}}
+			settings := agent.Settings{
+				Cluster:     "edge-1",
+				ClusterType: "drone",
+				Reconciler:  name,
+				Repository:  folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "all"},
+			}
 			objects, _ := agent.Render(settings)
 			text, err := json.Marshal(objects)
 			if err != nil {

@@ -95,7 +95,12 @@ func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
 		if app == nil {
 			return nil
 		}
-		return &agent.GitHubApp{ID: "7" + app.ID, InstallationID: "7" + app.InstallationID, PrivateKey: others.Replace(app.PrivateKey), URL: app.URL}
+		return &agent.GitHubApp{
+			ID:             "7" + app.ID,
+			InstallationID: "7" + app.InstallationID,
+			PrivateKey:     others.Replace(app.PrivateKey),
+			URL:            app.URL,
+		}
 	}
 	found := 0
 	for name, settings := range everySetting() {
@@ -219,7 +224,12 @@ func everySetting() map[string]agent.Settings {
 		if reconciler == "argocd-hub" {
 			add("a program", func(s *agent.Settings) {
 				s.Registration.Token = ""
-				s.Registration.Exec = &agent.Exec{Command: "argocd-k8s-auth", Args: []string{"azure"}, Env: map[string]string{"A": "b"}, APIVersion: "client.authentication.k8s.io/v1beta1"}
+				s.Registration.Exec = &agent.Exec{
+					Command:    "argocd-k8s-auth",
+					Args:       []string{"azure"},
+					Env:        map[string]string{"A": "b"},
+					APIVersion: "client.authentication.k8s.io/v1beta1",
+				}
 				s.Registration.Labels = map[string]string{"region": "east"}
 			})
 			add("aws", func(s *agent.Settings) {

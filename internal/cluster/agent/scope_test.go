@@ -43,8 +43,14 @@ func TestManifestsWithoutANamespaceAreInTheAgents(t *testing.T) {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 	}
 
-	settings.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: argocd}}\n"}}
-	if _, problems := agent.Render(settings); !agent.Failed(problems) || !strings.Contains(problems[0].Message, "ConfigMap argocd/b appears twice") {
+	settings.Install = []agent.Text{
+		{
+			Path: "install",
+			Text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: argocd}}\n",
+		},
+	}
+	if _, problems := agent.Render(settings); !agent.Failed(problems) ||
+		!strings.Contains(problems[0].Message, "ConfigMap argocd/b appears twice") {
 		t.Errorf("the problems are %v", problems)
 	}
 }

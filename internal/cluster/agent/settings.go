@@ -271,7 +271,10 @@ func (r *renderer) checkCredentials() {
 	case ways > 1:
 		r.problem(at, "has more than one of token, bearer_token, password, ssh_private_key and github_app")
 	case ssh && c.SSHPrivateKey == "":
-		r.problem(at+".ssh_private_key", "is required for a repository that is read by ssh; or give the name of an existing Secret in credentials_secret")
+		r.problem(
+			at+".ssh_private_key",
+			"is required for a repository that is read by ssh; or give the name of an existing Secret in credentials_secret",
+		)
 	case !ssh && c.SSHPrivateKey != "":
 		r.problem(at+".ssh_private_key", "is for a repository that is read by ssh, and this one has another URL")
 	}
@@ -301,7 +304,11 @@ func (r *renderer) checkSupported(at string, c *Credentials) {
 		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
 	}
 	if c.SSHPassphrase != "" && !of.Agent.Passphrases {
-		r.problem(at+".ssh_passphrase", "is for %s alone: give the other agents a private key without a passphrase", wording.List(reconciler.WithPassphrases(), wording.Named))
+		r.problem(
+			at+".ssh_passphrase",
+			"is for %s alone: give the other agents a private key without a passphrase",
+			wording.List(reconciler.WithPassphrases(), wording.Named),
+		)
 	}
 	if c.BearerToken != "" && of.HasAgent() && !of.Agent.BearerTokens {
 		r.problem(at+".bearer_token", "cannot be used with %s: use token, which is sent as a password", of.Product)

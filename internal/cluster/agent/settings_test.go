@@ -138,7 +138,13 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 func TestProblemsNeverHoldASecret(t *testing.T) {
 	settings := small("flux")
 	settings.Repository.URL = "https://me:hidden@git.example.com/a/b"
-	settings.Credentials = agent.Credentials{Token: "hidden", Password: "hidden", SSHPrivateKey: "hidden", CACertificates: "hidden", BearerToken: "hidden"}
+	settings.Credentials = agent.Credentials{
+		Token:          "hidden",
+		Password:       "hidden",
+		SSHPrivateKey:  "hidden",
+		CACertificates: "hidden",
+		BearerToken:    "hidden",
+	}
 	settings.Feedback = &agent.Reporting{Token: "hidden", URL: "https://me:hidden@x/a/b"}
 	settings.Registration = &agent.Registration{Token: "hidden", Server: "https://me:hidden@x"}
 	for _, text := range problemsOf(settings) {
@@ -184,10 +190,14 @@ func TestMisspeltAndUnknownSettings(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(`{"cluster": "a", "cluster_type": "b", "reconciler": "argocd-hub", "environment": "dev", "gitops_repo": {"url": "git@h:a/b", "branch": "dev"},
-		"credentials": {"ssh_private_key": "PRIVATE KEY-----"}, "registration": {"server": "https://a", "exec": {"command": "b", "env": {"a": "b"}}, "labels": {"a": "b"}}}`)
-	f.Add(`{"cluster": "a", "cluster_type": "b", "gitops_repo": {"url": "https://h/a/b", "branch": "dev", "path": ".."}, "interval": "1h", "install": {"a": "{}"},
-		"feedback": {"forge": "gitlab", "token": "x", "context": "{cluster}/{host}"}}`)
+	f.Add(
+		`{"cluster": "a", "cluster_type": "b", "reconciler": "argocd-hub", "environment": "dev", "gitops_repo": {"url": "git@h:a/b", "branch": "dev"},
+		"credentials": {"ssh_private_key": "PRIVATE KEY-----"}, "registration": {"server": "https://a", "exec": {"command": "b", "env": {"a": "b"}}, "labels": {"a": "b"}}}`,
+	)
+	f.Add(
+		`{"cluster": "a", "cluster_type": "b", "gitops_repo": {"url": "https://h/a/b", "branch": "dev", "path": ".."}, "interval": "1h", "install": {"a": "{}"},
+		"feedback": {"forge": "gitlab", "token": "x", "context": "{cluster}/{host}"}}`,
+	)
 	f.Add(`{"feedback": 1, "registration": [], "install": 1, "credentials": {"github_app": {"id": 1}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		value, err := fleet.ParseJSON(text)

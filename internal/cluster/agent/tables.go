@@ -14,22 +14,58 @@ var SettingsTable = &fleet.Table{
 		{Name: "cluster", Required: true, Meaning: "Name of the cluster."},
 		{Name: "cluster_type", Required: true, Meaning: "Name of its cluster type."},
 		{Name: "gitops_repo", Type: fleet.ObjectType, Required: true, Of: fleet.LocationTable(), Meaning: "The location that the agent follows."},
-		{Name: "reconciler", Default: reconciler.DefaultAgent, Allowed: reconciler.Agents(), Meaning: "The agent, as the cluster type has it. For `argocd-hub` the objects are for the hub."},
-		{Name: "credentials", Type: fleet.ObjectType, Of: CredentialsTable, Meaning: "Credentials for reading the repository. **They are in the result, as a Secret**, which is not marked as sensitive by " +
-			"itself: mark the credentials as sensitive, and the result is, too."},
-		{Name: "credentials_secret", Meaning: "In place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads."},
-		{Name: "install", Type: fleet.TextsInAnyFormType, Meaning: "The agent's own manifests, texts of YAML documents, if it is not installed otherwise."},
-		{Name: "confine", Type: fleet.BoolType, Default: true, Meaning: "Whether the controllers of Flux among `install` get the arguments that confine Flux' objects in a namespace " +
-			"to the rights of a service account there: `--default-service-account`, `--no-cross-namespace-refs` and `--no-remote-bases`."},
-		{Name: "feedback", Type: fleet.ObjectType, Of: FeedbackTable, Meaning: "How the agent reports to the Git host about commits. For Flux, and for Argo CD in the cluster."},
-		{Name: "decryption", Type: fleet.ObjectType, Of: fleet.DecryptionTable(), Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it; `{}` is what " +
-			"the agent itself may use. For Flux only."},
+		{
+			Name:    "reconciler",
+			Default: reconciler.DefaultAgent,
+			Allowed: reconciler.Agents(),
+			Meaning: "The agent, as the cluster type has it. For `argocd-hub` the objects are for the hub.",
+		},
+		{
+			Name: "credentials",
+			Type: fleet.ObjectType,
+			Of:   CredentialsTable,
+			Meaning: "Credentials for reading the repository. **They are in the result, as a Secret**, which is not marked as sensitive by " +
+				"itself: mark the credentials as sensitive, and the result is, too.",
+		},
+		{
+			Name:    "credentials_secret",
+			Meaning: "In place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.",
+		},
+		{
+			Name:    "install",
+			Type:    fleet.TextsInAnyFormType,
+			Meaning: "The agent's own manifests, texts of YAML documents, if it is not installed otherwise.",
+		},
+		{
+			Name:    "confine",
+			Type:    fleet.BoolType,
+			Default: true,
+			Meaning: "Whether the controllers of Flux among `install` get the arguments that confine Flux' objects in a namespace " +
+				"to the rights of a service account there: `--default-service-account`, `--no-cross-namespace-refs` and `--no-remote-bases`.",
+		},
+		{
+			Name:    "feedback",
+			Type:    fleet.ObjectType,
+			Of:      FeedbackTable,
+			Meaning: "How the agent reports to the Git host about commits. For Flux, and for Argo CD in the cluster.",
+		},
+		{
+			Name: "decryption",
+			Type: fleet.ObjectType,
+			Of:   fleet.DecryptionTable(),
+			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it; `{}` is what " +
+				"the agent itself may use. For Flux only.",
+		},
 		{Name: "environment", Meaning: "For `argocd-hub`, the name of the environment: a hub may have clusters of several."},
 		{Name: "registration", Type: fleet.ObjectType, Of: RegistrationTable, Meaning: "For `argocd-hub`, how the hub reaches the cluster."},
 		{Name: "name", Default: defaultName, Meaning: "Name of the objects, or the beginning of their names."},
 		{Name: "namespace", Meaning: "Namespace of the agent. Unset: the agent's usual one."},
 		{Name: "interval", Type: fleet.DurationType, Meaning: "How often the agent reads the repository. Unset: `1m`."},
-		{Name: "timeout", Type: fleet.DurationType, Meaning: "How long the agent waits for the objects of a commit to become ready. Unset: `5m`."},
+		{
+			Name:    "timeout",
+			Type:    fleet.DurationType,
+			Meaning: "How long the agent waits for the objects of a commit to become ready. Unset: `5m`.",
+		},
 	},
 }
 
@@ -69,7 +105,10 @@ var FeedbackTable = &fleet.Table{
 	Meaning: "The settings with which an agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. With `flotilla_agent`, `token` and `github_app` belong to `credentials_wo.feedback`.",
 	Attributes: []fleet.Attribute{
 		{Name: "forge", Meaning: "The kind of the Git host: " + forge.Listed("`") + ". Unset: by the Git host's name."},
-		{Name: "context", Meaning: "The context of statuses, which distinguishes clusters and their folders by `{cluster}` and `{host}`. Unset: `\"flotilla/{cluster}/{host}\"`."},
+		{
+			Name:    "context",
+			Meaning: "The context of statuses, which distinguishes clusters and their folders by `{cluster}` and `{host}`. Unset: `\"flotilla/{cluster}/{host}\"`.",
+		},
 		{Name: "url", Meaning: "URL of the repository at the Git host, where that does not follow from `gitops_repo`."},
 		{Name: "api_url", Meaning: "URL of the Git host's API, where that does not follow."},
 		{Name: "token", Meaning: "Access token."},
@@ -91,7 +130,12 @@ var RegistrationTable = &fleet.Table{
 		{Name: "client_key", Meaning: "PEM text of its private key."},
 		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have."},
 		{Name: "insecure", Type: fleet.BoolType, Default: false, Meaning: "Whether the server's certificate is not checked."},
-		{Name: "exec", Type: fleet.ObjectType, Of: execTable, Meaning: "A program that Argo CD has, which prints a credential, such as `argocd-k8s-auth`."},
+		{
+			Name:    "exec",
+			Type:    fleet.ObjectType,
+			Of:      execTable,
+			Meaning: "A program that Argo CD has, which prints a credential, such as `argocd-k8s-auth`.",
+		},
 		{Name: "aws", Type: fleet.ObjectType, Of: awsTable, Meaning: "A cluster of Amazon EKS, which Argo CD itself reaches."},
 		{Name: "labels", Type: fleet.TextMapType, NullElements: true, Meaning: "Labels of the cluster's Secret on the hub."},
 	},

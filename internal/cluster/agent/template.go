@@ -72,11 +72,17 @@ func (r *renderer) render() {
 
 // add adds an object, with the label of Flotilla unless it belongs to others, or others may have created it.
 func (r *renderer) add(one *template, f *filler) {
-	if len(one.Unless) > 0 && (len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, func(o *Object) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) })) {
+	if len(one.Unless) > 0 &&
+		(len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, func(o *Object) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) })) {
 		return
 	}
 	object, _ := f.fill(one.object, nil).(map[string]any)
-	o := &Object{Unstructured: &unstructured.Unstructured{Object: object}, Part: one.Part, Partial: one.Partial, Shared: one.Shared != "" && f.text(one.Shared) != nil}
+	o := &Object{
+		Unstructured: &unstructured.Unstructured{Object: object},
+		Part:         one.Part,
+		Partial:      one.Partial,
+		Shared:       one.Shared != "" && f.text(one.Shared) != nil,
+	}
 	o.Stage = stageOf(o.Unstructured)
 	labels := o.GetLabels()
 	if o.Stage == Rest && !o.Partial {

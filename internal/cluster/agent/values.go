@@ -27,7 +27,9 @@ func (r *renderer) values() map[string]any {
 	}
 	values := map[string]any{
 		"cluster": s.Cluster, "name": s.Name, "namespace": s.Namespace, "interval": duration(s.Interval), "timeout": duration(s.Timeout),
-		"cluster_label": render.LabelValue(s.Cluster), "cluster_type_label": render.LabelValue(s.ClusterType), "environment_label": render.LabelValue(s.Environment),
+		"cluster_label": render.LabelValue(
+			s.Cluster,
+		), "cluster_type_label": render.LabelValue(s.ClusterType), "environment_label": render.LabelValue(s.Environment),
 		"url": s.Repository.URL, "branch": s.Repository.Branch, "git_host": repositoryHost(s.Repository.URL),
 		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": r.repositoryAuth(), "no_folder": s.of().NoFolder, "app_provider": "", "on_hub": "", "on_cluster": "",
 		"credentials.username": username, "credentials.password": password, "credentials.bearer_token": c.BearerToken,
@@ -83,8 +85,13 @@ func (s *Settings) folders() []map[string]string {
 func addRegistration(values map[string]any, to *Registration) {
 	exec, aws := cmp.Or(to.Exec, &Exec{}), cmp.Or(to.AWS, &AWS{})
 	maps.Copy(values, map[string]any{
-		"registration.server": strings.TrimRight(to.Server, "/"), "registration.insecure": to.Insecure, "registration.tls_server_name": to.TLSServerName, "registration.token": to.Token, "registration.labels": to.Labels,
-		"registration.ca_certificate_base64": encoded(to.CACertificate), "registration.client_certificate_base64": encoded(to.ClientCert), "registration.client_key_base64": encoded(to.ClientKey),
+		"registration.server": strings.TrimRight(
+			to.Server,
+			"/",
+		), "registration.insecure": to.Insecure, "registration.tls_server_name": to.TLSServerName, "registration.token": to.Token, "registration.labels": to.Labels,
+		"registration.ca_certificate_base64": encoded(
+			to.CACertificate,
+		), "registration.client_certificate_base64": encoded(to.ClientCert), "registration.client_key_base64": encoded(to.ClientKey),
 		"registration.command": exec.Command, "registration.api_version": exec.APIVersion, "registration.args": "", "registration.env": "", "registration.aws_cluster_name": aws.ClusterName, "registration.aws_role_arn": aws.RoleARN,
 	})
 	if len(exec.Args) > 0 {
@@ -102,7 +109,10 @@ func addDecryption(values map[string]any, by *fleet.Decryption) {
 		provider = "sops"
 	}
 	by = cmp.Or(by, &fleet.Decryption{})
-	maps.Copy(values, map[string]any{"decryption.provider": provider, "decryption.secret": by.Secret, "decryption.service_account": by.ServiceAccount})
+	maps.Copy(
+		values,
+		map[string]any{"decryption.provider": provider, "decryption.secret": by.Secret, "decryption.service_account": by.ServiceAccount},
+	)
 }
 
 // addFeedback adds the values about commit statuses; feedback.url is empty where the agent sets none.

@@ -246,7 +246,9 @@ func TestWhatRunsIsReadFromClusters(t *testing.T) {
 	t.Parallel()
 	const revision = "70bd5d43ff21c6e481072379cf5574f77cbe4509"
 	q := question(map[string]string{"argo-1": "argo", "argo-2": "argo"})
-	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{"argo-1": api(t, "2-first-deploy-not-ready", nil), "argo-2": {Host: "https://127.0.0.1:1"}}}
+	q.Feedback.Clusters = &compliance.Clusters{
+		Reach: map[string]kube.Cluster{"argo-1": api(t, "2-first-deploy-not-ready", nil), "argo-2": {Host: "https://127.0.0.1:1"}},
+	}
 	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
 	var got []string
 	for _, run := range answer.Result.Runs() {
@@ -451,12 +453,16 @@ func TestCommitStatusesAreFoundByTheKeyOfTheirContext(t *testing.T) {
 			Context: "kustomization/flotilla-cluster", Key: hex.EncodeToString(hash[:]), State: state, Description: message, Time: asked.Add(-time.Minute),
 		}
 	}
-	r := &repository{tip: newer, commits: map[string]string{newer: treeB}, statuses: []delivery.CommitStatuses{{Commit: newer, Statuses: []forge.Status{
-		keyed("flotilla/flux-1/cluster", forge.Success, ""), keyed("flotilla/flux-1/cluster-type", forge.Success, ""),
-		keyed("flotilla/flux-2/cluster", forge.Success, ""), keyed("flotilla/flux-2/cluster-type", forge.Failure, "no space"),
-		keyed("flotilla/stranger/cluster", forge.Failure, ""), keyed("ci/flux-5", forge.Failure, ""),
-		{Context: "flotilla/flux-3", Key: "BUILD-1", State: forge.Failure, Description: "by name", Time: asked.Add(-time.Minute)},
-	}}}}
+	r := &repository{
+		tip:     newer,
+		commits: map[string]string{newer: treeB},
+		statuses: []delivery.CommitStatuses{{Commit: newer, Statuses: []forge.Status{
+			keyed("flotilla/flux-1/cluster", forge.Success, ""), keyed("flotilla/flux-1/cluster-type", forge.Success, ""),
+			keyed("flotilla/flux-2/cluster", forge.Success, ""), keyed("flotilla/flux-2/cluster-type", forge.Failure, "no space"),
+			keyed("flotilla/stranger/cluster", forge.Failure, ""), keyed("ci/flux-5", forge.Failure, ""),
+			{Context: "flotilla/flux-3", Key: "BUILD-1", State: forge.Failure, Description: "by name", Time: asked.Add(-time.Minute)},
+		}}},
+	}
 	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-5": "flux"})
 	q.Feedback.Statuses = &compliance.Statuses{Contexts: observe.DefaultContexts("dev"), Limit: 10}
 	check(t, mustAsk(t, r, q), map[string]said{
@@ -483,14 +489,19 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {verdict.Ready, ""}, "flux-2": {verdict.Ready, ""}, "flux-3": {verdict.Unknown, "API server"},
 	})
-	q.Feedback = compliance.Feedback{Reports: []observe.Said{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}}}
+	q.Feedback = compliance.Feedback{
+		Reports: []observe.Said{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}},
+	}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {verdict.Unknown, "its metrics are gone"}, "flux-2": {verdict.Unknown, "does not say whether it is ready"},
 		"flux-3": {verdict.Unknown, "there is no report"},
 	})
 	q.Feedback = compliance.Feedback{}
 	check(t, mustAsk(t, r, q), map[string]said{
-		"flux-1": {verdict.Unknown, "`feedback` is empty"}, "flux-2": {verdict.Unknown, "`feedback` is empty"}, "flux-3": {verdict.Unknown, "`feedback` is empty"},
+		"flux-1": {
+			verdict.Unknown,
+			"`feedback` is empty",
+		}, "flux-2": {verdict.Unknown, "`feedback` is empty"}, "flux-3": {verdict.Unknown, "`feedback` is empty"},
 	})
 }
 

@@ -37,13 +37,31 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","code":%d}`, code)
 				return
 			}
-			_, _ = fmt.Fprintf(w, `{"kind":"ExternalSecretList","apiVersion":"external-secrets.io/v1","metadata":{},"items":[%s]}`, strings.Join(items, ","))
+			_, _ = fmt.Fprintf(
+				w,
+				`{"kind":"ExternalSecretList","apiVersion":"external-secrets.io/v1","metadata":{},"items":[%s]}`,
+				strings.Join(items, ","),
+			)
 		})
 	}
-	q := question(map[string]string{"argo-1": "argo", "flux-1": "flux", "flux-old": "flux", "flux-bare": "flux", "flux-forbids": "flux", "flux-without": "flux"})
+	q := question(
+		map[string]string{
+			"argo-1":       "argo",
+			"flux-1":       "flux",
+			"flux-old":     "flux",
+			"flux-bare":    "flux",
+			"flux-forbids": "flux",
+			"flux-without": "flux",
+		},
+	)
 	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{
 		"argo-1": cluster("argo-1", "1-ready", http.StatusForbidden),
-		"flux-1": cluster("flux-1", "1-ready", http.StatusOK, fmt.Sprintf(synced, 2)), "flux-old": cluster("flux-old", "1-ready", http.StatusOK, fmt.Sprintf(synced, 3)),
+		"flux-1": cluster(
+			"flux-1",
+			"1-ready",
+			http.StatusOK,
+			fmt.Sprintf(synced, 2),
+		), "flux-old": cluster("flux-old", "1-ready", http.StatusOK, fmt.Sprintf(synced, 3)),
 		"flux-bare":    cluster("flux-bare", "1-ready", http.StatusOK),
 		"flux-forbids": cluster("flux-forbids", "1-ready", http.StatusForbidden),
 		"flux-without": cluster("flux-without", "1-ready", http.StatusNotFound),
@@ -57,7 +75,10 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 		"flux-old":     {verdict.Progressing, "ExternalSecret web/platform-secrets was changed after its Secret was written"},
 		"flux-bare":    {verdict.Progressing, "ExternalSecret web/platform-secrets does not exist"},
 		"flux-forbids": {verdict.Unknown, "ExternalSecret web/platform-secrets cannot be read: "},
-		"flux-without": {verdict.Unknown, "ExternalSecret web/platform-secrets cannot be read: the cluster has no externalsecrets.external-secrets.io"},
+		"flux-without": {
+			verdict.Unknown,
+			"ExternalSecret web/platform-secrets cannot be read: the cluster has no externalsecrets.external-secrets.io",
+		},
 	})
 	if asked["argo-1"] != 0 || asked["flux-1"] != 1 {
 		t.Errorf("%v", asked)

@@ -114,7 +114,13 @@ func (s *Statuses) heardOf(find statusFinder, heard []delivery.CommitStatuses) m
 }
 
 // askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
-func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
+func askStatuses(
+	ctx context.Context,
+	repository Repository,
+	from *Statuses,
+	q *Question,
+	answer *Answer,
+) (map[string]observe.Report, error) {
 	find := from.finder(q.Clusters)
 	enough := func(heard []delivery.CommitStatuses) bool {
 		count := 0

@@ -31,7 +31,13 @@ const (
 
 // Wait repeats ask until enough clusters are ready, with growing pauses. When the time has run out, it returns
 // the last answer with an error that names what is not ready. said gets the summary after each call of ask.
-func Wait(ctx context.Context, clock Clock, goal Goal, ask func(ctx context.Context, now time.Time) (*Answer, error), said func(observe.Summary)) (*Answer, error) {
+func Wait(
+	ctx context.Context,
+	clock Clock,
+	goal Goal,
+	ask func(ctx context.Context, now time.Time) (*Answer, error),
+	said func(observe.Summary),
+) (*Answer, error) {
 	until := clock.Now().Add(goal.Timeout)
 	for pause := firstPause; ; pause = min(longPause, pause*3/2) {
 		now := clock.Now()
@@ -63,6 +69,17 @@ func notReady(result *observe.Result, summary observe.Summary, goal Goal) error 
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Message))
 		}
 	}
-	return fmt.Errorf("after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s", goal.Timeout, summary.ByVerdict[verdict.Ready],
-		wording.Count(summary.Clusters, "cluster is", "clusters are"), summary.ReadyPercent, goal.ReadyPercent, wording.Lines(lines, wording.Named))
+	return fmt.Errorf(
+		"after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s",
+		goal.Timeout,
+		summary.ByVerdict[verdict.Ready],
+		wording.Count(
+			summary.Clusters,
+			"cluster is",
+			"clusters are",
+		),
+		summary.ReadyPercent,
+		goal.ReadyPercent,
+		wording.Lines(lines, wording.Named),
+	)
 }

@@ -72,7 +72,16 @@ var (
 		"containers": skippedOfContainers, "initContainers": skippedOfContainers,
 		"status": {"conditions", "containerStatuses", "initContainerStatuses"},
 	}
-	skippedOfContainers = []string{"env", "args", "command", "volumeMounts", "livenessProbe", "readinessProbe", "startupProbe", "securityContext"}
+	skippedOfContainers = []string{
+		"env",
+		"args",
+		"command",
+		"volumeMounts",
+		"livenessProbe",
+		"readinessProbe",
+		"startupProbe",
+		"securityContext",
+	}
 )
 
 // ask asks one cluster. It keeps no object, so that a large cluster takes hardly more memory than a small one.
@@ -87,13 +96,21 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.Client) (own 
 		}},
 		{facts.RightNodes, func() (err error) {
 			var isServed bool
-			if own.Nodes, isServed, err = folded(ctx, client, nodes, kube.ListOptions{Skip: skippedOfNodes}, facts.NewNodes, (*facts.Nodes).Add); err == nil && !isServed {
+			if own.Nodes, isServed, err = folded(ctx, client, nodes, kube.ListOptions{Skip: skippedOfNodes}, facts.NewNodes, (*facts.Nodes).Add); err == nil &&
+				!isServed {
 				own.Lost = "the API server has no nodes"
 			}
 			return err
 		}},
 		{facts.RightPods, func() (err error) {
-			own.Pods, _, err = folded(ctx, client, pods, kube.ListOptions{FieldSelector: facts.PodSelector, Skip: skippedOfPods}, facts.NewPods, (*facts.Pods).Add)
+			own.Pods, _, err = folded(
+				ctx,
+				client,
+				pods,
+				kube.ListOptions{FieldSelector: facts.PodSelector, Skip: skippedOfPods},
+				facts.NewPods,
+				(*facts.Pods).Add,
+			)
 			return err
 		}},
 	}
@@ -118,7 +135,14 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.Client) (own 
 
 // folded is what the objects of a kind come to, each of which is added; nil where they are not served, or were not read to the
 // end.
-func folded[T any](ctx context.Context, client *kube.Client, kind kube.Kind, options kube.ListOptions, begin func() *T, add func(*T, *unstructured.Unstructured)) (all *T, isServed bool, err error) {
+func folded[T any](
+	ctx context.Context,
+	client *kube.Client,
+	kind kube.Kind,
+	options kube.ListOptions,
+	begin func() *T,
+	add func(*T, *unstructured.Unstructured),
+) (all *T, isServed bool, err error) {
 	options.Fold = func() func(*unstructured.Unstructured) {
 		all = begin() // anew where the list is begun anew
 		return func(object *unstructured.Unstructured) { add(all, object) }

@@ -93,7 +93,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 		return kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
 	}
 	known, _, err := discovery.Ask(t.Context(), discovery.Question{
-		Reach:   map[string]kube.Cluster{"all": {Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}, "nodes": as("nodes-only"), "nothing": as("nobody")},
+		Reach: map[string]kube.Cluster{
+			"all":     {Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token},
+			"nodes":   as("nodes-only"),
+			"nothing": as("nobody"),
+		},
 		Waiting: []string{"later"}, ReadyPercent: 100, Requested: true, Options: kube.Options{Deadline: time.Minute},
 	})
 	if err != nil {
@@ -106,7 +110,23 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 		"later":   "unknown <nil> <nil> <nil> <nil> <nil> [] the connection to the cluster is not known yet",
 	} {
 		of := known[name]
-		got := fmt.Sprint(of.Verdict, " ", of.Facts["nodes"], " ", of.Facts["nodes_ready"], " ", of.Facts["provider"], " ", of.Facts["region"], " ", of.Facts["requested"], " ", of.Missing, " ", of.Message)
+		got := fmt.Sprint(
+			of.Verdict,
+			" ",
+			of.Facts["nodes"],
+			" ",
+			of.Facts["nodes_ready"],
+			" ",
+			of.Facts["provider"],
+			" ",
+			of.Facts["region"],
+			" ",
+			of.Facts["requested"],
+			" ",
+			of.Missing,
+			" ",
+			of.Message,
+		)
 		if got != want {
 			t.Errorf("%s is\n%s, want\n%s", name, got, want)
 		}
@@ -210,7 +230,9 @@ func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 	}
 	known, _, err := discovery.Ask(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
-			"hangs": answer("hangs"), "unauthorized": answer("unauthorized"), "no nodes": answer("no nodes"), "no pods": answer("no pods"), "gone": {Host: "https://127.0.0.1:1"},
+			"hangs": answer(
+				"hangs",
+			), "unauthorized": answer("unauthorized"), "no nodes": answer("no nodes"), "no pods": answer("no pods"), "gone": {Host: "https://127.0.0.1:1"},
 		},
 		ReadyPercent: 100, Requested: true, Options: kube.Options{Deadline: 10 * time.Second}, // a busy machine answers within that
 	})
@@ -254,8 +276,12 @@ func TestASlowClusterIsAskedForAllAtOnce(t *testing.T) {
 				fmt.Fprint(w, `{"kind":"Status","code":403,"message":"no"}`)
 			}
 		})
-		known, _, err := discovery.Ask(t.Context(), discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.Options{Deadline: time.Minute}})
-		if of := known["a"]; err != nil || fmt.Sprintf("%v %v", of.Facts["kubernetes_version"], of.Facts["nodes"]) != "1.31.2 1" || (len(of.Missing) == 1) != requested {
+		known, _, err := discovery.Ask(
+			t.Context(),
+			discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.Options{Deadline: time.Minute}},
+		)
+		if of := known["a"]; err != nil || fmt.Sprintf("%v %v", of.Facts["kubernetes_version"], of.Facts["nodes"]) != "1.31.2 1" ||
+			(len(of.Missing) == 1) != requested {
 			t.Errorf("%v: %+v", err, known)
 		}
 	}
@@ -266,18 +292,30 @@ func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	many := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"SecretList","items":[{"metadata":{"name":"a"}}`+strings.Repeat(`,{"metadata":{"name":"a"}}`, 20_001)+`]}`)
+		_, _ = io.WriteString(
+			w,
+			`{"apiVersion":"v1","kind":"SecretList","items":[{"metadata":{"name":"a"}}`+strings.Repeat(`,{"metadata":{"name":"a"}}`, 20_001)+`]}`,
+		)
 	})
 	strange := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ClusterProfileList","items":[{"metadata":{"name":"`+strings.Repeat("x", 5000)+`"}}]}`)
+		_, _ = io.WriteString(
+			w,
+			`{"apiVersion":"v1","kind":"ClusterProfileList","items":[{"metadata":{"name":"`+strings.Repeat("x", 5000)+`"}}]}`,
+		)
 	})
 	for want, reach := range map[string]kube.Cluster{
 		`the hub "hub": the API server cannot be reached`:          {Host: "https://127.0.0.1:1"},
 		`the hub "hub" has more than 20000 clusters`:               many,
 		`the hub "hub": the API server does not answer like a Kub`: strange,
 	} {
-		_, _, err := discovery.Ask(t.Context(), discovery.Question{Hub: &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: reach == strange}, Options: kube.Options{Deadline: 20 * time.Second}})
+		_, _, err := discovery.Ask(
+			t.Context(),
+			discovery.Question{
+				Hub:     &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: reach == strange},
+				Options: kube.Options{Deadline: 20 * time.Second},
+			},
+		)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("%.300v, want %s", err, want)
 		}
@@ -306,12 +344,20 @@ func TestWhatAHostileClusterSaysIsBounded(t *testing.T) {
 		for i := range 5_000 {
 			fmt.Fprintf(&text, `,"label-%05d":"%s"`, i, strings.Repeat("v", 100))
 		}
-		return `{"metadata":{"name":"a","labels":{"a":"b"` + text.String() + `}},"status":{"capacity":{"a":"1"` + strings.ReplaceAll(text.String(), strings.Repeat("v", 100), "1") + `}}}`
+		return `{"metadata":{"name":"a","labels":{"a":"b"` + text.String() + `}},"status":{"capacity":{"a":"1"` + strings.ReplaceAll(
+			text.String(),
+			strings.Repeat("v", 100),
+			"1",
+		) + `}}}`
 	}
 	known, _, err := discovery.Ask(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
 			"many nodes": answer(5_000, func(i int) string {
-				return fmt.Sprintf(`{"metadata":{"name":"n%d","labels":{"topology.kubernetes.io/zone":"z%[1]d"}},"spec":{"providerID":"p%[1]d://x"},"status":{"nodeInfo":{"kubeletVersion":"v1.%[1]d.0","osImage":%[2]q}}}`, i, strings.Repeat("x", 900)+fmt.Sprint(i))
+				return fmt.Sprintf(
+					`{"metadata":{"name":"n%d","labels":{"topology.kubernetes.io/zone":"z%[1]d"}},"spec":{"providerID":"p%[1]d://x"},"status":{"nodeInfo":{"kubeletVersion":"v1.%[1]d.0","osImage":%[2]q}}}`,
+					i,
+					strings.Repeat("x", 900)+fmt.Sprint(i),
+				)
 			}),
 			"many labels":    answer(3, labels),
 			"too many nodes": answer(200_000, func(int) string { return `{"metadata":{"name":"a"}}` }),

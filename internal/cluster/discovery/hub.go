@@ -37,7 +37,9 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 	if h.ClusterProfiles {
 		kinds = append(kinds, registrationKind{
 			facts.ClusterProfiles, kube.Kind{Group: "multicluster.x-k8s.io", Versions: "v1alpha1", Resource: "clusterprofiles"},
-			kube.ListOptions{Skip: map[string][]string{"metadata": {"annotations"}, "status": {"credentialProviders", "accessProviders"}}}, facts.OfClusterProfile,
+			kube.ListOptions{
+				Skip: map[string][]string{"metadata": {"annotations"}, "status": {"credentialProviders", "accessProviders"}},
+			}, facts.OfClusterProfile,
 		})
 	}
 	return kinds

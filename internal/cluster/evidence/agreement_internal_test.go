@@ -98,7 +98,8 @@ func TestDocumentsAgreeAsInThePlainestWay(t *testing.T) {
 				t.Errorf("%+v: %s, and plainly %s", opinions, got.Verdict, want)
 			}
 			decides := slices.IndexFunc(opinions, func(o opinion) bool { return o.source == got.source })
-			if decides < 0 || got.Message != opinions[decides].Message || got.Verdict != verdict.Ready && opinions[decides].Verdict == verdict.Ready {
+			if decides < 0 || got.Message != opinions[decides].Message ||
+				got.Verdict != verdict.Ready && opinions[decides].Verdict == verdict.Ready {
 				t.Errorf("%+v: %+v is not of the one that decides", opinions, got)
 			}
 			other := slices.Clone(opinions)
@@ -118,7 +119,9 @@ func TestDocumentsAgreeAsInThePlainestWay(t *testing.T) {
 						since = time.Date(2026, 11, 23, hour+len(opinions), 0, 0, 0, time.UTC)
 					}
 					name := fmt.Sprint(len(opinions))
-					extend(append(slices.Clone(opinions), opinion{source: name, wide: wide, Status: verdict.Status{Verdict: is, Since: since, Message: name}}))
+					extend(
+						append(slices.Clone(opinions), opinion{source: name, wide: wide, Status: verdict.Status{Verdict: is, Since: since, Message: name}}),
+					)
 				}
 			}
 		}

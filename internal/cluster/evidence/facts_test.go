@@ -77,7 +77,8 @@ func TestWhatIsWrongWithFactsIsAnError(t *testing.T) {
 		{`"gpu":true`, "\"gpu\":\"\xff\"", "it is not UTF-8"},
 	} {
 		_, err := evidence.ParseFacts([]byte(strings.Replace(factsAsText, test.old, test.with, 1)))
-		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_cluster_facts gives: ") || !strings.Contains(err.Error(), test.want) {
+		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_cluster_facts gives: ") ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.60s: %v, want %s", test.with, err, test.want)
 		}
 	}
@@ -89,7 +90,11 @@ func TestWhatIsWrongWithFactsIsAnError(t *testing.T) {
 // FuzzFacts reads any text: what is read is written and read again as the same, and it takes no more than any input may.
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(factsAsText))
-	f.Add([]byte(`{"clusters":{"a":{"facts":{"b":[{"c":-1e-9}]},"verdict":"progressing"}},"time":"2026-11-22T02:30:00.5+01:00","kind":"facts","format":"1"}`))
+	f.Add(
+		[]byte(
+			`{"clusters":{"a":{"facts":{"b":[{"c":-1e-9}]},"verdict":"progressing"}},"time":"2026-11-22T02:30:00.5+01:00","kind":"facts","format":"1"}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var read *evidence.Facts
 		var err error

@@ -56,7 +56,9 @@ func kindOf(text []byte) (*string, error) {
 		Kind *string `json:"kind"`
 	}
 	if err := stdjson.Unmarshal(text, &d); err != nil {
-		return nil, errors.New("the evidence is not a document of flotilla_compliance, flotilla_cluster_facts or flotilla_measurements: its kind is not a text, or it is not JSON")
+		return nil, errors.New(
+			"the evidence is not a document of flotilla_compliance, flotilla_cluster_facts or flotilla_measurements: its kind is not a text, or it is not JSON",
+		)
 	}
 	return d.Kind, nil
 }

@@ -52,7 +52,9 @@ func TestEachKindOfDocumentIsReadAsWhatItIs(t *testing.T) {
 func TestTheTimeOfAListIsThatOfItsOldestDocument(t *testing.T) {
 	t.Parallel()
 	list := evidence.List{
-		{Compliance: &observe.Evidence{Time: noon}}, {Facts: &evidence.Facts{Time: noon.Add(-time.Minute)}}, {Compliance: &observe.Evidence{Time: noon.Add(time.Hour)}},
+		{
+			Compliance: &observe.Evidence{Time: noon},
+		}, {Facts: &evidence.Facts{Time: noon.Add(-time.Minute)}}, {Compliance: &observe.Evidence{Time: noon.Add(time.Hour)}},
 	}
 	if got := list.Time(); !got.Equal(noon.Add(-time.Minute)) {
 		t.Error(got)

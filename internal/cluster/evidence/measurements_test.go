@@ -22,7 +22,13 @@ func measurements() *evidence.Measurements {
 			},
 		},
 		{Name: "smoke", Of: evidence.OfFleet, Pass: "value == 1.0", Figures: map[string]evidence.Figure{"": {Value: 1}}},
-		{Name: "latency", Of: evidence.OfAssignment, Unit: "ms", Pass: "value < rest * 1.5", Message: "https://prometheus.example.com did not answer within 10s"},
+		{
+			Name:    "latency",
+			Of:      evidence.OfAssignment,
+			Unit:    "ms",
+			Pass:    "value < rest * 1.5",
+			Message: "https://prometheus.example.com did not answer within 10s",
+		},
 	}}
 }
 
@@ -77,12 +83,14 @@ func TestWhatIsWrongWithMeasurementsIsAnError(t *testing.T) {
 		{`"c1"`, `"` + strings.Repeat("a", 4097) + `"`, "a text is longer than 4096 bytes"},
 	} {
 		_, err := evidence.ParseMeasurements([]byte(strings.Replace(measurementsAsText, test.old, test.with, 1)))
-		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_measurements gives: ") || !strings.Contains(err.Error(), test.want) {
+		if err == nil || !strings.Contains(err.Error(), "the evidence is not what flotilla_measurements gives: ") ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.60s: %v, want %s", test.with, err, test.want)
 		}
 	}
 	many := &evidence.Measurements{Checks: make([]evidence.Check, evidence.MaxChecks+1), Time: at}
-	if _, err := evidence.ParseMeasurements(many.Marshal()); err == nil || !strings.Contains(err.Error(), "it has 51 checks, and 50 are the most") {
+	if _, err := evidence.ParseMeasurements(many.Marshal()); err == nil ||
+		!strings.Contains(err.Error(), "it has 51 checks, and 50 are the most") {
 		t.Error(err)
 	}
 }
@@ -128,7 +136,13 @@ func TestAFigureThatCannotBeJudgedIsNeverReady(t *testing.T) {
 		{"samples < 1", "", "c: 0: pass cannot be evaluated at line 1, column 9: a function or operator does not take values of these types"},
 		{"lists.range(1000).all(a, lists.range(1000).all(b, a > b || b >= a))", "", "c: 0: pass takes too long: it costs more than 200000, the most"},
 	} {
-		check := evidence.Check{Name: "c", Of: evidence.OfHost, Pass: test.pass, Fail: test.fail, Figures: map[string]evidence.Figure{"large": {}}}
+		check := evidence.Check{
+			Name:    "c",
+			Of:      evidence.OfHost,
+			Pass:    test.pass,
+			Fail:    test.fail,
+			Figures: map[string]evidence.Figure{"large": {}},
+		}
 		if got := check.Judge("large", nil); got.Verdict != verdict.Progressing || got.Message != test.want {
 			t.Errorf("%s: %+v", test.pass, got)
 		}
@@ -145,7 +159,11 @@ func TestNumbersInMessagesAreShort(t *testing.T) {
 		0: "0", 0.123456: "0.123", -2.5: "-2.5", 99.96: "100", 1234.5678: "1235", 123456789: "123456789", 0.00001234: "1.23e-05", 1e20: "1e+20",
 	} {
 		check := evidence.Check{Name: "c", Of: evidence.OfHost, Pass: "true", Figures: map[string]evidence.Figure{"h": {Value: value}}}
-		if got := check.Judge("h", &evidence.Rest{Value: value, Count: 1}); got.Message != fmt.Sprintf("c: %s against %s on 1 host (passes where true)", want, want) {
+		if got := check.Judge("h", &evidence.Rest{Value: value, Count: 1}); got.Message != fmt.Sprintf(
+			"c: %s against %s on 1 host (passes where true)",
+			want,
+			want,
+		) {
 			t.Errorf("%v: %s", value, got.Message)
 		}
 	}
@@ -194,7 +212,11 @@ func TestAnExpressionOfACheckNamesOnlyWhatTheCheckHas(t *testing.T) {
 // and takes no more than any input may.
 func FuzzMeasurements(f *testing.F) {
 	f.Add([]byte(measurementsAsText))
-	f.Add([]byte(`{"checks":[{"figures":{"a/b":{"value":-1e-9}},"of":"assignment","name":"x","pass":"value<rest","fail":"samples!=null"}],"time":"2026-11-22T02:30:00.5+01:00","environment":"","kind":"measurements","format":"1"}`))
+	f.Add(
+		[]byte(
+			`{"checks":[{"figures":{"a/b":{"value":-1e-9}},"of":"assignment","name":"x","pass":"value<rest","fail":"samples!=null"}],"time":"2026-11-22T02:30:00.5+01:00","environment":"","kind":"measurements","format":"1"}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var read *evidence.Measurements
 		var err error

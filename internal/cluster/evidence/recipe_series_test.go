@@ -79,7 +79,11 @@ func recorded(t *testing.T) (file string, changes []change) {
 	}
 	random := rand.New(rand.NewPCG(22, 2))
 	for i := range 2 * runsOfAKind {
-		one := change{name: fmt.Sprintf("run-%04d", i), regresses: i%2 == 1, at: recordedAt.Add(time.Duration(11+random.IntN(recordedMinutes-lastRun-11)) * time.Minute)}
+		one := change{
+			name:      fmt.Sprintf("run-%04d", i),
+			regresses: i%2 == 1,
+			at:        recordedAt.Add(time.Duration(11+random.IntN(recordedMinutes-lastRun-11)) * time.Minute),
+		}
 		good, bad := random.Perm(recordedGood), random.Perm(recordedBad)
 		for c := range clustersOfARun {
 			name := fmt.Sprintf("good-%02d", good[c])

@@ -79,7 +79,14 @@ func TestAClusterWithoutFailuresHasAFigureInEveryExample(t *testing.T) {
 		each          int // minute
 	}{{"fails", "200", 98}, {"fails", "500", 2}, {"works", "200", 100}} {
 		for minute := range 61 {
-			fmt.Fprintf(&text, "http_requests_total{cluster=%[1]q,k8s_cluster=%[1]q,code=%[2]q} %[3]d %[4]d\n", of.cluster, of.code, of.each*minute, at.Add(time.Duration(minute-60)*time.Minute).Unix())
+			fmt.Fprintf(
+				&text,
+				"http_requests_total{cluster=%[1]q,k8s_cluster=%[1]q,code=%[2]q} %[3]d %[4]d\n",
+				of.cluster,
+				of.code,
+				of.each*minute,
+				at.Add(time.Duration(minute-60)*time.Minute).Unix(),
+			)
 		}
 	}
 	text.WriteString("# EOF\n")
@@ -199,7 +206,11 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 			for target, decision := range targets {
 				if decision.Action == rollout.Write && in.Deployed[host][target] != "new" {
 					in.Deployed[host][target] = "new"
-					in.Records[folder.Key{Host: host, DeploymentTarget: target}] = rollout.Record{Tree: "new", Before: "old", Changed: in.Now.Add(time.Second)}
+					in.Records[folder.Key{Host: host, DeploymentTarget: target}] = rollout.Record{
+						Tree:    "new",
+						Before:  "old",
+						Changed: in.Now.Add(time.Second),
+					}
 				}
 			}
 		}

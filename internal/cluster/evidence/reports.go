@@ -20,7 +20,12 @@ const sourceFacts = "facts"
 // clusters. Where they know of different contents, the cluster has not the wanted one. Where none of them knows, the cluster
 // has what was written before the evidence. The function may not be called from several goroutines.
 func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
-	r := &reader{in: in, knowing: knowing, suspects: newSuspects(in), rests: rests{in: in, hosts: map[string][]string{}, known: map[restOf]*Rest{}}}
+	r := &reader{
+		in:       in,
+		knowing:  knowing,
+		suspects: newSuspects(in),
+		rests:    rests{in: in, hosts: map[string][]string{}, known: map[restOf]*Rest{}},
+	}
 	for _, d := range l {
 		if d.Facts != nil && len(d.Facts.Clusters) > 0 {
 			r.facts = append(r.facts, d.Facts)

@@ -20,7 +20,9 @@ func two() rollout.Input {
 		Hosts: map[string]*rollout.Host{
 			"a": {Clusters: []string{"a-1", "a-2"}}, "b": {Clusters: []string{"b-1", "b-2"}}, "c-1": {IsCluster: true, Clusters: []string{"c-1"}},
 		},
-		State: &rollout.State{Targets: map[string]*rollout.Target{"app-core": {Hosts: map[string]*rollout.HostState{"a": {}, "b": {}, "c-1": {}}}}},
+		State: &rollout.State{
+			Targets: map[string]*rollout.Target{"app-core": {Hosts: map[string]*rollout.HostState{"a": {}, "b": {}, "c-1": {}}}},
+		},
 	}
 	for host := range in.Hosts {
 		in.Wanted[host], in.Deployed[host] = map[string]string{"app-core": "new"}, map[string]string{"app-core": "old"}
@@ -164,7 +166,9 @@ func measuredAt(d evidence.Document, at time.Time) evidence.Document {
 func TestDocumentsThatSayNothingLeaveItToTime(t *testing.T) {
 	t.Parallel()
 	list := evidence.List{
-		{Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}}}, {Facts: &evidence.Facts{Time: noon}}, {Measurements: &evidence.Measurements{Time: noon}},
+		{
+			Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}},
+		}, {Facts: &evidence.Facts{Time: noon}}, {Measurements: &evidence.Measurements{Time: noon}},
 	}
 	if list.Speaks() || list.Reports(two()) != nil {
 		t.Error("empty documents say something")
@@ -246,7 +250,15 @@ func TestFiguresAreOfWhatIsAskedFor(t *testing.T) {
 		}
 		lookup := evidence.List{measured(of, "value < 2.0", "value > 5.0", figures[of])}.Reports(two(), agents(false, "", verdict.Unknown))
 		for range 2 {
-			got := fmt.Sprint(lookup("a-1", key("a")).Verdict, " ", lookup("a-2", key("a")).Verdict, " ", lookup("b-1", key("b")).Verdict, " ", lookup("c-1", key("c-1")).Verdict)
+			got := fmt.Sprint(
+				lookup("a-1", key("a")).Verdict,
+				" ",
+				lookup("a-2", key("a")).Verdict,
+				" ",
+				lookup("b-1", key("b")).Verdict,
+				" ",
+				lookup("c-1", key("c-1")).Verdict,
+			)
 			if got != want {
 				t.Errorf("%s: %s, not %s", of, got, want)
 			}

@@ -27,7 +27,9 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 			"a": {"app": "new", "web": "old", "job": "new", "gone": ""}, "b": {"app": "new", "web": "new"}, "clusters/a-1": {"shelf": "new"},
 		},
 		// web waits on a, and job is not under way.
-		State: &rollout.State{Targets: map[string]*rollout.Target{"app": hosts("a", "b"), "web": hosts("a", "b", "left"), "shelf": hosts("clusters/a-1")}},
+		State: &rollout.State{
+			Targets: map[string]*rollout.Target{"app": hosts("a", "b"), "web": hosts("a", "b", "left"), "shelf": hosts("clusters/a-1")},
+		},
 	}
 	s := newSuspects(in)
 	for _, c := range []struct {

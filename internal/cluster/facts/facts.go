@@ -50,7 +50,13 @@ const (
 
 // All are all facts, by name: the schema, the documentation and the checks of what refers to facts follow from it.
 var All = []Fact{
-	{"kubernetes_version", Text, "version of the API server, such as `1.31.2` or `1.31.2-gke.100`", []Source{Cluster, ClusterProfiles}, RightVersion},
+	{
+		"kubernetes_version",
+		Text,
+		"version of the API server, such as `1.31.2` or `1.31.2-gke.100`",
+		[]Source{Cluster, ClusterProfiles},
+		RightVersion,
+	},
 	{"kubernetes_minor", Text, "its minor version, such as `1.31`", []Source{Cluster, ClusterProfiles}, RightVersion},
 	{"nodes", Number, "how many nodes there are", []Source{Cluster}, RightNodes},
 	{"nodes_ready", Number, "how many of them are ready", []Source{Cluster}, RightNodes},
@@ -59,15 +65,45 @@ var All = []Fact{
 	{"operating_systems", Texts, "such as `linux`", []Source{Cluster}, RightNodes},
 	{"architectures", Texts, "such as `amd64`", []Source{Cluster}, RightNodes},
 	{"container_runtimes", Texts, "such as `containerd://1.7.25`", []Source{Cluster}, RightNodes},
-	{"provider", Text, "who runs the nodes, by their `providerID`: `aws`, `azure`, `gce`, `kind`, …; `\"\"` where none of them says it, or they differ", []Source{Cluster}, RightNodes},
-	{"region", Text, "the region of the nodes, by `topology.kubernetes.io/region`; `\"\"` where none of them says it, or they differ", []Source{Cluster}, RightNodes},
+	{
+		"provider",
+		Text,
+		"who runs the nodes, by their `providerID`: `aws`, `azure`, `gce`, `kind`, …; `\"\"` where none of them says it, or they differ",
+		[]Source{Cluster},
+		RightNodes,
+	},
+	{
+		"region",
+		Text,
+		"the region of the nodes, by `topology.kubernetes.io/region`; `\"\"` where none of them says it, or they differ",
+		[]Source{Cluster},
+		RightNodes,
+	},
 	{"zones", Texts, "their zones, by `topology.kubernetes.io/zone`", []Source{Cluster}, RightNodes},
-	{"capacity", NumbersByName, "what all nodes have, by resource: `cpu` (cores), `memory` (bytes), `pods`, `nvidia.com/gpu`, …", []Source{Cluster}, RightNodes},
+	{
+		"capacity",
+		NumbersByName,
+		"what all nodes have, by resource: `cpu` (cores), `memory` (bytes), `pods`, `nvidia.com/gpu`, …",
+		[]Source{Cluster},
+		RightNodes,
+	},
 	{"allocatable", NumbersByName, "what of it pods can have", []Source{Cluster}, RightNodes},
-	{"requested", NumbersByName, "what of it the pods on nodes request, and their number as `pods`; only with `requested = true`", []Source{Cluster}, RightPods},
+	{
+		"requested",
+		NumbersByName,
+		"what of it the pods on nodes request, and their number as `pods`; only with `requested = true`",
+		[]Source{Cluster},
+		RightPods,
+	},
 	{"labels", TextsByName, "labels that all nodes have in common, without those that name a node", []Source{Cluster}, RightNodes},
 	{"server", Text, "URL of the API server, as Argo CD has it", []Source{ArgoCD}, ""},
-	{"registered_labels", TextsByName, "labels of the cluster's Secret of Argo CD, and of its ClusterProfile, which wins", []Source{ArgoCD, ClusterProfiles}, ""},
+	{
+		"registered_labels",
+		TextsByName,
+		"labels of the cluster's Secret of Argo CD, and of its ClusterProfile, which wins",
+		[]Source{ArgoCD, ClusterProfiles},
+		"",
+	},
 	{"properties", TextsByName, "`status.properties` of its ClusterProfile", []Source{ClusterProfiles}, ""},
 }
 

@@ -62,7 +62,9 @@ func TestFactsOfNodes(t *testing.T) {
 	known := (&facts.Own{Version: "v1.31.2-eks-abc", Nodes: nodes}).Known(100)
 	want := map[string]any{
 		"kubernetes_version": "1.31.2-eks-abc", "kubernetes_minor": "1.31", "nodes": 2.0, "nodes_ready": 2.0, "node_versions": []any{"1.9.11", "1.31.2"},
-		"os_images": []any{"Ubuntu 22.04.5 LTS"}, "operating_systems": []any{"linux"}, "architectures": []any{"amd64", "arm64"}, "container_runtimes": []any{"containerd://1.7.25"},
+		"os_images": []any{
+			"Ubuntu 22.04.5 LTS",
+		}, "operating_systems": []any{"linux"}, "architectures": []any{"amd64", "arm64"}, "container_runtimes": []any{"containerd://1.7.25"},
 		"provider": "aws", "region": "eu-1", "zones": []any{"eu-1a", "eu-1b"},
 		"capacity":    map[string]any{"cpu": 8.0, "memory": float64(16 << 30), "pods": 220.0, "nvidia.com/gpu": 2.0},
 		"allocatable": map[string]any{"cpu": 7.84, "memory": float64(14 << 30), "pods": 220.0},
@@ -170,7 +172,9 @@ func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
 		if !known.Since.IsZero() {
 			since = known.Since.Format("15")
 		}
-		if known.Verdict != test.verdict || since != test.since || known.Message != test.message || known.Facts["kubernetes_version"] != "1.31.2" || !slices.Equal(known.Missing, test.lacks) {
+		if known.Verdict != test.verdict || since != test.since || known.Message != test.message ||
+			known.Facts["kubernetes_version"] != "1.31.2" ||
+			!slices.Equal(known.Missing, test.lacks) {
 			t.Errorf("%q, %d %%: %+v", test.nodes, test.percent, known.Status)
 		}
 	}
@@ -211,19 +215,38 @@ const canary = "canary-secret-7f3a"
 func aSecret(t testing.TB, name, server, labels string) *unstructured.Unstructured {
 	t.Helper()
 	data := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return objectOf(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: cluster-1, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, %s},
-  annotations: {kubectl.kubernetes.io/last-applied-configuration: %q}}, data: {name: %q, server: %q, config: %q}}`, labels, canary, data(name), data(server), data(`{"bearerToken":"`+canary+`"}`)))
+	return objectOf(
+		t,
+		fmt.Sprintf(
+			`{apiVersion: v1, kind: Secret, metadata: {name: cluster-1, namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, %s},
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: %q}}, data: {name: %q, server: %q, config: %q}}`,
+			labels,
+			canary,
+			data(name),
+			data(server),
+			data(`{"bearerToken":"`+canary+`"}`),
+		),
+	)
 }
 
 func aProfile(t testing.TB, name, status string) *unstructured.Unstructured {
 	t.Helper()
-	return objectOf(t, fmt.Sprintf(`{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ClusterProfile, metadata: {name: %s, namespace: fleet, labels: {team: b, x: "z"}}, status: %s}`, name, status))
+	return objectOf(
+		t,
+		fmt.Sprintf(
+			`{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ClusterProfile, metadata: {name: %s, namespace: fleet, labels: {team: b, x: "z"}}, status: %s}`,
+			name,
+			status,
+		),
+	)
 }
 
 func TestClustersThatOthersRegistered(t *testing.T) {
 	t.Parallel()
 	secret, ok := facts.OfSecret(aSecret(t, "large-1", "https://me:"+canary+"@large.example.com:6443/a?token="+canary, "team: a"))
-	if want := map[string]any{"server": "https://large.example.com:6443/a", "registered_labels": map[string]any{"team": "a"}}; !ok || secret.Name != "large-1" || !reflect.DeepEqual(secret.Facts, want) {
+	if want := map[string]any{"server": "https://large.example.com:6443/a", "registered_labels": map[string]any{"team": "a"}}; !ok ||
+		secret.Name != "large-1" ||
+		!reflect.DeepEqual(secret.Facts, want) {
 		t.Errorf("%+v", secret)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", secret), canary) {
@@ -244,7 +267,13 @@ func TestClustersThatOthersRegistered(t *testing.T) {
 		},
 		`[]`: {Verdict: verdict.Unknown, Message: "ClusterProfile fleet/large-1 does not say whether the control plane is healthy"},
 	} {
-		profile, ok := facts.OfClusterProfile(aProfile(t, "large-1", `{version: {kubernetes: 1.31.2}, properties: [{name: location, value: eu}, {name: 5}], conditions: `+conditions+`}`))
+		profile, ok := facts.OfClusterProfile(
+			aProfile(
+				t,
+				"large-1",
+				`{version: {kubernetes: 1.31.2}, properties: [{name: location, value: eu}, {name: 5}], conditions: `+conditions+`}`,
+			),
+		)
 		facts := map[string]any{
 			"kubernetes_version": "1.31.2", "kubernetes_minor": "1.31", "properties": map[string]any{"location": "eu"}, "registered_labels": map[string]any{"team": "b", "x": "z"},
 		}
@@ -260,21 +289,29 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 	nodes := facts.NewNodes()
 	nodes.Add(aNode(t, "n1", "True", "a", nil))
 	own := map[string]facts.Known{
-		"both":    (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
-		"silent":  (&facts.Own{Lost: "it is gone"}).Known(100),
-		"alone":   (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
-		"waiting": {Waiting: true, Sources: []facts.Source{facts.Cluster}, ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Unknown, Message: "not yet"}}},
+		"both":   (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
+		"silent": (&facts.Own{Lost: "it is gone"}).Known(100),
+		"alone":  (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
+		"waiting": {
+			Waiting:      true,
+			Sources:      []facts.Source{facts.Cluster},
+			ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: verdict.Unknown, Message: "not yet"}},
+		},
 	}
 	registration := func(name string) facts.Registration {
 		r, _ := facts.OfSecret(aSecret(t, name, "https://"+name, "team: a"))
 		return r
 	}
 	profile := func(name string) facts.Registration {
-		r, _ := facts.OfClusterProfile(aProfile(t, name, `{version: {kubernetes: v1.31.2}, conditions: [{type: ControlPlaneHealthy, status: "True"}]}`))
+		r, _ := facts.OfClusterProfile(
+			aProfile(t, name, `{version: {kubernetes: v1.31.2}, conditions: [{type: ControlPlaneHealthy, status: "True"}]}`),
+		)
 		return r
 	}
 	all := facts.Together(own, []facts.Registration{
-		registration("both"), registration("silent"), registration("argo"), registration("twice"), registration("twice"), profile("both"), profile("profile"), profile("silent"),
+		registration(
+			"both",
+		), registration("silent"), registration("argo"), registration("twice"), registration("twice"), profile("both"), profile("profile"), profile("silent"),
 	}, []facts.Source{facts.ArgoCD, facts.ClusterProfiles})
 	for name, want := range map[string]string{
 		"both":    "[argocd cluster cluster_profiles] ready 1.32.0 https://both map[team:b x:z] 1 node is ready",
@@ -286,7 +323,19 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 		"profile": "[cluster_profiles] ready 1.31.2 <nil> map[team:b x:z] ClusterProfile fleet/profile says that the control plane is healthy",
 	} {
 		known := all[name]
-		got := fmt.Sprint(known.Sources, " ", known.Verdict, " ", known.Facts["kubernetes_version"], " ", known.Facts["server"], " ", known.Facts["registered_labels"], " ", known.Message)
+		got := fmt.Sprint(
+			known.Sources,
+			" ",
+			known.Verdict,
+			" ",
+			known.Facts["kubernetes_version"],
+			" ",
+			known.Facts["server"],
+			" ",
+			known.Facts["registered_labels"],
+			" ",
+			known.Message,
+		)
 		if got != want {
 			t.Errorf("%s is\n%s, want\n%s", name, got, want)
 		}
@@ -336,8 +385,16 @@ func TestEveryFactIsInTheTable(t *testing.T) {
 // FuzzObjects reads any object as a node, a pod, a Secret and a ClusterProfile: what comes of it can be written and read as
 // evidence, and is bounded.
 func FuzzObjects(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"name":"a","labels":{"a":"b"}},"spec":{"nodeName":"n","providerID":"a://b","containers":[{"resources":{"requests":{"cpu":"1e400"}}}]},"data":{"name":"YQ==","server":"aHR0cHM6Ly9h"}}`))
-	f.Add([]byte(`{"metadata":{"name":"a"},"status":{"capacity":{"cpu":"999999999999999999E","memory":1},"nodeInfo":{"kubeletVersion":"v1"},"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"0001-01-01T00:00:00Z"}],"properties":[{"name":"a","value":"b"}]}}`))
+	f.Add(
+		[]byte(
+			`{"metadata":{"name":"a","labels":{"a":"b"}},"spec":{"nodeName":"n","providerID":"a://b","containers":[{"resources":{"requests":{"cpu":"1e400"}}}]},"data":{"name":"YQ==","server":"aHR0cHM6Ly9h"}}`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`{"metadata":{"name":"a"},"status":{"capacity":{"cpu":"999999999999999999E","memory":1},"nodeInfo":{"kubeletVersion":"v1"},"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"0001-01-01T00:00:00Z"}],"properties":[{"name":"a","value":"b"}]}}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var content map[string]any
 		if json.Unmarshal(text, &content) != nil || content == nil {
@@ -355,7 +412,11 @@ func FuzzObjects(f *testing.F) {
 		if secret, ok := facts.OfSecret(object); ok {
 			registered = append(registered, secret)
 		}
-		known := facts.Together(map[string]facts.Known{"a": (&facts.Own{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)}, registered, []facts.Source{facts.ArgoCD, facts.ClusterProfiles})
+		known := facts.Together(
+			map[string]facts.Known{"a": (&facts.Own{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)},
+			registered,
+			[]facts.Source{facts.ArgoCD, facts.ClusterProfiles},
+		)
 		document := evidence.Facts{Time: time.Unix(1, 0), Clusters: map[string]evidence.ClusterFacts{}}
 		for name, of := range known {
 			document.Clusters[name] = of.ClusterFacts

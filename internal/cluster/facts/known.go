@@ -125,7 +125,10 @@ func together(known Known, registered map[Source][]Registration, asked []Source)
 			}
 		}
 	}
-	said := verdict.Status{Verdict: verdict.Unknown, Message: "the provider's clusters have no entry of this name, so that the cluster itself was not asked"}
+	said := verdict.Status{
+		Verdict: verdict.Unknown,
+		Message: "the provider's clusters have no entry of this name, so that the cluster itself was not asked",
+	}
 	if known.Waiting {
 		said = known.Status
 	}

@@ -76,7 +76,8 @@ func TestLabelsOfWhatIsKnown(t *testing.T) {
 		made := facts.Label(map[string]facts.Known{"a": known(verdict.Ready, map[string]any{name: test.fact})}, choices(t, test.from), nil, true)
 		value, has := made.Of["a"][test.from]
 		without := made.Without["a"][test.from]
-		if len(made.Silent) > 0 || has != (test.without == "") || value != test.want || !strings.HasPrefix(without, test.without) || (without == "") != has {
+		if len(made.Silent) > 0 || has != (test.without == "") || value != test.want || !strings.HasPrefix(without, test.without) ||
+			(without == "") != has {
 			t.Errorf("%v of %s: %+v", test.fact, test.from, made)
 		}
 	}
@@ -90,7 +91,12 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 	waiting.Waiting = true
 	forbidden := known(verdict.Unknown, map[string]any{"kubernetes_version": "1.31.2"})
 	forbidden.Missing = []string{"list nodes"}
-	clusters := map[string]facts.Known{"ready": known(verdict.Ready, says), "silent": known(verdict.Unknown, nil), "forbidden": forbidden, "new": waiting}
+	clusters := map[string]facts.Known{
+		"ready":     known(verdict.Ready, says),
+		"silent":    known(verdict.Unknown, nil),
+		"forbidden": forbidden,
+		"new":       waiting,
+	}
 	of := choices(t, "region", "labels.gpu")
 	for name, test := range map[string]struct {
 		defaults map[string]map[string]string
@@ -116,7 +122,8 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 			t.Errorf("%s: %s, silent are %q", name, got, made.Silent)
 		}
 		without := made.Without
-		if got := without["forbidden"]["region"]; got != "region is not known: the credentials lack the right to list nodes at cluster scope" && !strings.HasSuffix(got, "its value is that of defaults") {
+		if got := without["forbidden"]["region"]; got != "region is not known: the credentials lack the right to list nodes at cluster scope" &&
+			!strings.HasSuffix(got, "its value is that of defaults") {
 			t.Errorf("%s: %s", name, got)
 		}
 		if got := without["silent"]["region"]; !strings.HasPrefix(got, "region is not known: it is unknown") {
@@ -154,7 +161,8 @@ func TestLabelsOfWhatNobodySaysDoNotVanish(t *testing.T) {
 		{notYet, "server", "server is not known: no hub has said it"},
 	} {
 		made := facts.Label(map[string]facts.Known{"a": test.of}, choices(t, test.from), nil, true)
-		if got := made.Without["a"][test.from]; (len(made.Silent) == 1) != (test.because != "") || !strings.HasPrefix(got, test.because) || got == "" != (test.because == "") {
+		if got := made.Without["a"][test.from]; (len(made.Silent) == 1) != (test.because != "") || !strings.HasPrefix(got, test.because) ||
+			got == "" != (test.because == "") {
 			t.Errorf("%s: %q, silent are %q, labels are %v", test.from, got, made.Silent, made.Of)
 		}
 	}

@@ -217,7 +217,12 @@ func (n *Nodes) status(percent int) verdict.Status {
 	case n.all == 0:
 		is.Message = "there are no nodes"
 	case n.ready < n.all:
-		is.Message = fmt.Sprintf("%d of %s not ready: %s", n.all-n.ready, wording.Count(n.all, "node is", "nodes are"), named(n.notReady, n.all-n.ready))
+		is.Message = fmt.Sprintf(
+			"%d of %s not ready: %s",
+			n.all-n.ready,
+			wording.Count(n.all, "node is", "nodes are"),
+			named(n.notReady, n.all-n.ready),
+		)
 	}
 	if n.ready*100 < n.all*percent || n.all == 0 && percent > 0 {
 		is.Verdict, is.Since = verdict.Progressing, n.notSince

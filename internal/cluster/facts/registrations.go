@@ -62,7 +62,11 @@ func OfClusterProfile(profile *unstructured.Unstructured) (r Registration, ok bo
 	case "True":
 		r.Status.Verdict, r.Status.Message = verdict.Ready, object+" says that the control plane is healthy"
 	case "False":
-		r.Status.Verdict, r.Status.Message = verdict.Progressing, fmt.Sprintf("%s says that the control plane is not healthy: %s", object, wording.OneLine(healthy.reason+" "+healthy.message))
+		r.Status.Verdict, r.Status.Message = verdict.Progressing, fmt.Sprintf(
+			"%s says that the control plane is not healthy: %s",
+			object,
+			wording.OneLine(healthy.reason+" "+healthy.message),
+		)
 	default:
 		r.Status.Verdict, r.Status.Message = verdict.Unknown, object+" does not say whether the control plane is healthy"
 	}

@@ -39,9 +39,13 @@ func readAll(t *testing.T, text string) (objects []any, token string, err error)
 
 // What is read of a page is what encoding/json reads of it, without the managed fields.
 func FuzzPage(f *testing.F) {
-	f.Add(`{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"}],"labels":{"b":"c"}},"spec":{"n":5,"f":1.5e3,"t":[true,null,{"x":[]}]}}]}`)
+	f.Add(
+		`{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"}],"labels":{"b":"c"}},"spec":{"n":5,"f":1.5e3,"t":[true,null,{"x":[]}]}}]}`,
+	)
 	f.Add(`{"items":null,"kind":"List","apiVersion":"v1"}`)
-	f.Add(` { "items" : [ { "metadata" : { "name" : "ä\n\u00e4" , "managedFields" : null } } , {"metadata":{"name":"b"}} ] , "kind" : "XList" , "apiVersion" : "v1" } `)
+	f.Add(
+		` { "items" : [ { "metadata" : { "name" : "ä\n\u00e4" , "managedFields" : null } } , {"metadata":{"name":"b"}} ] , "kind" : "XList" , "apiVersion" : "v1" } `,
+	)
 	f.Add(`{"items":[{"metadata":{"name":"a"}`)
 	f.Add(`{"items":[{"metadata":{"name":"a"}}]]`)
 	f.Add(`{"items":[{"metadata":{"name":"a",}}],,}`)
@@ -63,7 +67,8 @@ func FuzzPage(f *testing.F) {
 		if json.Unmarshal([]byte(text), &want) != nil || len(want.Items) != len(objects) && strings.Count(text, "items") == 1 {
 			t.Fatalf("%q: %d objects were read, and JSON has %d", text, len(objects), len(want.Items))
 		}
-		if strings.Count(text, `"`+"continue"+`"`) == 1 && strings.Count(text, `"metadata"`) == 1+len(objects) && token != want.Metadata.Continue {
+		if strings.Count(text, `"`+"continue"+`"`) == 1 && strings.Count(text, `"metadata"`) == 1+len(objects) &&
+			token != want.Metadata.Continue {
 			t.Errorf("%q: the token is %q, want %q", text, token, want.Metadata.Continue)
 		}
 	})
@@ -76,9 +81,14 @@ func TestAnObjectIsReadWithoutItsManagedFields(t *testing.T) {
 		`{"apiVersion":"v2","kind":"Y","metadata":{"namespace":"n","name":"ä\u00e4"},"data":"\u00e4\n"}]}`
 	objects, token, err := readAll(t, text)
 	want := []any{
-		map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "a", "labels": map[string]any{"b": "c"}}, "spec": map[string]any{
-			"managedFields": "mine", "n": int64(5), "f": 1.5, "t": []any{true, nil, map[string]any{"x": []any{}}},
-		}},
+		map[string]any{
+			"apiVersion": "v1",
+			"kind":       "X",
+			"metadata":   map[string]any{"name": "a", "labels": map[string]any{"b": "c"}},
+			"spec": map[string]any{
+				"managedFields": "mine", "n": int64(5), "f": 1.5, "t": []any{true, nil, map[string]any{"x": []any{}}},
+			},
+		},
 		map[string]any{"apiVersion": "v2", "kind": "Y", "metadata": map[string]any{"namespace": "n", "name": "ää"}, "data": "ä\n"},
 	}
 	if err != nil || token != "next" || !reflect.DeepEqual(objects, want) {
@@ -120,7 +130,8 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	if _, err := newReader(strings.NewReader(whole)).list(forgets); err != nil {
 		t.Errorf("objects within the limit: %v", err)
 	}
-	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
+	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete ||
+		err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -130,7 +141,8 @@ func TestKeysThatLookAlikeAreReadInOneOrder(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		object, err := newReader(strings.NewReader(`{"a\u0001":"1","a\u0002":"2","b\u0003":{"c\u0004":"d\u0005"}}`)).object()
-		if want := map[string]any{"a\ufffd": "2", "b\ufffd": map[string]any{"c\ufffd": "d\ufffd"}}; err != nil || !reflect.DeepEqual(object.Object, want) {
+		if want := map[string]any{"a\ufffd": "2", "b\ufffd": map[string]any{"c\ufffd": "d\ufffd"}}; err != nil ||
+			!reflect.DeepEqual(object.Object, want) {
 			t.Fatalf("read is %q: %v", object, err)
 		}
 	}

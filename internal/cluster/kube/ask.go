@@ -53,7 +53,12 @@ type Answer[T any] struct {
 // Ask asks all clusters, several at once, and returns the answers by name when every cluster has answered or its
 // deadline has passed. It calls ask in several goroutines; ask must end when its context does, as the methods of Client
 // do. When ctx ends, clusters that have not answered have an error of ReasonCanceled.
-func Ask[T any](ctx context.Context, clusters map[string]Cluster, options Options, ask func(ctx context.Context, name string, client *Client) (T, error)) map[string]Answer[T] {
+func Ask[T any](
+	ctx context.Context,
+	clusters map[string]Cluster,
+	options Options,
+	ask func(ctx context.Context, name string, client *Client) (T, error),
+) map[string]Answer[T] {
 	options = options.withDefaults()
 	names := slices.Sorted(maps.Keys(clusters))
 	answers := make([]Answer[T], len(names))

@@ -463,7 +463,8 @@ func TestOneObjectIsRead(t *testing.T) {
 			object, err := client.Read(ctx, kube.Ref{APIVersion: c.apiVersion, Kind: c.kind, Namespace: "a", Name: c.name})
 			return object != nil, err
 		})["a"]
-		if answer.Value != c.there || (answer.Err == nil) != (c.want == "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
+		if answer.Value != c.there || (answer.Err == nil) != (c.want == "") ||
+			answer.Err != nil && !strings.Contains(answer.Err.Error(), c.want) {
 			t.Errorf("%s: the answer is %v, want %q", c.name, answer, c.want)
 		}
 	}

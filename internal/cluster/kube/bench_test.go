@@ -137,17 +137,41 @@ func signItself(name string) (tls.Certificate, string, error) {
 	if err != nil {
 		return tls.Certificate{}, "", err
 	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})), nil
+	return tls.Certificate{
+			Certificate: [][]byte{raw},
+			PrivateKey:  key,
+		}, string(
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		), nil
 }
 
 // recordedList is a list of Kustomizations of the size that real ones have, managed fields among them.
 func recordedList() []byte {
 	var items []string
 	for i := range fleetObjects {
-		items = append(items, fmt.Sprintf(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"workload-%02d-main","namespace":"flux-system","generation":3,"uid":"5b4e39a0-0000-4000-8000-0000000000%02d","labels":{"flotilla.dev/owner":"prod","flotilla.dev/host":"large","flotilla.dev/deployment-target":"workload-%02d-main"},"managedFields":[%s]},"spec":{"interval":"10m0s","path":"./large/workload","prune":true,"wait":true,"sourceRef":{"kind":"GitRepository","name":"gitops"}},"status":{"observedGeneration":3,"lastAppliedRevision":"main@sha1:0123456789abcdef0123456789abcdef01234567","lastAttemptedRevision":"main@sha1:0123456789abcdef0123456789abcdef01234567","conditions":[{"type":"Ready","status":"True","reason":"ReconciliationSucceeded","message":"Applied revision: main@sha1:0123456789abcdef0123456789abcdef01234567","observedGeneration":3,"lastTransitionTime":"2026-11-22T00:00:00Z"},{"type":"Healthy","status":"True","reason":"Succeeded","message":"Health check passed in 31ms","observedGeneration":3,"lastTransitionTime":"2026-11-22T00:00:00Z"}],"inventory":{"entries":[{"id":"ns_workload_apps_Deployment","v":"v1"},{"id":"ns_workload__Service","v":"v1"},{"id":"ns_workload__ConfigMap","v":"v1"}]}}}`,
-			i, i, i, strings.TrimSuffix(strings.Repeat(`{"manager":"kustomize-controller","operation":"Update","apiVersion":"kustomize.toolkit.fluxcd.io/v1","time":"2026-11-22T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:status":{}}},"f:inventory":{"f:entries":{}}}}},`, 2), ",")))
+		items = append(
+			items,
+			fmt.Sprintf(
+				`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"workload-%02d-main","namespace":"flux-system","generation":3,"uid":"5b4e39a0-0000-4000-8000-0000000000%02d","labels":{"flotilla.dev/owner":"prod","flotilla.dev/host":"large","flotilla.dev/deployment-target":"workload-%02d-main"},"managedFields":[%s]},"spec":{"interval":"10m0s","path":"./large/workload","prune":true,"wait":true,"sourceRef":{"kind":"GitRepository","name":"gitops"}},"status":{"observedGeneration":3,"lastAppliedRevision":"main@sha1:0123456789abcdef0123456789abcdef01234567","lastAttemptedRevision":"main@sha1:0123456789abcdef0123456789abcdef01234567","conditions":[{"type":"Ready","status":"True","reason":"ReconciliationSucceeded","message":"Applied revision: main@sha1:0123456789abcdef0123456789abcdef01234567","observedGeneration":3,"lastTransitionTime":"2026-11-22T00:00:00Z"},{"type":"Healthy","status":"True","reason":"Succeeded","message":"Health check passed in 31ms","observedGeneration":3,"lastTransitionTime":"2026-11-22T00:00:00Z"}],"inventory":{"entries":[{"id":"ns_workload_apps_Deployment","v":"v1"},{"id":"ns_workload__Service","v":"v1"},{"id":"ns_workload__ConfigMap","v":"v1"}]}}}`,
+				i,
+				i,
+				i,
+				strings.TrimSuffix(
+					strings.Repeat(
+						`{"manager":"kustomize-controller","operation":"Update","apiVersion":"kustomize.toolkit.fluxcd.io/v1","time":"2026-11-22T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:status":{}}},"f:inventory":{"f:entries":{}}}}},`,
+						2,
+					),
+					",",
+				),
+			),
+		)
 	}
-	return []byte(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"KustomizationList","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `]}`)
+	return []byte(
+		`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"KustomizationList","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(
+			items,
+			",",
+		) + `]}`,
+	)
 }
 
 // startFleet starts the process that serves the fleet.
@@ -168,7 +192,12 @@ func startFleet(b *testing.B) *servedFleet {
 func (f *servedFleet) clusters() map[string]kube.Cluster {
 	clusters := map[string]kube.Cluster{}
 	for i := range fleetClusters {
-		cluster := kube.Cluster{Host: "https://" + f.Alive, TLSServerName: nameOf(i), ClusterCACertificate: f.Authorities[i], Token: fmt.Sprint("token-", i)}
+		cluster := kube.Cluster{
+			Host:                 "https://" + f.Alive,
+			TLSServerName:        nameOf(i),
+			ClusterCACertificate: f.Authorities[i],
+			Token:                fmt.Sprint("token-", i),
+		}
 		if i%100 == 25 {
 			cluster.Host = "https://" + f.Dead
 		}
@@ -201,22 +230,27 @@ func BenchmarkAsk(b *testing.B) {
 			for b.Loop() {
 				var mu sync.Mutex
 				reasons := map[kube.Reason]int{}
-				answers := kube.Ask(b.Context(), clusters, kube.Options{Deadline: 8 * time.Second}, func(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
-					var revisions []string
-					var err error
-					options := kube.ListOptions{Skip: map[string][]string{"": {"spec"}}}
-					for _, list := range client.ListEach(ctx, kinds, options) {
-						err = list.Err
-						for _, item := range list.Items {
-							revision, _, _ := unstructured.NestedString(item.Object, "status", "lastAppliedRevision")
-							revisions = append(revisions, strings.Clone(revision))
+				answers := kube.Ask(
+					b.Context(),
+					clusters,
+					kube.Options{Deadline: 8 * time.Second},
+					func(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
+						var revisions []string
+						var err error
+						options := kube.ListOptions{Skip: map[string][]string{"": {"spec"}}}
+						for _, list := range client.ListEach(ctx, kinds, options) {
+							err = list.Err
+							for _, item := range list.Items {
+								revision, _, _ := unstructured.NestedString(item.Object, "status", "lastAppliedRevision")
+								revisions = append(revisions, strings.Clone(revision))
+							}
 						}
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					reasons[kube.ReasonOf(err)]++
-					return revisions, err
-				})
+						mu.Lock()
+						defer mu.Unlock()
+						reasons[kube.ReasonOf(err)]++
+						return revisions, err
+					},
+				)
 				for name, answer := range answers {
 					if answer.Err == nil && len(answer.Value) != fleetObjects {
 						b.Fatalf("%s has %d objects", name, len(answer.Value))

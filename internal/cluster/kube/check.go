@@ -82,7 +82,14 @@ func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 	checkProxy(found, "proxy_url", c.ProxyURL)
 	checkCA(found, "cluster_ca_certificate", c.ClusterCACertificate)
 	unknown := isUnknown("client_certificate") || isUnknown("client_key")
-	checkPair(found, [2]string{"client_certificate", "client_key"}, c.ClientCertificate, c.ClientKey, unknown || c.ClientCertificate != "", unknown || c.ClientKey != "")
+	checkPair(
+		found,
+		[2]string{"client_certificate", "client_key"},
+		c.ClientCertificate,
+		c.ClientKey,
+		unknown || c.ClientCertificate != "",
+		unknown || c.ClientKey != "",
+	)
 	if c.Token != strings.TrimSpace(c.Token) || strings.ContainsAny(c.Token, "\r\n") {
 		found.add("token", "has white space around it or a line break in it, which no HTTP header can have; use trimspace()")
 	}
@@ -199,7 +206,8 @@ func pemProblem(text, kind string) string {
 	case block != nil:
 		return fmt.Sprintf("must be PEM of type %s, and is of type %s", kind, wording.OneLine(block.Type))
 	}
-	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN") {
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil &&
+		strings.HasPrefix(string(decoded), "-----BEGIN") {
 		return "must be PEM, but is base64 of it; use base64decode()"
 	}
 	return fmt.Sprintf("must be PEM, beginning with \"-----BEGIN %s-----\"", kind)

@@ -23,7 +23,12 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 	certificate, key := kubetest.SelfSigned(t)
 	_, otherKey := kubetest.SelfSigned(t)
 	inBase64 := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	aws := &kube.Exec{APIVersion: "client.authentication.k8s.io/v1beta1", Command: "aws", Args: []string{"eks"}, Env: map[string]string{"A": "b"}}
+	aws := &kube.Exec{
+		APIVersion: "client.authentication.k8s.io/v1beta1",
+		Command:    "aws",
+		Args:       []string{"eks"},
+		Env:        map[string]string{"A": "b"},
+	}
 	byUser := func(user string) kube.Cluster { return kube.Cluster{Kubeconfig: aKubeconfig(server, user)} }
 	byCluster := func(cluster string) kube.Cluster {
 		return kube.Cluster{Kubeconfig: aKubeconfig(cluster, `{token: hunter2}`)}
@@ -116,7 +121,10 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 			if got := strings.Join(lines, "\n"); got != c.want {
 				t.Errorf("found is\n%s\nwant\n%s", got, c.want)
 			}
-			if said := fmt.Sprintf("%v %+v %#v %s %v", c.cluster, c.cluster, c.cluster, c.cluster, c.cluster.Exec); strings.Contains(said, "hunter2") {
+			if said := fmt.Sprintf("%v %+v %#v %s %v", c.cluster, c.cluster, c.cluster, c.cluster, c.cluster.Exec); strings.Contains(
+				said,
+				"hunter2",
+			) {
 				t.Errorf("the cluster is printed with its secret: %s", said)
 			}
 		})
@@ -134,7 +142,9 @@ func TestAWrongConfigurationIsAReason(t *testing.T) {
 		"a missing file":      {kube.Cluster{Kubeconfig: aKubeconfig(`{server: "https://x"}`, `{tokenFile: /nowhere/at/all}`)}, "its kubeconfig cannot be used: open /nowhere/at/all: no such file"},
 		"a missing authority": {kube.Cluster{Kubeconfig: aKubeconfig(`{server: "https://x", certificate-authority: /nowhere/at/all}`, `{token: hunter2}`)}, "its kubeconfig cannot be used: "},
 	} {
-		if _, err := askOne(t, c.cluster, time.Minute); kube.ReasonOf(err) != kube.ReasonConfiguration || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := askOne(t, c.cluster, time.Minute); kube.ReasonOf(err) != kube.ReasonConfiguration ||
+			!strings.HasPrefix(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -144,8 +154,24 @@ func TestAWrongConfigurationIsAReason(t *testing.T) {
 func FuzzKubeconfig(f *testing.F) {
 	certificate, key := kubetest.SelfSigned(f)
 	f.Add(aKubeconfig(`{server: "https://x"}`, `{token: t}`), "")
-	f.Add(aKubeconfig(`{server: "https://x", proxy-url: "http://a:b@c"}`, `{exec: {command: a, apiVersion: client.authentication.k8s.io/v1, env: [{name: a, value: b}]}}`), "one")
-	f.Add(aKubeconfig(`{server: "x"}`, `{client-certificate-data: `+base64.StdEncoding.EncodeToString([]byte(certificate))+`, client-key-data: `+base64.StdEncoding.EncodeToString([]byte(key))+`}`), "two")
+	f.Add(
+		aKubeconfig(
+			`{server: "https://x", proxy-url: "http://a:b@c"}`,
+			`{exec: {command: a, apiVersion: client.authentication.k8s.io/v1, env: [{name: a, value: b}]}}`,
+		),
+		"one",
+	)
+	f.Add(
+		aKubeconfig(
+			`{server: "x"}`,
+			`{client-certificate-data: `+base64.StdEncoding.EncodeToString(
+				[]byte(certificate),
+			)+`, client-key-data: `+base64.StdEncoding.EncodeToString(
+				[]byte(key),
+			)+`}`,
+		),
+		"two",
+	)
 	f.Add(`{"kind":"Config","apiVersion":"v1","contexts":[{"name":""}]}`, "")
 	f.Add("a: &a [*a]\n", "")
 	f.Fuzz(func(t *testing.T, text, context string) {

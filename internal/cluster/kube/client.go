@@ -63,7 +63,11 @@ func (c *Client) get(ctx context.Context, path string, kind Kind) (*http.Respons
 
 // exchange sends a request, and sends it again where the server is busy. For an answer with an error status, answer is
 // its body; otherwise answer is nil, and the caller closes the body of the response.
-func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, answer *metav1.Status, err error) {
+func (c *Client) exchange(
+	ctx context.Context,
+	method, path, contentType string,
+	body []byte,
+) (response *http.Response, answer *metav1.Status, err error) {
 	for try := 1; ; try++ {
 		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 		if err != nil {

@@ -115,7 +115,11 @@ func publicError(whole, ctx context.Context, err error, options Options, scrubbe
 	case errors.As(err, &known) && known.Reason == ReasonTimeout:
 		return &Error{Reason: ReasonTimeout, text: scrubber().Scrub(known.text), kind: context.DeadlineExceeded}
 	case ctx.Err() != nil || isTimeout(err):
-		return &Error{Reason: ReasonTimeout, text: fmt.Sprintf("the API server did not answer within %s", options.Deadline), kind: context.DeadlineExceeded}
+		return &Error{
+			Reason: ReasonTimeout,
+			text:   fmt.Sprintf("the API server did not answer within %s", options.Deadline),
+			kind:   context.DeadlineExceeded,
+		}
 	}
 	return scrubbed(err, scrubber)
 }
@@ -178,7 +182,11 @@ func cause(err error) string {
 	case errors.As(err, &record):
 		return "it does not speak TLS"
 	case errors.As(err, &certificate) && certificate.Reason == x509.Expired && certificate.Cert != nil:
-		return fmt.Sprintf("its certificate is valid only from %s to %s", certificate.Cert.NotBefore.UTC().Format("2006-01-02"), certificate.Cert.NotAfter.UTC().Format("2006-01-02"))
+		return fmt.Sprintf(
+			"its certificate is valid only from %s to %s",
+			certificate.Cert.NotBefore.UTC().Format("2006-01-02"),
+			certificate.Cert.NotAfter.UTC().Format("2006-01-02"),
+		)
 	case errors.As(err, &verified):
 		return "its certificate is not trusted: " + verified.Err.Error()
 	case errors.As(err, &operation):
@@ -203,7 +211,11 @@ func refusal(response *http.Response, answer metav1.Status, verb string, kind Ki
 	case code == http.StatusForbidden:
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, kind), words)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
-		return serverf(ReasonUnreachable, "redirects%s, and redirects are not followed; the host must be the URL of the API server itself", redirect(response))
+		return serverf(
+			ReasonUnreachable,
+			"redirects%s, and redirects are not followed; the host must be the URL of the API server itself",
+			redirect(response),
+		)
 	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
 		return withAnswer(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
 	case answer.Kind != "Status":

@@ -43,8 +43,12 @@ func TestACommandSignsIn(t *testing.T) {
 	})
 	cluster := trusted(server)
 	cluster.Token = ""
-	cluster.Exec = script(t,
-		`printf '%s' '`+credential(`{"token":"TOKEN","expirationTimestamp":"2030-01-01T00:00:00Z"}`)+`' | sed "s/TOKEN/$FLOTILLA_CANARY-$(echo "$KUBERNETES_EXEC_INFO" | tr -cd '[:alnum:]')/"`)
+	cluster.Exec = script(
+		t,
+		`printf '%s' '`+credential(
+			`{"token":"TOKEN","expirationTimestamp":"2030-01-01T00:00:00Z"}`,
+		)+`' | sed "s/TOKEN/$FLOTILLA_CANARY-$(echo "$KUBERNETES_EXEC_INFO" | tr -cd '[:alnum:]')/"`,
+	)
 	if found, err := askOne(t, cluster, time.Minute); err != nil || len(found) != 1 {
 		t.Fatalf("found is %q: %v", found, err)
 	}
@@ -149,12 +153,14 @@ func TestACommandThatIsMissingIsAReason(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Cluster{Host: "https://api.example.com", Exec: &kube.Exec{APIVersion: execVersion, Command: "flotilla-no-such-command"}}
 	_, err := askOne(t, cluster, time.Minute)
-	if kube.ReasonOf(err) != kube.ReasonCommand || err.Error() != `the exec command "flotilla-no-such-command" is not installed where Terraform runs` {
+	if kube.ReasonOf(err) != kube.ReasonCommand ||
+		err.Error() != `the exec command "flotilla-no-such-command" is not installed where Terraform runs` {
 		t.Errorf("the error is %v", err)
 	}
 	user := `{exec: {apiVersion: client.authentication.k8s.io/v1, command: flotilla-no-such-command, installHint: "see https://example.com\nfor how"}}`
 	_, err = askOne(t, kube.Cluster{Kubeconfig: aKubeconfig(`{server: "https://api.example.com"}`, user)}, time.Minute)
-	if kube.ReasonOf(err) != kube.ReasonCommand || err.Error() != `the exec command "flotilla-no-such-command" is not installed: see https://example.com for how` {
+	if kube.ReasonOf(err) != kube.ReasonCommand ||
+		err.Error() != `the exec command "flotilla-no-such-command" is not installed: see https://example.com for how` {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -21,25 +21,58 @@ var recordedFacts = map[string]func() []byte{
 		return []byte(`{"major":"1","minor":"31","gitVersion":"v1.31.2","goVersion":"go1.22.8"}`)
 	}),
 	"/api/v1/nodes": sync.OnceValue(func() []byte {
-		return recordedNodesOrPods("Node", 5, `"labels":{"kubernetes.io/arch":"amd64","kubernetes.io/os":"linux","topology.kubernetes.io/region":"eu-1","topology.kubernetes.io/zone":"eu-1a","kubernetes.io/hostname":"%[1]s"}`,
+		return recordedNodesOrPods(
+			"Node",
+			5,
+			`"labels":{"kubernetes.io/arch":"amd64","kubernetes.io/os":"linux","topology.kubernetes.io/region":"eu-1","topology.kubernetes.io/zone":"eu-1a","kubernetes.io/hostname":"%[1]s"}`,
 			`"spec":{"providerID":"azure:///subscriptions/x/%[1]s","podCIDR":"10.0.0.0/24"},"status":{"capacity":{"cpu":"4","memory":"16393244Ki","pods":"110"},"allocatable":{"cpu":"3860m","memory":"12880924Ki","pods":"110"},`+
 				`"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True","lastTransitionTime":"2026-11-22T00:00:00Z"}],"nodeInfo":{"kubeletVersion":"v1.31.2","osImage":"Ubuntu 22.04.5 LTS",`+
-				`"operatingSystem":"linux","architecture":"amd64","containerRuntimeVersion":"containerd://1.7.25"},"images":[`+strings.TrimSuffix(strings.Repeat(`{"names":["registry.example.com/team/application@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","registry.example.com/team/application:v1.2.3"],"sizeBytes":123456789},`, 50), ",")+`]}`)
+				`"operatingSystem":"linux","architecture":"amd64","containerRuntimeVersion":"containerd://1.7.25"},"images":[`+strings.TrimSuffix(
+				strings.Repeat(
+					`{"names":["registry.example.com/team/application@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","registry.example.com/team/application:v1.2.3"],"sizeBytes":123456789},`,
+					50,
+				),
+				",",
+			)+`]}`,
+		)
 	}),
 	"/api/v1/pods": sync.OnceValue(func() []byte {
-		return recordedNodesOrPods("Pod", 60, `"namespace":"team"`, `"spec":{"nodeName":"node-1","containers":[{"name":"main","image":"registry.example.com/team/application:v1.2.3","env":[`+
-			strings.TrimSuffix(strings.Repeat(`{"name":"SETTING","value":"some text of an application"},`, 20), ",")+`],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]},"status":{"phase":"Running"}`)
+		return recordedNodesOrPods(
+			"Pod",
+			60,
+			`"namespace":"team"`,
+			`"spec":{"nodeName":"node-1","containers":[{"name":"main","image":"registry.example.com/team/application:v1.2.3","env":[`+
+				strings.TrimSuffix(
+					strings.Repeat(`{"name":"SETTING","value":"some text of an application"},`, 20),
+					",",
+				)+`],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]},"status":{"phase":"Running"}`,
+		)
 	}),
 }
 
 func recordedNodesOrPods(kind string, count int, metadata, rest string) []byte {
 	var items []string
 	for i := range count {
-		items = append(items, strings.ReplaceAll(fmt.Sprintf(`{"metadata":{"name":"%%[1]s","uid":"5b4e39a0-0000-4000-8000-000000000000",%s,"managedFields":[%s]},%s}`, metadata,
-			strings.TrimSuffix(strings.Repeat(`{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"2026-11-22T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}},`, 4), ","), rest),
-			"%[1]s", fmt.Sprintf("node-%d", i)))
+		items = append(
+			items,
+			strings.ReplaceAll(fmt.Sprintf(
+				`{"metadata":{"name":"%%[1]s","uid":"5b4e39a0-0000-4000-8000-000000000000",%s,"managedFields":[%s]},%s}`,
+				metadata,
+				strings.TrimSuffix(
+					strings.Repeat(
+						`{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"2026-11-22T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}},`,
+						4,
+					),
+					",",
+				),
+				rest,
+			),
+				"%[1]s", fmt.Sprintf("node-%d", i)),
+		)
 	}
-	return []byte(`{"apiVersion":"v1","kind":"` + kind + `List","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `]}`)
+	return []byte(
+		`{"apiVersion":"v1","kind":"` + kind + `List","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `]}`,
+	)
 }
 
 // BenchmarkFacts asks the 3,000 clusters of BenchmarkAsk what they say of themselves: without their pods, 2 requests each,
@@ -53,7 +86,10 @@ func BenchmarkFacts(b *testing.B) {
 			b.ReportAllocs()
 			lost := 0
 			for b.Loop() {
-				known, _, err := discovery.Ask(b.Context(), discovery.Question{Reach: clusters, Options: kube.Options{Deadline: 8 * time.Second}, ReadyPercent: 100, Requested: requested})
+				known, _, err := discovery.Ask(
+					b.Context(),
+					discovery.Question{Reach: clusters, Options: kube.Options{Deadline: 8 * time.Second}, ReadyPercent: 100, Requested: requested},
+				)
 				if err != nil || len(known) != fleetClusters {
 					b.Fatalf("%d clusters: %v", len(known), err)
 				}
@@ -62,7 +98,8 @@ func BenchmarkFacts(b *testing.B) {
 					if of.Verdict != verdict.Ready {
 						continue
 					}
-					if ready++; of.Facts["nodes"] != 5.0 || requested && of.Facts["requested"].(map[string]any)["pods"] != 60.0 || len(of.Sources) != 1 || of.Sources[0] != facts.Cluster {
+					if ready++; of.Facts["nodes"] != 5.0 || requested && of.Facts["requested"].(map[string]any)["pods"] != 60.0 || len(of.Sources) != 1 ||
+						of.Sources[0] != facts.Cluster {
 						b.Fatalf("%s: %v", name, of.Facts)
 					}
 				}

@@ -88,7 +88,11 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		return err
 	}
 	folded := func(ctx context.Context, client *kube.Client) error {
-		_, err := client.List(ctx, kustomizations, kube.ListOptions{Fold: func() func(*unstructured.Unstructured) { return func(*unstructured.Unstructured) {} }})
+		_, err := client.List(
+			ctx,
+			kustomizations,
+			kube.ListOptions{Fold: func() func(*unstructured.Unstructured) { return func(*unstructured.Unstructured) {} }},
+		)
 		return err
 	}
 	read := func(ctx context.Context, client *kube.Client) error {
@@ -242,9 +246,25 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 		err := askLiar(t, server, 0, func(ctx context.Context, client *kube.Client) error {
 			read, err := client.Read(ctx, ref)
 			listed, listErr := client.List(ctx, kube.Kind{Versions: "v1", Resource: "configmaps"}, kube.ListOptions{})
-			applied, applyErr := client.Apply(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b", "namespace": "a"}}}, kube.ApplyOptions{})
-			said = append(said, fmt.Sprint(read), fmt.Sprint(listed.Items), fmt.Sprint(applied.Object), fmt.Sprint(err), fmt.Sprint(listErr), fmt.Sprint(applyErr), fmt.Sprint(kube.ConflictsOf(applyErr)))
-			if name == "an object" && (err != nil || listErr != nil || applyErr != nil || read.Object["data"].(map[string]any)["lines"] != "a\nb\tc") {
+			applied, applyErr := client.Apply(
+				ctx,
+				&unstructured.Unstructured{
+					Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b", "namespace": "a"}},
+				},
+				kube.ApplyOptions{},
+			)
+			said = append(
+				said,
+				fmt.Sprint(read),
+				fmt.Sprint(listed.Items),
+				fmt.Sprint(applied.Object),
+				fmt.Sprint(err),
+				fmt.Sprint(listErr),
+				fmt.Sprint(applyErr),
+				fmt.Sprint(kube.ConflictsOf(applyErr)),
+			)
+			if name == "an object" &&
+				(err != nil || listErr != nil || applyErr != nil || read.Object["data"].(map[string]any)["lines"] != "a\nb\tc") {
 				t.Errorf("%s: %v, %v, %v: %v", name, err, listErr, applyErr, read)
 			}
 			if (name == "another name" || name == "a long uid") && (err == nil || listErr == nil || applyErr == nil) {

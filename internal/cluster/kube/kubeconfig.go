@@ -157,11 +157,20 @@ func (k *kubeconfig) checkFiles(found *problems) {
 		{"tokenFile", "token", k.user.TokenFile},
 	} {
 		if file.path != "" && !filepath.IsAbs(file.path) {
-			found.add(file.attribute, "is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or %s", file.path, file.instead)
+			found.add(
+				file.attribute,
+				"is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or %s",
+				file.path,
+				file.instead,
+			)
 		}
 	}
 	if exec := k.user.Exec; exec != nil && exec.Command != "" && filepath.Base(exec.Command) != exec.Command && !filepath.IsAbs(exec.Command) {
-		found.add("exec.command", "is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or a name that is in PATH", exec.Command)
+		found.add(
+			"exec.command",
+			"is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or a name that is in PATH",
+			exec.Command,
+		)
 	}
 }
 
@@ -175,7 +184,11 @@ func (k *kubeconfig) checkUser(found *problems) {
 		found.add("token", "cannot be set together with username and password; use one of them")
 	}
 	if user.AuthProvider != nil {
-		found.add("auth-provider", "is %q, but Flotilla does not run auth providers; use exec, with a command such as kubelogin", user.AuthProvider.Name)
+		found.add(
+			"auth-provider",
+			"is %q, but Flotilla does not run auth providers; use exec, with a command such as kubelogin",
+			user.AuthProvider.Name,
+		)
 	}
 	if exec := user.Exec; exec != nil {
 		if exec.Command == "" {
@@ -183,7 +196,11 @@ func (k *kubeconfig) checkUser(found *problems) {
 		}
 		checkAPIVersion(found, "exec.apiVersion", exec.APIVersion, false)
 		if exec.InteractiveMode == api.AlwaysExecInteractiveMode {
-			found.add("exec.interactiveMode", "is %q, but Terraform has no terminal for the command; it must be Never or IfAvailable", exec.InteractiveMode)
+			found.add(
+				"exec.interactiveMode",
+				"is %q, but Terraform has no terminal for the command; it must be Never or IfAvailable",
+				exec.InteractiveMode,
+			)
 		}
 	}
 	if plainServer(k.cluster.Server) && (user.Token != "" || user.TokenFile != "" || user.Exec != nil || user.Password != "" || certificate) {

@@ -130,7 +130,13 @@ func (c *Client) listVersion(ctx context.Context, kind Kind, version string, opt
 	return items, nil
 }
 
-func (c *Client) listPages(ctx context.Context, kind Kind, version string, options ListOptions, limit int) ([]*unstructured.Unstructured, error) {
+func (c *Client) listPages(
+	ctx context.Context,
+	kind Kind,
+	version string,
+	options ListOptions,
+	limit int,
+) ([]*unstructured.Unstructured, error) {
 	query := url.Values{}
 	if options.LabelSelector != "" {
 		query.Set("labelSelector", options.LabelSelector)

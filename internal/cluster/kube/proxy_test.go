@@ -54,7 +54,9 @@ func TestAClusterIsReachedThroughItsProxy(t *testing.T) {
 	proxy := strings.Replace(tunnel(t, heard).URL, "http://", "http://me:canary@", 1)
 	cluster := trusted(server)
 	cluster.ProxyURL = proxy
-	byKubeconfig := kube.Cluster{Kubeconfig: aKubeconfig(`{server: "`+server.URL+`", insecure-skip-tls-verify: true, proxy-url: "`+proxy+`"}`, `{token: t}`)}
+	byKubeconfig := kube.Cluster{
+		Kubeconfig: aKubeconfig(`{server: "`+server.URL+`", insecure-skip-tls-verify: true, proxy-url: "`+proxy+`"}`, `{token: t}`),
+	}
 	for name, cluster := range map[string]kube.Cluster{"a host": cluster, "a kubeconfig": byKubeconfig} {
 		if found, err := askOne(t, cluster, time.Minute); err != nil || !slices.Equal(found, []string{"a"}) {
 			t.Fatalf("%s: found is %q: %v", name, found, err)

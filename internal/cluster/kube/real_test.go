@@ -33,7 +33,11 @@ func TestARealServerTakesEveryCredential(t *testing.T) {
 		change(&cluster)
 		return cluster
 	}
-	user := fmt.Sprintf(`{client-certificate-data: %s, client-key-data: %s}`, base64.StdEncoding.EncodeToString([]byte(certificate)), base64.StdEncoding.EncodeToString([]byte(key)))
+	user := fmt.Sprintf(
+		`{client-certificate-data: %s, client-key-data: %s}`,
+		base64.StdEncoding.EncodeToString([]byte(certificate)),
+		base64.StdEncoding.EncodeToString([]byte(key)),
+	)
 	at := fmt.Sprintf(`{server: %q, certificate-authority-data: %s}`, server.Host, base64.StdEncoding.EncodeToString([]byte(server.CA)))
 	for name, cluster := range map[string]kube.Cluster{
 		"a token":       with(func(c *kube.Cluster) { c.Token = server.Token }),

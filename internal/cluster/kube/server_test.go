@@ -43,9 +43,24 @@ func answerList(w http.ResponseWriter, kind, version, next string, names ...stri
 	w.Header().Set("Content-Type", "application/json")
 	var items []string
 	for _, name := range names {
-		items = append(items, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"flux-system","managedFields":[{"manager":"x"}]},"spec":{"n":1}}`, version, kind, name))
+		items = append(
+			items,
+			fmt.Sprintf(
+				`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"flux-system","managedFields":[{"manager":"x"}]},"spec":{"n":1}}`,
+				version,
+				kind,
+				name,
+			),
+		)
 	}
-	fmt.Fprintf(w, `{"apiVersion":%q,"kind":"%sList","metadata":{"continue":%q,"resourceVersion":"1"},"items":[%s]}`, version, kind, next, strings.Join(items, ","))
+	fmt.Fprintf(
+		w,
+		`{"apiVersion":%q,"kind":"%sList","metadata":{"continue":%q,"resourceVersion":"1"},"items":[%s]}`,
+		version,
+		kind,
+		next,
+		strings.Join(items, ","),
+	)
 }
 
 // answerStatus refuses as Kubernetes does.

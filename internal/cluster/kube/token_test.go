@@ -26,7 +26,10 @@ func tokenOf(t *testing.T, cluster kube.Cluster, wanted kube.TokenRequest) (toke
 func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
-	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-token}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader, namespace: kube-token}\n")
+	server.Apply(
+		t,
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-token}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader, namespace: kube-token}\n",
+	)
 	administrator := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}
 	token, err := tokenOf(t, administrator, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: 20 * time.Minute})
 	if err != nil {
@@ -39,15 +42,24 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 		t.Errorf("it is printed: %s", text)
 	}
 	may := func(token string) error {
-		return one(t, kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: token}, func(ctx context.Context, c *kube.Client) error {
-			_, err := c.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{})
-			return err
-		})
+		return one(
+			t,
+			kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: token},
+			func(ctx context.Context, c *kube.Client) error {
+				_, err := c.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{})
+				return err
+			},
+		)
 	}
-	if err := may(token.Text); kube.ReasonOf(err) != kube.ReasonForbidden || !strings.Contains(err.Error(), "system:serviceaccount:kube-token:reader") {
+	if err := may(token.Text); kube.ReasonOf(err) != kube.ReasonForbidden ||
+		!strings.Contains(err.Error(), "system:serviceaccount:kube-token:reader") {
 		t.Errorf("with the token it is said %v", err)
 	}
-	other, err := tokenOf(t, administrator, kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: time.Hour, Audiences: []string{"vault"}})
+	other, err := tokenOf(
+		t,
+		administrator,
+		kube.TokenRequest{Namespace: "kube-token", ServiceAccount: "reader", Duration: time.Hour, Audiences: []string{"vault"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,9 @@ func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 
 // Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	return c.orNone(c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch))
+	return c.orNone(
+		c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch),
+	)
 }
 
 // The verbs of requests that change an object, as [Client.Try] takes them.
@@ -156,7 +158,14 @@ func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 
 // requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer, which says
 // whether the object was created. An object that does not exist is errNoObject.
-func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body map[string]any) (object *unstructured.Unstructured, created bool, err error) {
+func (c *Client) requestObject(
+	whole context.Context,
+	ref Ref,
+	verb, method string,
+	query url.Values,
+	contentType string,
+	body map[string]any,
+) (object *unstructured.Unstructured, created bool, err error) {
 	var text []byte
 	if body != nil {
 		if text, err = json.Marshal(body); err != nil {
@@ -172,7 +181,14 @@ func (c *Client) requestObject(whole context.Context, ref Ref, verb, method stri
 	return object, created, err
 }
 
-func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (object *unstructured.Unstructured, created bool, err error) {
+func (c *Client) requestObjectWithin(
+	ctx context.Context,
+	ref Ref,
+	verb, method string,
+	query url.Values,
+	contentType string,
+	body []byte,
+) (object *unstructured.Unstructured, created bool, err error) {
 	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
 	if err != nil {
 		return nil, false, err
@@ -186,7 +202,13 @@ func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method 
 	} else if namespace == "" {
 		return nil, false, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
 	}
-	response, answer, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
+	response, answer, err := c.exchange(
+		ctx,
+		method,
+		pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query),
+		contentType,
+		body,
+	)
 	if err != nil {
 		return nil, false, err
 	}
@@ -227,7 +249,11 @@ func refusedObject(response *http.Response, answer *metav1.Status, verb string, 
 		return conflictError(answer, ref)
 	case code == http.StatusConflict && verb == VerbDelete:
 		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
-	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
+	case code == http.StatusBadRequest,
+		code == http.StatusForbidden,
+		code == http.StatusUnprocessableEntity,
+		code == http.StatusConflict,
+		code == http.StatusRequestEntityTooLarge:
 		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
 	case isDenial(answer.Message), code == http.StatusInternalServerError &&
 		(strings.Contains(answer.Message, "failed calling webhook") || strings.Contains(answer.Message, "failed to create typed patch object")):
@@ -241,7 +267,8 @@ func isDenial(message string) bool {
 }
 
 func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
-	return answer.Details != nil && slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
+	return answer.Details != nil &&
+		slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
 }
 
 // conflictPattern is the API server's text of a conflict. For an update, API version and time follow the manager.
@@ -263,7 +290,11 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
 	})
 	conflicts = slices.Compact(conflicts)
-	err := &Error{Reason: ReasonConflict, text: ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)), conflicts: conflicts}
+	err := &Error{
+		Reason:    ReasonConflict,
+		text:      ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)),
+		conflicts: conflicts,
+	}
 	return err
 }
 

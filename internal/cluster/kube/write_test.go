@@ -42,7 +42,10 @@ func anObject(t *testing.T, text string) *unstructured.Unstructured {
 
 func aConfigMap(t *testing.T, namespace, name, value string) *unstructured.Unstructured {
 	t.Helper()
-	return anObject(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":%q}}`, name, namespace, value))
+	return anObject(
+		t,
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":%q}}`, name, namespace, value),
+	)
 }
 
 func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
@@ -80,7 +83,10 @@ func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
 func TestApplyNamesWhoManagesAField(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
-	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-conflict}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: kube-conflict}\ndata: {a: theirs, b: theirs}\n")
+	server.Apply(
+		t,
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-conflict}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: kube-conflict}\ndata: {a: theirs, b: theirs}\n",
+	)
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		object := aConfigMap(t, "kube-conflict", "theirs", "ours")
 		_, err := c.Apply(ctx, object, kube.ApplyOptions{})
@@ -100,7 +106,8 @@ func TestApplyNamesWhoManagesAField(t *testing.T) {
 			return err
 		}
 		_, err = c.Apply(ctx, object, kube.ApplyOptions{})
-		if conflicts := kube.ConflictsOf(err); len(conflicts) != 1 || conflicts[0] != (kube.Conflict{Manager: "kubectl-edit", Updated: true, Field: "data.a"}) {
+		if conflicts := kube.ConflictsOf(err); len(conflicts) != 1 ||
+			conflicts[0] != (kube.Conflict{Manager: "kubectl-edit", Updated: true, Field: "data.a"}) {
 			t.Errorf("the error is %v, %v", err, conflicts)
 		}
 		return nil
@@ -118,10 +125,14 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		ref := kube.RefOf(ours)
 		err := c.Delete(ctx, ref, "another")
-		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(err) != kube.ReasonReplaced || err.Error() != want {
+		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(
+			err,
+		) != kube.ReasonReplaced ||
+			err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
-		if live, err := c.Patch(ctx, ref, map[string]any{"data": map[string]any{"b": "c"}}); err != nil || fmt.Sprint(live.Object["data"]) != "map[b:c]" {
+		if live, err := c.Patch(ctx, ref, map[string]any{"data": map[string]any{"b": "c"}}); err != nil ||
+			fmt.Sprint(live.Object["data"]) != "map[b:c]" {
 			t.Errorf("the patched object is %v: %v", live, err)
 		}
 		for range 2 {
@@ -153,7 +164,10 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 	boat := anObject(t, `{"apiVersion":"kube-write.flotilla.example/v1","kind":"Boat","metadata":{"name":"a","namespace":"default"}}`)
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		_, err := c.Apply(ctx, boat, kube.ApplyOptions{})
-		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which is the kind of Boat default/a"; kube.ReasonOf(err) != kube.ReasonNoKind || err.Error() != want {
+		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which is the kind of Boat default/a"; kube.ReasonOf(
+			err,
+		) != kube.ReasonNoKind ||
+			err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
 		if _, err := c.Apply(ctx, anObject(t, aDefinition), kube.ApplyOptions{}); err != nil {
@@ -249,7 +263,10 @@ func refusing(t *testing.T, refuse http.HandlerFunc) kube.Cluster {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]},{"name":"configmaps/status","kind":"ConfigMap"}]}`)
+		fmt.Fprint(
+			w,
+			`{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]},{"name":"configmaps/status","kind":"ConfigMap"}]}`,
+		)
 	}))
 }
 
@@ -262,7 +279,14 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			echo, _ := json.Marshal(message + " " + hidden + " " + r.Header.Get("Authorization"))
-			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","message":%s,"reason":%q,"code":%d,"details":{"name":"a","causes":[%s]}}`, echo, reason, code, causes)
+			fmt.Fprintf(
+				w,
+				`{"kind":"Status","apiVersion":"v1","message":%s,"reason":%q,"code":%d,"details":{"name":"a","causes":[%s]}}`,
+				echo,
+				reason,
+				code,
+				causes,
+			)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -292,7 +316,8 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 			_, err := client.Apply(ctx, aConfigMap(t, "default", "a", hidden), kube.ApplyOptions{})
 			return err
 		})
-		if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "h1dden") || strings.Contains(err.Error(), "canary") {
+		if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "h1dden") ||
+			strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: the error is %v, reason %q; want %q: %q", name, err, kube.ReasonOf(err), c.reason, c.want)
 		}
 	}

@@ -19,7 +19,11 @@ import (
 )
 
 var subjects = measure.Subjects{
-	evidence.OfCluster: {"c1", "c2", "c3"}, evidence.OfHost: {"clusters/c3", "large"}, evidence.OfAssignment: {"clusters/c3/web", "large/api", "large/web"},
+	evidence.OfCluster: {
+		"c1",
+		"c2",
+		"c3",
+	}, evidence.OfHost: {"clusters/c3", "large"}, evidence.OfAssignment: {"clusters/c3/web", "large/api", "large/web"},
 }
 
 // serve starts a server.
@@ -88,8 +92,13 @@ func TestLabelsSayWhatASeriesIsOf(t *testing.T) {
 		{evidence.OfFleet, nil, series(`"any":"label"`, "1"), map[string]evidence.Figure{"": {Value: 1}}, 0, 0},
 		{evidence.OfFleet, nil, `{"status":"success","data":{"resultType":"scalar","result":[1700000000,"2"]}}`, map[string]evidence.Figure{"": {Value: 2}}, 0, 0},
 	} {
-		result := measured(t, prometheus(t, map[string]string{"value": test.answer}), measure.Check{Of: test.of, Prometheus: &measure.Prometheus{Labels: test.labels}})
-		if !reflect.DeepEqual(result.Figures, test.want) || result.Others != test.others || result.Unlabelled != test.without || result.Message != "" {
+		result := measured(
+			t,
+			prometheus(t, map[string]string{"value": test.answer}),
+			measure.Check{Of: test.of, Prometheus: &measure.Prometheus{Labels: test.labels}},
+		)
+		if !reflect.DeepEqual(result.Figures, test.want) || result.Others != test.others || result.Unlabelled != test.without ||
+			result.Message != "" {
 			t.Errorf("%s: %+v", test.answer, result)
 		}
 	}
@@ -135,12 +144,20 @@ func TestSamplesAreASecondQuery(t *testing.T) {
 			"c1": {Message: "samples: the value is NaN, which is not a number"}, "c2": {Message: "samples: the value is infinite"}, "c3": {Message: "the value is NaN, which is not a number"},
 		},
 	} {
-		result := measured(t, prometheus(t, map[string]string{"value": values, "count": samples}), measure.Check{Of: evidence.OfCluster, Samples: "count"})
+		result := measured(
+			t,
+			prometheus(t, map[string]string{"value": values, "count": samples}),
+			measure.Check{Of: evidence.OfCluster, Samples: "count"},
+		)
 		if !reflect.DeepEqual(result.Figures, want) || result.Message != "" {
 			t.Errorf("%s: %+v", samples, result)
 		}
 	}
-	result := measured(t, prometheus(t, map[string]string{"value": values, "count": "not JSON"}), measure.Check{Of: evidence.OfCluster, Samples: "count"})
+	result := measured(
+		t,
+		prometheus(t, map[string]string{"value": values, "count": "not JSON"}),
+		measure.Check{Of: evidence.OfCluster, Samples: "count"},
+	)
 	if !strings.HasPrefix(result.Message, "samples: http://127.0.0.1:") || len(result.Figures) > 0 {
 		t.Errorf("%+v", result)
 	}
@@ -245,7 +262,8 @@ func TestNoServerIsAReason(t *testing.T) {
 	_ = listener.Close()
 	for _, check := range []measure.Check{{Of: evidence.OfFleet}, {Of: evidence.OfFleet, Web: &measure.Web{URL: url}}} {
 		result := measured(t, url, check)
-		if got := result.Judge("", nil); got.Verdict != verdict.Unknown || !strings.HasPrefix(got.Message, "errors: "+url+" could not be asked: dial tcp 127.0.0.1:") {
+		if got := result.Judge("", nil); got.Verdict != verdict.Unknown ||
+			!strings.HasPrefix(got.Message, "errors: "+url+" could not be asked: dial tcp 127.0.0.1:") {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -265,7 +283,8 @@ func TestAReadThatIsOverIsAReason(t *testing.T) {
 		{Of: evidence.OfFleet, Pass: "true", Web: &measure.Web{URL: url}},
 	} {
 		result := client.Measure(ctx, []measure.Check{check}, subjects)[0]
-		if got := result.Judge("", nil); got.Verdict != verdict.Unknown || !strings.HasSuffix(got.Message, url+" was not asked to the end: the read was over") {
+		if got := result.Judge("", nil); got.Verdict != verdict.Unknown ||
+			!strings.HasSuffix(got.Message, url+" was not asked to the end: the read was over") {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -274,7 +293,12 @@ func TestAReadThatIsOverIsAReason(t *testing.T) {
 // Thanos answers without the stores that it cannot reach, and warns.
 func TestWarningsAreKeptAndAFigureOfTheWholeFleetNeedsAll(t *testing.T) {
 	t.Parallel()
-	answer := strings.Replace(series(`"cluster":"c1"`, "1"), `"data"`, `"warnings":["no store for\nberlin"],"infos":["metric might not be a counter"],"data"`, 1)
+	answer := strings.Replace(
+		series(`"cluster":"c1"`, "1"),
+		`"data"`,
+		`"warnings":["no store for\nberlin"],"infos":["metric might not be a counter"],"data"`,
+		1,
+	)
 	url := prometheus(t, map[string]string{"value": answer})
 	result := measured(t, url, measure.Check{Of: evidence.OfCluster})
 	if result.Message != "" || len(result.Figures) != 1 || !reflect.DeepEqual(result.Warnings, []string{"no store for berlin"}) {
@@ -304,9 +328,15 @@ func TestOneQueryForEachCheck(t *testing.T) {
 
 func TestChecksThatCannotBeAskedYetSayWhy(t *testing.T) {
 	t.Parallel()
-	found := measure.Unasked([]measure.Check{{Name: "errors", Of: evidence.OfCluster, Pass: "true"}, {Name: "all", Of: evidence.OfFleet, Pass: "true"}}, subjects, "the credentials are not known yet")
+	found := measure.Unasked(
+		[]measure.Check{{Name: "errors", Of: evidence.OfCluster, Pass: "true"}, {Name: "all", Of: evidence.OfFleet, Pass: "true"}},
+		subjects,
+		"the credentials are not known yet",
+	)
 	for i, subject := range []string{"c1", ""} {
-		if got := found[i].Judge(subject, nil); got.Verdict != verdict.Unknown || got.Message != found[i].Name+": the credentials are not known yet" || found[i].Expected != []int{3, 1}[i] {
+		if got := found[i].Judge(subject, nil); got.Verdict != verdict.Unknown ||
+			got.Message != found[i].Name+": the credentials are not known yet" ||
+			found[i].Expected != []int{3, 1}[i] {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -341,7 +371,13 @@ func FuzzAnswer(f *testing.F) {
 		}
 		over := answering{status, answer}
 		checks := []measure.Check{
-			{Name: "a", Of: evidence.OfCluster, Pass: "true", Samples: "count", Prometheus: &measure.Prometheus{URL: "http://127.0.0.1", Query: "value"}},
+			{
+				Name:       "a",
+				Of:         evidence.OfCluster,
+				Pass:       "true",
+				Samples:    "count",
+				Prometheus: &measure.Prometheus{URL: "http://127.0.0.1", Query: "value"},
+			},
 			{Name: "b", Of: evidence.OfFleet, Pass: "true", Prometheus: &measure.Prometheus{URL: "http://127.0.0.1", Query: "value"}},
 			{Name: "c", Of: evidence.OfFleet, Pass: "true", Samples: "body.count", Web: &measure.Web{URL: "http://127.0.0.1", Value: "body.value"}},
 		}

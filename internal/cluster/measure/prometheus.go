@@ -27,7 +27,9 @@ const (
 
 // Labels are the names that a check of something can give others, by that.
 var Labels = map[evidence.Of][]string{
-	evidence.OfCluster: {labelCluster}, evidence.OfHost: {labelHost}, evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},
+	evidence.OfCluster: {
+		labelCluster,
+	}, evidence.OfHost: {labelHost}, evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},
 }
 
 // query asks a Prometheus.
@@ -137,7 +139,9 @@ func (c *Check) figures(series model.Vector, known map[string]bool) figures {
 	}
 	for name, count := range counts {
 		if count > 1 {
-			found.figures[name] = evidence.Figure{Message: fmt.Sprintf("the query gives %d series of it, and one is needed: aggregate them, as in sum by (…)", count)}
+			found.figures[name] = evidence.Figure{
+				Message: fmt.Sprintf("the query gives %d series of it, and one is needed: aggregate them, as in sum by (…)", count),
+			}
 		}
 	}
 	return found
@@ -209,7 +213,14 @@ func (c *Check) nothing(series int, found figures) string {
 	case found.others == 0:
 		return fmt.Sprintf("the query gives %s without the %s", count, c.wantedLabels())
 	}
-	return fmt.Sprintf("the query gives %s: %d of no %s of this fleet, %d without the %s", count, found.others, c.Of, found.unlabelled, c.wantedLabels())
+	return fmt.Sprintf(
+		"the query gives %s: %d of no %s of this fleet, %d without the %s",
+		count,
+		found.others,
+		c.Of,
+		found.unlabelled,
+		c.wantedLabels(),
+	)
 }
 
 // wantedLabels are those that say what a series is of.

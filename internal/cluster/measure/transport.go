@@ -134,5 +134,17 @@ func CheckHeaders(headers map[string]string, areSecret bool) []string {
 
 var (
 	secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
-	ownHeaders    = []string{"Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
+	ownHeaders    = []string{
+		"Accept-Encoding",
+		"Connection",
+		"Content-Length",
+		"Content-Type",
+		"Expect",
+		"Host",
+		"Te",
+		"Trailer",
+		"Transfer-Encoding",
+		"Upgrade",
+		"User-Agent",
+	}
 )

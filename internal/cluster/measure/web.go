@@ -115,7 +115,8 @@ func (w *Web) urlOf(of evidence.Of, name string) string {
 		host, target = name[:at], name[at+1:]
 	}
 	escape := url.PathEscape
-	return strings.NewReplacer("{cluster}", escape(name), "{assignment}", escape(name), "{host}", escape(host), "{deployment_target}", escape(target)).Replace(w.URL)
+	return strings.NewReplacer("{cluster}", escape(name), "{assignment}", escape(name), "{host}", escape(host), "{deployment_target}", escape(target)).
+		Replace(w.URL)
 }
 
 // request asks web servers.

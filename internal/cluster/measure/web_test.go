@@ -107,7 +107,11 @@ func TestAWebServerThatDoesNotAnswerIsAReasonOfItsOwn(t *testing.T) {
 	})
 	t.Cleanup(func() { close(stop) })
 	result := measured(t, "", measure.Check{Of: evidence.OfCluster, Web: &measure.Web{URL: url + "/{cluster}", Timeout: 10 * time.Second}})
-	want := map[string]evidence.Figure{"c1": {Message: url + " did not answer within 10s"}, "c2": {Message: url + " answered with more than 1 MiB"}, "c3": {Value: 1}}
+	want := map[string]evidence.Figure{
+		"c1": {Message: url + " did not answer within 10s"},
+		"c2": {Message: url + " answered with more than 1 MiB"},
+		"c3": {Value: 1},
+	}
 	if !reflect.DeepEqual(result.Figures, want) {
 		t.Errorf("%+v", result.Figures)
 	}
@@ -169,7 +173,11 @@ func FuzzWebURL(f *testing.F) {
 				t.Errorf("%q with %q asks with %s", url, name, r.URL.User)
 			}
 		})}
-		client.Measure(t.Context(), []measure.Check{{Name: "a", Of: evidence.OfCluster, Pass: "true", Web: &measure.Web{URL: url}}}, measure.Subjects{evidence.OfCluster: {name}})
+		client.Measure(
+			t.Context(),
+			[]measure.Check{{Name: "a", Of: evidence.OfCluster, Pass: "true", Web: &measure.Web{URL: url}}},
+			measure.Subjects{evidence.OfCluster: {name}},
+		)
 		before, after, inHost := strings.Cut(strings.TrimPrefix(strings.SplitN(url, "://", 2)[1], ""), "{cluster}")
 		if inHost && strings.ContainsAny(before, "/?#") && len(asked) == 1 && !strings.HasPrefix(before, asked[0]) {
 			t.Errorf("%q with %q asks %s", url, name, asked[0])

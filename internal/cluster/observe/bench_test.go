@@ -31,8 +31,15 @@ func reference(t testing.TB, types int) observe.Input {
 	var listed [2]reconciler.Answer
 	for version := range listed {
 		for j := range 40 {
-			named := strings.NewReplacer("name: web", fmt.Sprintf("name: workload-%02d-main", j), "v1@sha1:effd", fmt.Sprintf("v1.%d.%d@sha1:%04d", j, version, j))
-			listed[version].Objects = append(listed[version].Objects, objectsOf(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
+			named := strings.NewReplacer(
+				"name: web",
+				fmt.Sprintf("name: workload-%02d-main", j),
+				"v1@sha1:effd",
+				fmt.Sprintf("v1.%d.%d@sha1:%04d", j, version, j),
+			)
+			listed[version].Objects = append(
+				listed[version].Objects,
+				objectsOf(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
 		}
 	}
 	in := observe.Input{

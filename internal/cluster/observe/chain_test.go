@@ -124,13 +124,20 @@ func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Referen
 		t.Helper()
 		changed := slices.Clone(listed)
 		changed = slices.Replace(changed, at, at+1, change(listed[at].DeepCopy())...)
-		if got := judgedListed(t, reconciler.Answer{Objects: changed, Unlisted: unlisted}); got.Verdict != want || !strings.Contains(got.Message, reason) {
+		if got := judgedListed(t, reconciler.Answer{Objects: changed, Unlisted: unlisted}); got.Verdict != want ||
+			!strings.Contains(got.Message, reason) {
 			t.Errorf("%s: %s: %s, want %s: %s", what, got.Verdict, got.Message, want, reason)
 		}
 	}
 	type objects = []*unstructured.Unstructured
 	judge("all is there", verdict.Ready, "", func(one *unstructured.Unstructured) objects { return objects{one} }, nil)
-	judge("it cannot be listed", verdict.Unknown, "Forbidden", func(*unstructured.Unstructured) objects { return nil }, map[string]string{named.Kind: "Forbidden"})
+	judge(
+		"it cannot be listed",
+		verdict.Unknown,
+		"Forbidden",
+		func(*unstructured.Unstructured) objects { return nil },
+		map[string]string{named.Kind: "Forbidden"},
+	)
 	judge("it is not there", verdict.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
 	judge("it has something newer", verdict.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
 		set(one, "newer@sha256:bbbb", strings.Split(named.Gives, ".")...)
@@ -141,7 +148,12 @@ func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Referen
 		return objects{one}
 	}, nil)
 	judge("it has failed", verdict.Failed, "no such thing", func(one *unstructured.Unstructured) objects {
-		set(one, []any{map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": "no such thing"}}, "status", "conditions")
+		set(
+			one,
+			[]any{map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": "no such thing"}},
+			"status",
+			"conditions",
+		)
 		return objects{one}
 	}, nil)
 	judge("it has nothing yet", verdict.Progressing, "has nothing yet", func(one *unstructured.Unstructured) objects {
@@ -172,9 +184,18 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 	if makers < 6 {
 		t.Errorf("%d kinds make others", makers)
 	}
-	application := replaced(t, readyApplication, "name: web,", "name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],")
-	got := judgedListed(t, reconciler.Answer{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}})
-	if got.Verdict != verdict.Unknown || got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
+	application := replaced(
+		t,
+		readyApplication,
+		"name: web,",
+		"name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],",
+	)
+	got := judgedListed(
+		t,
+		reconciler.Answer{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}},
+	)
+	if got.Verdict != verdict.Unknown ||
+		got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
 		t.Errorf("%s: %s", got.Verdict, got.Message)
 	}
 }

@@ -135,7 +135,8 @@ func TestWhatConfigSyncSaysOfAWorkload(t *testing.T) {
 func TestARootSyncFollowsAFolder(t *testing.T) {
 	t.Parallel()
 	root := strings.NewReplacer("https://git.example.com/web", "https://git.example.com/platform/gitops", "branch: main", "branch: dev", "dir: deploy", "dir: clusters/web/drone",
-		"name: web", "name: root", "flotilla.dev/owner: web", "a: b").Replace(readySync)
+		"name: web", "name: root", "flotilla.dev/owner: web", "a: b").
+		Replace(readySync)
 	location := reconciler.Location{URL: "git@git.example.com:platform/gitops.git", Branch: "dev", Path: "clusters/web"}
 	for name, test := range map[string]struct {
 		replace           []string
@@ -168,7 +169,9 @@ func TestARootSyncFollowsAFolder(t *testing.T) {
 			}
 			report := observe.ReadCluster(location, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(text))})
 			got, follows := report.Applied["drone"]
-			if follows != test.follows || got.Commit != test.commit || got.Attempted != test.attempted || got.Verdict != test.want || got.NoFolder != test.noFolder || len(got.Failing) != test.failing {
+			if follows != test.follows || got.Commit != test.commit || got.Attempted != test.attempted || got.Verdict != test.want ||
+				got.NoFolder != test.noFolder ||
+				len(got.Failing) != test.failing {
 				t.Errorf("%v %+v", follows, got)
 			}
 		})

@@ -68,7 +68,14 @@ func ParseContext(pattern string) (Contexts, error) {
 
 // groups replaces what stands for something in a pattern by what it stands for.
 var groups = strings.NewReplacer(
-	regexp.QuoteMeta(clusterName), `(?P<cluster>[^/]+)`, regexp.QuoteMeta(hostKind), `(?P<host>`+ClusterTypeHost+`|`+ClusterHost+`)`, `\*`, `[^/]*`,
+	regexp.QuoteMeta(
+		clusterName,
+	),
+	`(?P<cluster>[^/]+)`,
+	regexp.QuoteMeta(hostKind),
+	`(?P<host>`+ClusterTypeHost+`|`+ClusterHost+`)`,
+	`\*`,
+	`[^/]*`,
 )
 
 // DefaultContexts reads the contexts that agents use by default, as far as they have the name of a cluster, and

@@ -65,7 +65,13 @@ type AssignmentStatus struct {
 
 // Evidence returns the result in the form that rollouts use.
 func (r *Result) Evidence() *Evidence {
-	e := &Evidence{About: r.About, Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
+	e := &Evidence{
+		About:    r.About,
+		Time:     r.Time.UTC().Truncate(time.Second),
+		Tip:      r.Tip,
+		Clusters: make(map[string]Cluster, len(r.Clusters)),
+		Trees:    r.trees,
+	}
 	for i := range r.Clusters {
 		from := &r.Clusters[i]
 		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}

@@ -173,7 +173,8 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			read, err := observe.Parse([]byte(test.text))
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "the evidence is not what flotilla_compliance gives: ") {
+			if err == nil || !strings.Contains(err.Error(), test.want) ||
+				!strings.HasPrefix(err.Error(), "the evidence is not what flotilla_compliance gives: ") {
 				t.Errorf("got %v, %v, want %q", read, err, test.want)
 			}
 		})
@@ -250,8 +251,16 @@ func TestEvidenceSaysWhatRunsOfAnAssignmentOnACluster(t *testing.T) {
 // that it is JSON, and it takes no more than any input may.
 func FuzzEvidence(f *testing.F) {
 	f.Add([]byte(asText))
-	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","path":"","branch":"a","environment":"b","owner":"c","format":"3"}`))
-	f.Add([]byte(`{"format":"3","targets":{"a":["b"]},"statuses":[{"verdict":"ready"}],"owner":"c","environment":"b","branch":"a","path":"","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a":[1,-60]},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
+	f.Add(
+		[]byte(
+			`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","path":"","branch":"a","environment":"b","owner":"c","format":"3"}`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`{"format":"3","targets":{"a":["b"]},"statuses":[{"verdict":"ready"}],"owner":"c","environment":"b","branch":"a","path":"","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a":[1,-60]},"type":"","commit":"","verdict":"ready"}},"trees":{}}`,
+		),
+	)
 	f.Add(small().Marshal())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var e *observe.Evidence

@@ -143,7 +143,12 @@ func TestFinalObjectsStayReadyWhateverElseIsCommitted(t *testing.T) {
 		if got.Verdict != verdict.Ready || got.Message != "" || got.Since.Format(time.TimeOnly) != test.since || got.OfRoot {
 			t.Errorf("%s: %+v, want ready since %s", name, got.Status, test.since)
 		}
-		runs := strings.Join(strings.Fields(strings.Join([]string{got.Running.Version, got.Running.Revision, got.Running.Chart, got.Running.AppVersion, got.Running.Images}, " ")), " ")
+		runs := strings.Join(
+			strings.Fields(
+				strings.Join([]string{got.Running.Version, got.Running.Revision, got.Running.Chart, got.Running.AppVersion, got.Running.Images}, " "),
+			),
+			" ",
+		)
 		if runs != test.runs {
 			t.Errorf("%s: it runs %q, want %q", name, runs, test.runs)
 		}
@@ -155,9 +160,24 @@ func TestFinalObjectsOfAnOlderCommitAreNotThoseThatAreWanted(t *testing.T) {
 	t.Parallel()
 	before := map[string]string{c07fb: treeB, cd5cf: treeB, cd514: treeA}
 	degraded := replaced(t, followingApplication, "status: Healthy", "status: Degraded")
-	unhealthy := replaced(t, followingKustomization, `status: "True", reason: ReconciliationSucceeded`, `status: "False", reason: HealthCheckFailed`)
-	gone := replaced(t, followingApplication, "status:\n  health", "status:\n  conditions: [{type: ComparisonError, message: \"fleet/drone/web/objects: app path does not exist\"}]\n  health")
-	noFolder := replaced(t, followingKustomization, `status: "True", reason: ReconciliationSucceeded, message: "Applied`, `status: "False", reason: ArtifactFailed, message: "kustomization path not found: Applied`)
+	unhealthy := replaced(
+		t,
+		followingKustomization,
+		`status: "True", reason: ReconciliationSucceeded`,
+		`status: "False", reason: HealthCheckFailed`,
+	)
+	gone := replaced(
+		t,
+		followingApplication,
+		"status:\n  health",
+		"status:\n  conditions: [{type: ComparisonError, message: \"fleet/drone/web/objects: app path does not exist\"}]\n  health",
+	)
+	noFolder := replaced(
+		t,
+		followingKustomization,
+		`status: "True", reason: ReconciliationSucceeded, message: "Applied`,
+		`status: "False", reason: ArtifactFailed, message: "kustomization path not found: Applied`,
+	)
 	for name, documents := range map[string]string{
 		"Kustomization": followingKustomization, "HelmRelease": followingRelease, "Application": followingApplication,
 		"a failed Kustomization": unhealthy, "a failed Application": degraded,
@@ -182,7 +202,8 @@ func TestFinalObjectsOfAnOlderCommitAreNotThoseThatAreWanted(t *testing.T) {
 		}
 	}
 	rewritten := map[string]string{cd514: treeA}
-	if got := followedBy(t, followingKustomization, rewritten); got.Verdict != verdict.Unknown || !strings.Contains(got.Message, "cannot be compared: the branch does not have commit "+cd5cf[:7]) {
+	if got := followedBy(t, followingKustomization, rewritten); got.Verdict != verdict.Unknown ||
+		!strings.Contains(got.Message, "cannot be compared: the branch does not have commit "+cd5cf[:7]) {
 		t.Errorf("a commit that is not on the branch: %+v", got.Status)
 	}
 }
@@ -228,18 +249,37 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 	} {
 		documents := strings.Join([]string{
 			hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", gitops+`exclude: "*/reconciler.*"}`, cd514),
-			hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, gitops+`include: "*/reconciler.*"}`, cd514),
+			hubApplication(
+				"flotilla-drone-hub",
+				"labels: {a: b}",
+				`server: "https://kubernetes.default.svc"`,
+				gitops+`include: "*/reconciler.*"}`,
+				cd514,
+			),
 			hubApplication("web-drone-1", made, "name: drone-1", source, test.commit), set,
 		}, "\n---")
 		in := observe.Input{
 			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
-			Reports: observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"},
-				reconciler.Answer{Objects: objectsOf(t, documents[1:])}),
-			Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
+			Reports: observe.ReadHub(
+				reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
+				map[string]string{"drone-1": "drone"},
+				reconciler.Answer{Objects: objectsOf(t, documents[1:])},
+			),
+			Folders: []observe.Folder{
+				{
+					Host:             "drone",
+					DeploymentTarget: "web",
+					Tree:             treeA,
+					Objects:          []reconciler.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}},
+				},
+			},
 		}
 		report := in.Reports["drone-1"]
 		for _, commit := range report.Commits(in.Folders) {
-			in.Commits[commit] = observe.Commit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": map[bool]string{true: treeB, false: treeA}[commit == c2529]}}}
+			in.Commits[commit] = observe.Commit{
+				ID:    commit,
+				Trees: map[string]map[string]string{"drone": {"web": map[bool]string{true: treeB, false: treeA}[commit == c2529]}},
+			}
 		}
 		if got := observe.Observe(in).Clusters[0].Assignments[0]; got.Verdict != test.verdict || got.Message != test.message {
 			t.Errorf("%s: %+v", name, got.Status)

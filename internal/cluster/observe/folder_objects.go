@@ -39,7 +39,10 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
 			said = verdict.Worst(said, ofRoot(applied.Status))
 		case unlisted:
-			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
+			said, all = verdict.Worst(
+				said,
+				verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)},
+			), false
 		default:
 			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
 		}
@@ -69,7 +72,10 @@ func (e *evaluation) contentOf(folder *Folder, name reconciler.ObjectName, one *
 			reason := cmp.Or(commit.Missing, "the branch does not have commit "+short(of.Commit))
 			is = verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s has applied cannot be compared: %s", name, reason)}
 		case tree != folder.Tree:
-			is = verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s has commit %s, in which its folder is another one", name, short(commit.ID))}
+			is = verdict.Status{
+				Verdict: verdict.Progressing,
+				Message: fmt.Sprintf("%s has commit %s, in which its folder is another one", name, short(commit.ID)),
+			}
 		}
 		said = verdict.Worst(said, is)
 	}

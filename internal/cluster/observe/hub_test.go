@@ -48,11 +48,28 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		return hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", ofGitops+`exclude: "*/reconciler.*"}`, commit)
 	}
 	hub := func(commit string) string {
-		return hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, ofGitops+`include: "*/reconciler.*"}`, commit)
+		return hubApplication(
+			"flotilla-drone-hub",
+			"labels: {a: b}",
+			`server: "https://kubernetes.default.svc"`,
+			ofGitops+`include: "*/reconciler.*"}`,
+			commit,
+		)
 	}
-	web := hubApplication("web-drone-1", bySet, "name: drone-1", `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, older)
+	web := hubApplication(
+		"web-drone-1",
+		bySet,
+		"name: drone-1",
+		`repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`,
+		older,
+	)
 	both := spoke(tip) + "\n---" + hub(tip) + "\n---"
-	failingSet := strings.Replace(hubSet, `{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True"`, `{type: ErrorOccurred, status: "True", message: no such project}, {type: ResourcesUpToDate, status: "False"`, 1)
+	failingSet := strings.Replace(
+		hubSet,
+		`{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True"`,
+		`{type: ErrorOccurred, status: "True", message: no such project}, {type: ResourcesUpToDate, status: "False"`,
+		1,
+	)
 	for name, test := range map[string]struct {
 		objects string
 		verdict verdict.Verdict
@@ -82,7 +99,11 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 			test.objects += "\n---" + hubSet
 		}
 		listed := reconciler.Answer{Objects: objectsOf(t, test.objects[1:])}
-		reports := observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
+		reports := observe.ReadHub(
+			reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
+			map[string]string{"drone-1": "drone"},
+			listed,
+		)
 		result := observe.Observe(observe.Input{
 			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
 			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
@@ -127,11 +148,18 @@ status:
 		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, verdict.Ready},
 		"none at all":     {missing, verdict.Failed},
 	} {
-		report := observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, test.objects[1:])})
+		report := observe.ReadCluster(
+			reconciler.Location{Branch: "dev"},
+			"drone",
+			"drone-1",
+			reconciler.Answer{Objects: objectsOf(t, test.objects[1:])},
+		)
 		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {
 			t.Errorf("%s: %+v", name, report.Applied)
 		}
-		result := observe.Observe(observe.Input{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report}})
+		result := observe.Observe(
+			observe.Input{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report}},
+		)
 		if got := result.Clusters[0]; got.Verdict != test.want {
 			t.Errorf("%s: %s, %s", name, got.Verdict, got.Message)
 		}
@@ -148,7 +176,13 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		web   = `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
 	)
 	spoke := hubApplication("flotilla-drone-1", "labels: {flotilla.dev/host: drone}", "name: drone-1", at+`exclude: "*/reconciler.*"}`, tip)
-	hub := hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, at+`include: "*/reconciler.*"}`, tip) +
+	hub := hubApplication(
+		"flotilla-drone-hub",
+		"labels: {a: b}",
+		`server: "https://kubernetes.default.svc"`,
+		at+`include: "*/reconciler.*"}`,
+		tip,
+	) +
 		"\n  resources: [{kind: ApplicationSet, namespace: argocd, name: web, status: Synced}]"
 	made := hubApplication("web-drone-1", bySet, "name: drone-1", web, older)
 	for name, test := range map[string]struct {

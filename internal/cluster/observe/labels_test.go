@@ -17,7 +17,12 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 	const labels = "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone, flotilla.dev/deployment-target: web}"
 	labelled := func(text string) string { return strings.Replace(text, "generation: 2", labels, 1) }
 	failing := func(text string) string {
-		return replaced(t, text, `status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: BuildFailed, message: no such file`)
+		return replaced(
+			t,
+			text,
+			`status: "True", reason: ReconciliationSucceeded, message: Applied revision`,
+			`status: "False", reason: BuildFailed, message: no such file`,
+		)
 	}
 	elsewhere := func(text string) string { // an object of the same name, in a namespace of a team's own
 		return strings.NewReplacer("name: web, namespace: flux-system", "name: web, namespace: team").Replace(text)
@@ -86,7 +91,8 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 		return replaced(t, text, "phase: Succeeded", "phase: Failed, message: no such field")
 	}
 	repo := func(name, owner string) string { // a GitRepo with its Bundle and BundleDeployment
-		return strings.NewReplacer("{name: web,", "{name: "+name+", "+owner, "name: web-web", "name: "+name+"-web", "repo-name: web", "repo-name: "+name).Replace(readyRepo)
+		return strings.NewReplacer("{name: web,", "{name: "+name+", "+owner, "name: web-web", "name: "+name+"-web", "repo-name: web", "repo-name: "+name).
+			Replace(readyRepo)
 	}
 	bySet := func(set string) string {
 		return labels + ", ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: " + set + ", uid: x, controller: true}]"

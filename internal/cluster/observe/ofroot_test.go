@@ -19,17 +19,33 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 		bad  = `type: Ready, status: "False", reason: ReconciliationFailed, message: "`
 	)
 	flux := func(message string) string {
-		root := strings.NewReplacer("path: ./web", "path: ./drone", "name: web,", "name: root,",
-			"lastAppliedRevision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", "lastAttemptedRevision: dev@sha1:"+tip).Replace(readyKustomization)
+		root := strings.NewReplacer(
+			"path: ./web",
+			"path: ./drone",
+			"name: web,",
+			"name: root,",
+			"lastAppliedRevision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b",
+			"lastAttemptedRevision: dev@sha1:"+tip,
+		).Replace(readyKustomization)
 		return replaced(t, root, fine, bad+message+`"`)
 	}
 	argo := func(resource string) string {
 		root := strings.NewReplacer("path: web", "path: drone", "targetRevision: v1", "targetRevision: dev", "name: web,", "name: root,",
 			"effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", older, "phase: Succeeded", "phase: Failed").Replace(readyApplication)
-		return replaced(t, root, "message: successfully synced", "message: one or more objects failed to apply, syncResult: {revision: \""+tip+"\", resources: ["+resource+"]}")
+		return replaced(
+			t,
+			root,
+			"message: successfully synced",
+			"message: one or more objects failed to apply, syncResult: {revision: \""+tip+"\", resources: ["+resource+"]}",
+		)
 	}
 	read := func(documents string) observe.Report {
-		return observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))})
+		return observe.ReadCluster(
+			reconciler.Location{Branch: "dev"},
+			"drone",
+			"drone-1",
+			reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))},
+		)
 	}
 	statuses := func(said ...observe.Said) observe.Report {
 		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.Said{"": said})
@@ -58,7 +74,10 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := observe.Input{
-				Time: time.Unix(1e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": test.report},
+				Time: time.Unix(
+					1e9,
+					0,
+				), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": test.report},
 				Commits: map[string]observe.Commit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"api": treeA, "web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"api": treeB, "web": treeB}}},

@@ -103,7 +103,8 @@ func FuzzObjects(f *testing.F) {
 		if !slices.Contains(verdict.All, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
 			t.Fatalf("%+v", said)
 		}
-		if result, err := status.Compute(object); said.Verdict == verdict.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
+		if result, err := status.Compute(object); said.Verdict == verdict.Ready && object.GetKind() != "Application" &&
+			(err != nil || result.Status != status.CurrentStatus) {
 			t.Fatalf("ready, and kstatus says %v, %v", result, err)
 		}
 		at := reconciler.Location{URL: "https://git.example.com/web", Branch: "main"}

@@ -41,11 +41,31 @@ status:
 			`type: Ready, status: "False", reason: HealthCheckFailed, message: "failed: ConfigMap/web/settings"`)
 	}
 	argo := func(name, commit string) string {
-		return hubApplication(name, "labels: {a: b}", "name: drone-1", `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev`, commit)
+		return hubApplication(
+			name,
+			"labels: {a: b}",
+			"name: drone-1",
+			`repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev`,
+			commit,
+		)
 	}
 	fleet := func(name, commit string) string {
-		repo := strings.NewReplacer("name: web,", "name: "+name+",", "name: web-web", "name: "+name, "repo-name: web", "repo-name: "+name, "bundle-name: web-web", "bundle-name: "+name,
-			"effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", `"`+commit+`"`, "git.example.com/web", "git.example.com/gitops", "branch: main, paths: [web]", "branch: dev, paths: [drone]")
+		repo := strings.NewReplacer(
+			"name: web,",
+			"name: "+name+",",
+			"name: web-web",
+			"name: "+name,
+			"repo-name: web",
+			"repo-name: "+name,
+			"bundle-name: web-web",
+			"bundle-name: "+name,
+			"effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b",
+			`"`+commit+`"`,
+			"git.example.com/web",
+			"git.example.com/gitops",
+			"branch: main, paths: [web]",
+			"branch: dev, paths: [drone]",
+		)
 		return repo.Replace(readyRepo)
 	}
 	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}

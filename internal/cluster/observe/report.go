@@ -102,7 +102,12 @@ func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.
 
 // newReport is a report of the status of objects, with what those say that follow final objects at a location.
 func newReport(found *reconciler.Listing, at reconciler.Location, unserved map[string]string) Report {
-	report := Report{Applied: map[string]reconciler.Applied{}, said: map[reconciler.ObjectName]object{}, makers: found.Makers(), unserved: unserved}
+	report := Report{
+		Applied:  map[string]reconciler.Applied{},
+		said:     map[reconciler.ObjectName]object{},
+		makers:   found.Makers(),
+		unserved: unserved,
+	}
 	for _, one := range found.All {
 		if !one.IsReconciled() {
 			continue

@@ -124,7 +124,12 @@ func (r *Result) ByTarget() []TargetRun {
 		}
 	}
 	slices.SortFunc(all, func(a, b TargetRun) int {
-		return cmp.Or(cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(b.Clusters, a.Clusters), a.Compare(&b.Running), cmp.Compare(a.Wanted, b.Wanted))
+		return cmp.Or(
+			cmp.Compare(a.DeploymentTarget, b.DeploymentTarget),
+			cmp.Compare(b.Clusters, a.Clusters),
+			a.Compare(&b.Running),
+			cmp.Compare(a.Wanted, b.Wanted),
+		)
 	})
 	for i := range all {
 		slices.Sort(all[i].Names)

@@ -45,7 +45,8 @@ func TestRecordedObjectsSayWhatRuns(t *testing.T) {
 		runs := result.Runs()
 		for i, run := range runs {
 			cluster, _, _ := strings.Cut(run.Key(), "/")
-			if run.Running != test.want[run.Key()] || strings.Join(run.Clusters, " ") != cluster+"-1" || !run.Everywhere || i > 0 && runs[i-1].Key() >= run.Key() {
+			if run.Running != test.want[run.Key()] || strings.Join(run.Clusters, " ") != cluster+"-1" || !run.Everywhere ||
+				i > 0 && runs[i-1].Key() >= run.Key() {
 				t.Errorf("%s: %+v", test.moment, run)
 			}
 		}
@@ -72,8 +73,16 @@ func TestWhatRunsIsWhatIsApplied(t *testing.T) {
 		first  = `{version: 1, status: deployed, chartName: web, chartVersion: 1.2.3, appVersion: v7}`
 		failed = `{version: 2, status: failed, chartName: web, chartVersion: 1.3.0, appVersion: v8}`
 	)
-	outOfSync := in(in(readyApplication, "status: Synced", "status: OutOfSync"), "revision: "+revision+"\n    compared", "revision: "+newer+"\n    compared")
-	outOfSync = in(outOfSync, "history: [{revision: "+revision+", ", `history: [{revision: "1111", deployedAt: "2026-11-20T00:00:00Z"}, {revision: `+revision+", source: {targetRevision: v1}, ")
+	outOfSync := in(
+		in(readyApplication, "status: Synced", "status: OutOfSync"),
+		"revision: "+revision+"\n    compared",
+		"revision: "+newer+"\n    compared",
+	)
+	outOfSync = in(
+		outOfSync,
+		"history: [{revision: "+revision+", ",
+		`history: [{revision: "1111", deployedAt: "2026-11-20T00:00:00Z"}, {revision: `+revision+", source: {targetRevision: v1}, ",
+	)
 	withBundleDeployment := readyHelmOp + strings.NewReplacer("web-web", "web").Replace(readyRepo[strings.LastIndex(readyRepo, "\n---\n"):])
 	for name, test := range map[string]struct {
 		documents string
@@ -159,8 +168,12 @@ func TestWhatRunsIsBounded(t *testing.T) {
 		}
 	}
 	const revision = "v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b"
-	hostile := judged(t, replaced(t, readyKustomization, revision, `"v1\e[31m\n`+strings.Repeat("ü", 5000)+`@`+strings.Repeat("a", 9000)+`"`)).Running
-	if len(hostile.Version) > 310 || len(hostile.Revision) > 310 || strings.ContainsAny(hostile.Version, "\x1b\n") || !utf8.ValidString(hostile.Version) {
+	hostile := judged(
+		t,
+		replaced(t, readyKustomization, revision, `"v1\e[31m\n`+strings.Repeat("ü", 5000)+`@`+strings.Repeat("a", 9000)+`"`),
+	).Running
+	if len(hostile.Version) > 310 || len(hostile.Revision) > 310 || strings.ContainsAny(hostile.Version, "\x1b\n") ||
+		!utf8.ValidString(hostile.Version) {
 		t.Errorf("%q", hostile.Version)
 	}
 }
@@ -170,7 +183,14 @@ func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
-		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Wanted: "v3", Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
+		Folders: []observe.Folder{
+			{
+				Host:             "drone",
+				DeploymentTarget: "web",
+				Wanted:           "v3",
+				Objects:          []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}},
+			},
+		},
 	}
 	for i, version := range []string{"v2", "v1", "v2", "", "v3"} {
 		name := fmt.Sprint("drone-", i)

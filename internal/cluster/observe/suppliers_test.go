@@ -98,7 +98,12 @@ func TestWhatBringsASecretSaysWhetherItIsThere(t *testing.T) {
 // What fails when its content comes has a minute from then on.
 func TestWhatBroughtNoSecretBeforeHasTimeForOtherContent(t *testing.T) {
 	t.Parallel()
-	object := replaced(t, syncedSecret, syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")], failedSecret)
+	object := replaced(
+		t,
+		syncedSecret,
+		syncedSecret[strings.Index(syncedSecret, "\n  - {type: Ready"):strings.Index(syncedSecret, "\n  refreshTime")],
+		failedSecret,
+	)
 	for asked, want := range map[string]verdict.Verdict{"23:30": verdict.Progressing, "23:31": verdict.Failed} {
 		in := supplied(t, at(t, asked), reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(object))}, "ExternalSecret")
 		in.Folders[0].Changed = at(t, "23:30")
@@ -120,7 +125,8 @@ func TestWhatBringsASecretMustBeRead(t *testing.T) {
 			t.Errorf("%+v", got.Status)
 		}
 	}
-	if got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{}, "ExternalSecret"); got.Verdict != verdict.Progressing || got.Message != "ExternalSecret team/web does not exist" {
+	if got := suppliedAt(t, at(t, "23:30"), reconciler.Answer{}, "ExternalSecret"); got.Verdict != verdict.Progressing ||
+		got.Message != "ExternalSecret team/web does not exist" {
 		t.Errorf("%+v", got.Status)
 	}
 }
@@ -143,7 +149,13 @@ func kindOfText(document string) string {
 // supplied is a question about an assignment that a Kustomization deploys, and whose folder has what brings a Secret.
 func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.Input {
 	t.Helper()
-	in := judgedInput(t, reconciler.Answer{Objects: append(objectsOf(t, strings.TrimSpace(readyKustomization+"\n---"+readySource)), listed.Objects...), Unlisted: listed.Unlisted})
+	in := judgedInput(
+		t,
+		reconciler.Answer{
+			Objects:  append(objectsOf(t, strings.TrimSpace(readyKustomization+"\n---"+readySource)), listed.Objects...),
+			Unlisted: listed.Unlisted,
+		},
+	)
 	in.Time = asked
 	in.Folders[0].Objects = append(in.Folders[0].Objects, reconciler.ObjectName{Kind: kind, Namespace: "team", Name: "web"})
 	return in

@@ -335,7 +335,12 @@ func replaced(t *testing.T, in, old, by string) string {
 
 // failing makes a source fail.
 func failing(documents, message string) string {
-	return strings.Replace(documents, `status: "True", reason: Succeeded, message: stored`, `status: "False", reason: GitOperationFailed, message: "`+message+`"`, 1)
+	return strings.Replace(
+		documents,
+		`status: "True", reason: Succeeded, message: stored`,
+		`status: "False", reason: GitOperationFailed, message: "`+message+`"`,
+		1,
+	)
 }
 
 // attempted adds how often Flux has tried the revision of a Kustomization, and how that ended.
@@ -349,8 +354,18 @@ func attempted(kustomization string, times int, outcome string) string {
 // imageOf is a HelmRelease of an image in a registry, which gives a revision.
 func imageOf(t *testing.T, revision string) string {
 	t.Helper()
-	release := replaced(t, readyRelease, "chart: {spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}}", "chartRef: {kind: OCIRepository, name: web}")
-	release = replaced(t, release, "lastAttemptedRevision: 1.2.3", "lastAttemptedRevision: 1.2.3+aaaa\n  lastAttemptedRevisionDigest: sha256:aaaa")
+	release := replaced(
+		t,
+		readyRelease,
+		"chart: {spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}}",
+		"chartRef: {kind: OCIRepository, name: web}",
+	)
+	release = replaced(
+		t,
+		release,
+		"lastAttemptedRevision: 1.2.3",
+		"lastAttemptedRevision: 1.2.3+aaaa\n  lastAttemptedRevisionDigest: sha256:aaaa",
+	)
 	image := replaced(t, readySource, "kind: GitRepository", "kind: OCIRepository")
 	return release + "\n---" + replaced(t, image, "v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", revision)
 }
@@ -370,8 +385,18 @@ func severalSources(t *testing.T) string {
 	const one = `{repoURL: "https://git.example.com/web", path: web, targetRevision: v1}`
 	const sources = `sources: [` + one + `, {repoURL: "https://charts.example.com", chart: web, targetRevision: 1.2.3}]`
 	text := replaced(t, readyApplication, "source: "+one, sources)
-	text = replaced(t, text, `source: {repoURL: "https://git.example.com/web", path: web, targetRevision: v1, directory: {jsonnet: {}}}`, sources)
-	return replaced(t, text, "revision: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b\n    compared", "revisions: [effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b, 1.2.3]\n    compared")
+	text = replaced(
+		t,
+		text,
+		`source: {repoURL: "https://git.example.com/web", path: web, targetRevision: v1, directory: {jsonnet: {}}}`,
+		sources,
+	)
+	return replaced(
+		t,
+		text,
+		"revision: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b\n    compared",
+		"revisions: [effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b, 1.2.3]\n    compared",
+	)
 }
 
 // A condition that stays true does not say since when what it is about now is ready.
@@ -390,7 +415,10 @@ func TestATransitionThatDoesNotMoveIsNotSinceWhenContentIsReady(t *testing.T) {
 
 func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 	t.Parallel()
-	got := judged(t, strings.Replace(readyKustomization, "name: web, namespace: flux-system, gen", "name: other, namespace: flux-system, gen", 1))
+	got := judged(
+		t,
+		strings.Replace(readyKustomization, "name: web, namespace: flux-system, gen", "name: other, namespace: flux-system, gen", 1),
+	)
 	if got.Verdict != verdict.Progressing || got.Message != "Kustomization flux-system/web does not exist" {
 		t.Errorf("%+v", got.Status)
 	}
@@ -422,7 +450,8 @@ status:
 	}
 	result := observe.Observe(in)
 	cluster := result.Clusters[0]
-	if cluster.Assignments[0].Verdict != verdict.Ready || cluster.Verdict != verdict.Progressing || cluster.Message != "still has what was removed: Kustomization flux-system/gone" {
+	if cluster.Assignments[0].Verdict != verdict.Ready || cluster.Verdict != verdict.Progressing ||
+		cluster.Message != "still has what was removed: Kustomization flux-system/gone" {
 		t.Errorf("%+v", cluster)
 	}
 	drift := result.Drift(map[string]bool{"drone/web": true})

@@ -136,7 +136,12 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 	seen := a.look.Seen[object.ID()]
 	if isTerminating(seen.Live) {
 		if blocker, err := untilGone(ctx, a.cluster, kube.RefOf(object.Unstructured), string(seen.Live.GetUID())); err != nil {
-			return Record{}, overdue(ctx, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
+			return Record{}, overdue(
+				ctx,
+				object.ID().String(),
+				fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker),
+				err,
+			)
 		}
 		seen = Seen{}
 	}
@@ -223,7 +228,8 @@ func blockerOf(live *unstructured.Unstructured) string {
 		return ""
 	}
 	for _, condition := range conditionsOf(live) {
-		if condition["status"] == "True" && (condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
+		if condition["status"] == "True" &&
+			(condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
 			return fmt.Sprintf(" (%s)", wording.OneLine(fmt.Sprint(condition["message"])))
 		}
 	}

@@ -148,7 +148,10 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
 				if reconciler != "fleet" {
 					given.Repository.URL = "https://github.com/platform/gitops"
-					given.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)}}
+					given.Feedback = &agent.Reporting{
+						Forge: "github",
+						App:   &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)},
+					}
 				}
 				return slices.DeleteFunc(rendered(t, given), func(object agent.Object) bool { // whose kinds this API does not have
 					return strings.HasPrefix(object.GetAPIVersion(), "notification.toolkit")
@@ -204,7 +207,8 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		for _, record := range result.Records {
 			created[record.ID().String()] = record.Created
 		}
-		if created["Namespace disputed"] || created["Kustomization disputed/flotilla-cluster"] || !created["Kustomization disputed/flotilla-cluster-type"] {
+		if created["Namespace disputed"] || created["Kustomization disputed/flotilla-cluster"] ||
+			!created["Kustomization disputed/flotilla-cluster-type"] {
 			t.Errorf("what was made is %v", created)
 		}
 		// The state is lost, and nothing is forgotten of who made what.
@@ -215,7 +219,8 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		if _, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Records: again.Records, UID: again.UID, Delete: true}); err != nil {
 			t.Error(err)
 		}
-		if server.Get(t, "v1", "Namespace", "", "disputed") == nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
+		if server.Get(t, "v1", "Namespace", "", "disputed") == nil ||
+			server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
 			t.Error("what was there before has gone")
 		}
 		if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster-type") != nil {
@@ -242,8 +247,10 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	with := settings("staged")
-	with.Install = []agent.Text{{Path: "install", Text: "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: ours, namespace: staged-boats}\n---\n" +
-		"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")}}
+	with.Install = []agent.Text{
+		{Path: "install", Text: "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: ours, namespace: staged-boats}\n---\n" +
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")},
+	}
 	objects := rendered(t, with)
 	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
@@ -265,7 +272,8 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		if err != nil || !slices.Equal(notes, want) {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
-		if server.Get(t, "v1", "Namespace", "", "staged-boats") != nil || server.Get(t, "staged.flotilla.example/v1", "Boat", "default", "theirs").GetUID() != boat.GetUID() {
+		if server.Get(t, "v1", "Namespace", "", "staged-boats") != nil ||
+			server.Get(t, "staged.flotilla.example/v1", "Boat", "default", "theirs").GetUID() != boat.GetUID() {
 			t.Error("the wrong things are there")
 		}
 		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
@@ -306,13 +314,18 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
-	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: ending}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: ending, finalizers: [flotilla.dev/test]}\n")
+	server.Apply(
+		t,
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: ending}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: ending, finalizers: [flotilla.dev/test]}\n",
+	)
 	server.Delete(t, "v1", "Namespace", "", "ending")
 	objects := rendered(t, settings("ending"))
 	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
 		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		failures := onboarding.FailuresOf(err)
-		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") || !strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
+		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime ||
+			!strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") ||
+			!strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
 			t.Errorf("the error is %v", err)
 		}
 	})

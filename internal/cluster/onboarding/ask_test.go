@@ -46,11 +46,20 @@ func decoded(text string) *unstructured.Unstructured {
 }
 
 func gitRepository(name, url, ref string) *unstructured.Unstructured {
-	return decoded(fmt.Sprintf(`{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: %s, namespace: flux-system}, spec: {url: %q, ref: {%s}}}`, name, url, ref))
+	return decoded(
+		fmt.Sprintf(
+			`{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: %s, namespace: flux-system}, spec: {url: %q, ref: {%s}}}`,
+			name,
+			url,
+			ref,
+		),
+	)
 }
 
 func application(name, source string) *unstructured.Unstructured {
-	return decoded(fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: %s, namespace: argocd}, spec: {%s}}`, name, source))
+	return decoded(
+		fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: %s, namespace: argocd}, spec: {%s}}`, name, source),
+	)
 }
 
 func TestWhatReadsTheBranchIsAsked(t *testing.T) {
@@ -97,12 +106,19 @@ func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 			}
 		}
 		refused := errors.New("refused")
-		if asked, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects, refused: refused}, reconciler.Named(name), at, "now"); !errors.Is(err, refused) || len(asked) > 0 {
+		if asked, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects, refused: refused}, reconciler.Named(name), at, "now"); !errors.Is(
+			err,
+			refused,
+		) ||
+			len(asked) > 0 {
 			t.Errorf("%s: where it is refused, %q are asked: %v", name, asked, err)
 		}
 		at := at
 		at.Branch = "stage"
-		if _, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects[:1]}, reconciler.Named(name), at, "now"); !errors.Is(err, onboarding.ErrNotFollowed) {
+		if _, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects[:1]}, reconciler.Named(name), at, "now"); !errors.Is(
+			err,
+			onboarding.ErrNotFollowed,
+		) {
 			t.Errorf("%s: where nothing follows the branch it is said %v", name, err)
 		}
 	}

@@ -66,7 +66,11 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 	if len(served) == 0 {
 		return nil, nil
 	}
-	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Skip: notNames})
+	list, err := r.cluster.List(
+		ctx,
+		kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural},
+		kube.ListOptions{Skip: notNames},
+	)
 	return namesOf(list.Items), err
 }
 
@@ -84,7 +88,8 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 		}
 		items := slices.DeleteFunc(list.Items, func(one *unstructured.Unstructured) bool {
 			return len(one.GetOwnerReferences()) > 0 || isTerminating(one) ||
-				kind.ObjectKind == "ServiceAccount" && one.GetName() == "default" || kind.ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
+				kind.ObjectKind == "ServiceAccount" &&
+					one.GetName() == "default" || kind.ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
 		})
 		for _, item := range items {
 			origin := b.originOf(item)
@@ -128,7 +133,8 @@ func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
 
 // isTransient says whether objects of a kind come and go by themselves, such as events.
 func isTransient(kind kube.Resource) bool {
-	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
+	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" ||
+		kind.Group == "discovery.k8s.io" ||
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
 }
 

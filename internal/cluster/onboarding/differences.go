@@ -16,7 +16,16 @@ import (
 )
 
 // writtenByServers are fields of metadata that only an API server and its controllers write.
-var writtenByServers = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+var writtenByServers = []string{
+	"managedFields",
+	"resourceVersion",
+	"generation",
+	"uid",
+	"creationTimestamp",
+	"selfLink",
+	"deletionTimestamp",
+	"deletionGracePeriodSeconds",
+}
 
 // Differences returns the paths of the fields in which two versions of an object differ, sorted, as in
 // "spec.template.containers[0].image". It never returns a value. Fields that API servers write are left out.

@@ -18,7 +18,10 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
-	before := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"1","annotations":{"flotilla.dev/made-on":"x"}},"spec":{"a":1,"list":[{"b":"c"},2],"gone":{"x":1}},"status":{"x":1}}`)
+	before := objectOf(
+		t,
+		`{"metadata":{"name":"a","resourceVersion":"1","annotations":{"flotilla.dev/made-on":"x"}},"spec":{"a":1,"list":[{"b":"c"},2],"gone":{"x":1}},"status":{"x":1}}`,
+	)
 	after := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"2","labels":{"l":"m"}},"spec":{"a":2,"list":[{"b":"d"},2],"short":[1]}}`)
 	if got, want := strings.Join(Differences(before, after), " "), "metadata.labels spec.a spec.gone spec.list[0].b spec.short"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -107,7 +107,13 @@ func FindFailures(objects []agent.Object, look Look) Failures {
 			missing[kind.String()] = true
 			found = append(found, &Failure{
 				Cause: CauseNoKind, Part: object.Part, Name: id.String(),
-				Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
+				Text: fmt.Sprintf(
+					"the cluster has no kind %s of %s, which %s needs: %s",
+					object.GetKind(),
+					object.GetAPIVersion(),
+					id,
+					installHint(kind.Group),
+				),
 			})
 		}
 	}

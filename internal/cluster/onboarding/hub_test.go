@@ -124,10 +124,14 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 				t.Fatal(err)
 			}
 		}
-		hub := generating{cluster, kube.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "deleting-hub", Name: "flotilla-dev-clusters-eu-1"}, map[string][]string{
-			"of-type": {"flotilla.dev/environment", "flotilla.dev/cluster-type"},
-			"own":     {"flotilla.dev/environment", "flotilla.dev/cluster"},
-		}}
+		hub := generating{
+			cluster,
+			kube.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "deleting-hub", Name: "flotilla-dev-clusters-eu-1"},
+			map[string][]string{
+				"of-type": {"flotilla.dev/environment", "flotilla.dev/cluster-type"},
+				"own":     {"flotilla.dev/environment", "flotilla.dev/cluster"},
+			},
+		}
 		_, err = onboarding.Remove(ctx, hub, onboarding.Removal{Name: "eu-1", Records: result.Records, UID: result.UID, Delete: true})
 		if err != nil {
 			t.Error(err)
@@ -144,7 +148,10 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: certificate-hub}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-tls-certs-cm, namespace: certificate-hub}\n")
+	server.Apply(
+		t,
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: certificate-hub}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-tls-certs-cm, namespace: certificate-hub}\n",
+	)
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		removals := map[string]onboarding.Removal{}
 		for _, name := range []string{"eu-1", "eu-2"} {

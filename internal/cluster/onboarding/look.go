@@ -78,7 +78,8 @@ func LookAt(ctx context.Context, cluster Cluster, objects []agent.Object, option
 func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, mark string, options LookOptions) (Seen, error) {
 	for try := 1; ; try++ {
 		seen, err := lookOnce(ctx, cluster, object, mark, options)
-		if err != nil || try == lookAttempts || seen.Live == nil || seen.DryRun == nil || seen.Live.GetResourceVersion() == seen.DryRun.GetResourceVersion() {
+		if err != nil || try == lookAttempts || seen.Live == nil || seen.DryRun == nil ||
+			seen.Live.GetResourceVersion() == seen.DryRun.GetResourceVersion() {
 			return seen, err
 		}
 	}

@@ -178,7 +178,13 @@ func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomple
 }
 
 // keepIfInUse marks a namespace that has objects of others in it, and says why. kept says that it was marked before.
-func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
+func (r *remover) keepIfInUse(
+	ctx context.Context,
+	name string,
+	b *reconciled,
+	kinds []kube.Resource,
+	incomplete bool,
+) (kept bool, why string, err error) {
 	ref := kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 	live, err := r.cluster.Read(ctx, ref)
 	switch {

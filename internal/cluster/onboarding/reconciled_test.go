@@ -69,8 +69,18 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	server.Apply(t, namespaces)
-	writeAs(t, server, "kustomize-controller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: left, namespace: spared-followed, labels: {kustomize.toolkit.fluxcd.io/name: of-others}}}`)
-	writeAs(t, server, "helm-controller", `{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.web.v1, namespace: spared-own, labels: {owner: helm}}}`)
+	writeAs(
+		t,
+		server,
+		"kustomize-controller",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: left, namespace: spared-followed, labels: {kustomize.toolkit.fluxcd.io/name: of-others}}}`,
+	)
+	writeAs(
+		t,
+		server,
+		"helm-controller",
+		`{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.web.v1, namespace: spared-own, labels: {owner: helm}}}`,
+	)
 	want := []string{
 		"Namespace spared-followed stays: it has objects of others, which would be removed with it: ConfigMap spared-followed/left",
 		"Namespace spared-used stays: it has objects of others, which would be removed with it: ConfigMap spared-used/theirs",
@@ -125,7 +135,10 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 			server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": entries}})
 		}, func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record) {
 			until(ctx, func() bool {
-				live, err := cluster.Read(ctx, kube.Ref{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "spared-flux", Name: "flotilla-cluster"})
+				live, err := cluster.Read(
+					ctx,
+					kube.Ref{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "spared-flux", Name: "flotilla-cluster"},
+				)
 				return err == nil && live == nil
 			})
 			for _, ref := range []kube.Ref{
@@ -140,7 +153,8 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 		})
 	})
 	t.Run("argocd", func(t *testing.T) {
-		if got := annotationsOf(t, server, "spared-used"); got["kustomize.toolkit.fluxcd.io/prune"] != "disabled" || got["argocd.argoproj.io/sync-options"] != "ServerSideApply=true,Prune=false,Delete=false" {
+		if got := annotationsOf(t, server, "spared-used"); got["kustomize.toolkit.fluxcd.io/prune"] != "disabled" ||
+			got["argocd.argoproj.io/sync-options"] != "ServerSideApply=true,Prune=false,Delete=false" {
 			t.Errorf("namespace spared-used has %v", got)
 		}
 		server.Apply(t, namespaces)
@@ -151,30 +165,35 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 				t.Fatal(err)
 			}
 		}
-		remove(t, func() agent.Settings { of := settings("spared-argocd"); of.Reconciler = "argocd"; return of }(), func(root *unstructured.Unstructured) {
-			var resources []any
-			for _, one := range [][2]string{{"Namespace", "spared-set"}, {"Namespace", "spared-used"}, {"Namespace", "spared-followed"}, {"Namespace", "spared-own"}, {"ConfigMap", "brought"}, {"ConfigMap", "released"}} {
-				resource := map[string]any{"version": "v1", "kind": one[0], "name": one[1]}
-				if one[0] == "ConfigMap" {
-					resource["namespace"] = "spared-own"
+		remove(
+			t,
+			func() agent.Settings { of := settings("spared-argocd"); of.Reconciler = "argocd"; return of }(),
+			func(root *unstructured.Unstructured) {
+				var resources []any
+				for _, one := range [][2]string{{"Namespace", "spared-set"}, {"Namespace", "spared-used"}, {"Namespace", "spared-followed"}, {"Namespace", "spared-own"}, {"ConfigMap", "brought"}, {"ConfigMap", "released"}} {
+					resource := map[string]any{"version": "v1", "kind": one[0], "name": one[1]}
+					if one[0] == "ConfigMap" {
+						resource["namespace"] = "spared-own"
+					}
+					resources = append(resources, resource)
 				}
-				resources = append(resources, resource)
-			}
-			server.SetStatus(t, root, map[string]any{"resources": resources})
-		}, func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record) {
-			for i := range records {
-				if records[i].Kind != "Application" {
-					continue
+				server.SetStatus(t, root, map[string]any{"resources": resources})
+			},
+			func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record) {
+				for i := range records {
+					if records[i].Kind != "Application" {
+						continue
+					}
+					until(ctx, func() bool {
+						live, err := cluster.Read(ctx, records[i].Ref())
+						return err == nil && live.GetDeletionTimestamp() != nil
+					})
+					if _, err := cluster.Patch(ctx, records[i].Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+						t.Error(err)
+					}
 				}
-				until(ctx, func() bool {
-					live, err := cluster.Read(ctx, records[i].Ref())
-					return err == nil && live.GetDeletionTimestamp() != nil
-				})
-				if _, err := cluster.Patch(ctx, records[i].Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+			},
+		)
 	})
 	for namespace, marked := range map[string]bool{"spared-set": true, "spared-used": true, "spared-followed": true, "spared-own": false} {
 		if got := annotationsOf(t, server, namespace)["argocd.argoproj.io/sync-options"]; (got != "") != marked {

@@ -314,7 +314,8 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			left = nil
 			for _, live := range list.Items {
 				name, _, _ := unstructured.NestedString(live.Object, strings.Split(kind.Destination, ".")...)
-				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) && live.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy {
+				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) &&
+					live.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy {
 					left = append(left, kube.RefOf(live).String())
 				}
 			}
@@ -348,8 +349,10 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	return slices.DeleteFunc(found, func(one liveRecord) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
-			sameType := one.Type == "" || labels[reconciler.TypeLabel] == one.Type && (one.Environment == "" || labels[reconciler.EnvironmentLabel] == one.Environment)
-			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace && other.GetDeletionTimestamp() == nil
+			sameType := one.Type == "" ||
+				labels[reconciler.TypeLabel] == one.Type && (one.Environment == "" || labels[reconciler.EnvironmentLabel] == one.Environment)
+			return labels[reconciler.ClusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace &&
+				other.GetDeletionTimestamp() == nil
 		})
 	}), nil
 }

@@ -61,7 +61,8 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				defer cancel()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
 				_, err := onboarding.Remove(short, watched, removal)
-				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
+				if err == nil ||
+					!strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
 				}
 				for _, object := range objects {
@@ -73,7 +74,8 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						t.Fatalf("%s: %v", object.ID(), err)
 					}
 					prunes := fmt.Sprint(live.Object["spec"])
-					if strings.Contains(prunes, "prune:true") || object.GetKind() == "GitRepo" && !strings.Contains(prunes, "keepResources:true") || len(live.GetFinalizers()) != 1 {
+					if strings.Contains(prunes, "prune:true") || object.GetKind() == "GitRepo" && !strings.Contains(prunes, "keepResources:true") ||
+						len(live.GetFinalizers()) != 1 {
 						t.Errorf("%s is deleted with its pruning: %v, finalizers %v", object.ID(), prunes, live.GetFinalizers())
 					}
 					if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
@@ -128,7 +130,13 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 			of.Reconciler = c.reconciler
 			of.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}"}}
 			if c.reconciler == "argocd" { // otherwise a project "default" is added
-				of.Install = append(of.Install, agent.Text{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-server}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"})
+				of.Install = append(
+					of.Install,
+					agent.Text{
+						Path: "install",
+						Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-server}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+					},
+				)
 			}
 			objects := rendered(t, of)
 			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
@@ -193,12 +201,21 @@ spec: {interval: 1h, prune: true, path: ./x, sourceRef: {kind: GitRepository, na
 status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 `)
 		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
-		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
+		server.SetStatus(
+			t,
+			root,
+			map[string]any{
+				"inventory": map[string]any{
+					"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}},
+				},
+			},
+		)
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true}
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := onboarding.Remove(short, cluster, removal)
-		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil || err.Error() != want {
+		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil ||
+			err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 		if server.Get(t, "v1", "Secret", "brought", "flotilla-repository") == nil {

@@ -59,9 +59,18 @@ func TestReliabilityAgentsConverge(t *testing.T) {
 		}
 		workers.Wait()
 	})
-	reliabilitytest.Report(t, "60-agents", "Objects of agents changed, deleted and taken over, clusters replaced, states lost", "Kubernetes API server",
+	reliabilitytest.Report(
+		t,
+		"60-agents",
+		"Objects of agents changed, deleted and taken over, clusters replaced, states lost",
+		"Kubernetes API server",
 		fmt.Sprintf("%d sequences, %d steps", count, steps.Load()),
-		fmt.Sprintf("%d applies, of which %d named a conflict and all others converged; no object of others changed", applies.Load(), conflicts.Load()))
+		fmt.Sprintf(
+			"%d applies, of which %d named a conflict and all others converged; no object of others changed",
+			applies.Load(),
+			conflicts.Load(),
+		),
+	)
 }
 
 // sequence is one cluster, who owns what on it, and what Flotilla knows of it.
@@ -94,7 +103,9 @@ var resources = map[string]schema.GroupVersionResource{
 
 func newSequence(client dynamic.Interface, cluster onboarding.Cluster, seed, number uint64) *sequence {
 	s := &sequence{
-		random: rand.New(rand.NewPCG(seed, number)), client: client, world: &world{Cluster: cluster}, number: number, settings: settings("flux-system"),
+		random: rand.New(
+			rand.NewPCG(seed, number),
+		), client: client, world: &world{Cluster: cluster}, number: number, settings: settings("flux-system"),
 	}
 	s.replace()
 	return s
@@ -207,7 +218,8 @@ func (s *sequence) edit(ctx context.Context) error {
 
 // isApplied says whether Flotilla has applied an object.
 func isApplied(live *unstructured.Unstructured) bool {
-	return live != nil && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == kube.FieldManager })
+	return live != nil &&
+		slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == kube.FieldManager })
 }
 
 // remove deletes an object by hand.
@@ -229,7 +241,8 @@ func (s *sequence) takeOver(ctx context.Context) error {
 	s.say("another manager takes %s over", ref)
 	content := s.aField(ref)
 	content["apiVersion"], content["kind"], content["metadata"] = ref.APIVersion, ref.Kind, map[string]any{"name": ref.Name}
-	_, err = s.at(ref).Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "another", Force: new(true)})
+	_, err = s.at(ref).
+		Patch(ctx, s.nameOf(ref), types.ApplyPatchType, marshal(content), metav1.PatchOptions{FieldManager: "another", Force: new(true)})
 	s.taken[ref] = true
 	return ifThere(err)
 }
@@ -306,7 +319,12 @@ func (s *sequence) apply(ctx context.Context) error {
 		}
 		after, readErr := s.versions(ctx, objects)
 		if err == nil || readErr != nil || !maps.Equal(before, after) {
-			return fmt.Errorf("with something in the way the error is %w, and what is there went from %v to %v", errors.Join(err, readErr), before, after)
+			return fmt.Errorf(
+				"with something in the way the error is %w, and what is there went from %v to %v",
+				errors.Join(err, readErr),
+				before,
+				after,
+			)
 		}
 		return nil
 	}

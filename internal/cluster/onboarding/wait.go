@@ -96,7 +96,13 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 }
 
 // behind says for which folders the cluster has not applied the tip yet, or not with everything ready.
-func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent.Object, lives []*unstructured.Unstructured, tip string) ([]string, error) {
+func (f *Following) behind(
+	ctx context.Context,
+	cluster Cluster,
+	objects []agent.Object,
+	lives []*unstructured.Unstructured,
+	tip string,
+) ([]string, error) {
 	if tip == "" {
 		return []string{"the branch " + f.Location.Branch + " does not exist yet"}, nil
 	}
@@ -129,7 +135,12 @@ func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent
 
 // read reads two reports: of the objects that follow the folders, and of what is in the folders. There is no second report
 // where the first ones wait for all that they have applied. What they make is part of whether they are ready.
-func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
+func (f *Following) read(
+	ctx context.Context,
+	cluster Cluster,
+	onHub bool,
+	lives []*unstructured.Unstructured,
+) (report, contents observe.Report, err error) {
 	if onHub {
 		listed, err := listKinds(ctx, cluster, reconciler.Hub())
 		if err != nil {

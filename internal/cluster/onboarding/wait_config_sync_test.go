@@ -53,7 +53,8 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 				return commit, nil
 			},
 		}
-		if _, err := onboarding.Apply(limited, cluster, wanted); err == nil || !strings.Contains(err.Error(), "ResourceGroup synced/flotilla-cluster has objects that are not ready yet: ConfigMap web/web") {
+		if _, err := onboarding.Apply(limited, cluster, wanted); err == nil ||
+			!strings.Contains(err.Error(), "ResourceGroup synced/flotilla-cluster has objects that are not ready yet: ConfigMap web/web") {
 			t.Errorf("what is not ready is not waited for: %v", err)
 		}
 		group("flotilla-cluster", "Current")

@@ -29,7 +29,8 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := onboarding.Apply(short, cluster, wanted)
-		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
+		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime ||
+			!strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
 			t.Errorf("the error is %v", err)
 		}
 		report := func(kind string, ref kube.Ref, status map[string]any) {
@@ -64,7 +65,8 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 			time.Sleep(time.Second)
 			revision(tip)
 		})
-		if result := apply(ctx, t, cluster, wanted); len(result.Records) != len(objects) || slices.ContainsFunc(result.Records, func(r onboarding.Record) bool { return !r.Created }) {
+		if result := apply(ctx, t, cluster, wanted); len(result.Records) != len(objects) ||
+			slices.ContainsFunc(result.Records, func(r onboarding.Record) bool { return !r.Created }) {
 			t.Errorf("the records are %+v", result.Records)
 		}
 		later.Wait()

@@ -88,7 +88,11 @@ func TestAShortPoolNamesSomeOfManyClaims(t *testing.T) {
 		s.Fleet, s.Pool, s.Elsewhere[name] = append(s.Fleet, name), append(s.Pool, name), fmt.Sprintf("claim-%02d", max(0, i-12))
 	}
 	_, err := claim.Decide(s)
-	if err == nil || !strings.Contains(err.Error(), `"claim-00" has pool-00, pool-01, pool-02, pool-03, pool-04, pool-05, pool-06, pool-07, pool-08, pool-09 and 3 more; `) ||
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			`"claim-00" has pool-00, pool-01, pool-02, pool-03, pool-04, pool-05, pool-06, pool-07, pool-08, pool-09 and 3 more; `,
+		) ||
 		!strings.HasSuffix(err.Error(), `claim "claim-09" has pool-21; and 8 claims more`) {
 		t.Errorf("err = %v", err)
 	}

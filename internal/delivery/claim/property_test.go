@@ -22,7 +22,13 @@ func TestClaimsOfRandomFleets(t *testing.T) {
 	t.Parallel()
 	var total tally
 	for seed := range lives {
-		w := &world{t: t, random: rand.New(rand.NewPCG(uint64(seed), 1)), clusters: map[string]bool{}, claims: map[string][]string{}, tally: &total}
+		w := &world{
+			t:        t,
+			random:   rand.New(rand.NewPCG(uint64(seed), 1)),
+			clusters: map[string]bool{},
+			claims:   map[string][]string{},
+			tally:    &total,
+		}
 		for range 60 {
 			w.step()
 		}

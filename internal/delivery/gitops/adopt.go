@@ -49,7 +49,10 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		s.taken[c.Key] = folder // what was recorded of it until then
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
-		return folder.Key.Compare(folder.Key{Host: a.owner.records(), DeploymentTarget: a.host}, folder.Key{Host: b.owner.records(), DeploymentTarget: b.host})
+		return folder.Key.Compare(
+			folder.Key{Host: a.owner.records(), DeploymentTarget: a.host},
+			folder.Key{Host: b.owner.records(), DeploymentTarget: b.host},
+		)
 	})
 	h := git.NewHasher()
 	for _, at := range ordered {

@@ -17,13 +17,22 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		// One owner at the same path, and one whose path is below.
 		theirs := gitops.Edit{Owner: gitops.Owner{Name: "theirs", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/same": version(rendered(t, "a", "1"), "v1"), "drone/keep": rendered(t, "a", "1"),
+			"drone/app": version(
+				rendered(t, "a", "1"),
+				"v1",
+			), "drone/same": version(rendered(t, "a", "1"), "v1"), "drone/keep": rendered(t, "a", "1"),
 		})}
-		below := gitops.Edit{Owner: gitops.Owner{Name: "below", Path: "dev/clusters"}, Hosts: hosts(t, map[string]gitops.Folder{"one/app": version(rendered(t, "a", "1"), "v1")})}
+		below := gitops.Edit{
+			Owner: gitops.Owner{Name: "below", Path: "dev/clusters"},
+			Hosts: hosts(t, map[string]gitops.Folder{"one/app": version(rendered(t, "a", "1"), "v1")}),
+		}
 		apply(t, r, theirs)
 		apply(t, r, below)
 		ours := devEdit(t, map[string]gitops.Folder{
-			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/same": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
+			"drone/app": version(
+				rendered(t, "a", "2"),
+				"v2",
+			), "drone/same": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
 		})
 		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
 			t.Errorf("without adopt: %v", err)
@@ -31,12 +40,21 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		ours.Adopt = true
 		result := apply(t, r, ours)
 		if !result.Committed || !slices.Equal(result.Changes, []folder.Change{
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
+			{
+				Key:    folder.Key{Host: "drone", DeploymentTarget: "app"},
+				Action: folder.Changed,
+				Before: "v1",
+				After:  "v2",
+				Was:    rendered(t, "a", "1").Tree,
+			},
 		}) {
 			t.Errorf("result = %+v", result)
 		}
 		message := r.git("log", "-1", "--format=%B")
-		if want := "Taken over:\n- clusters/one/app from below at dev/clusters\n- drone/app from theirs at dev\n- drone/same from theirs at dev\n"; !strings.Contains(message, want) {
+		if want := "Taken over:\n- clusters/one/app from below at dev/clusters\n- drone/app from theirs at dev\n- drone/same from theirs at dev\n"; !strings.Contains(
+			message,
+			want,
+		) {
 			t.Errorf("message = %q", message)
 		}
 		if again := apply(t, r, ours); again.Committed {
@@ -47,13 +65,15 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 			t.Errorf("theirs = %v, %v", owned, err)
 		}
 		// The former owner finds out, and leaves what is not its own.
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev"`) {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) ||
+			!strings.Contains(err.Error(), `"dev"`) {
 			t.Errorf("theirs again: %v", err)
 		}
 		apply(t, r, gitops.Edit{Owner: theirs.Owner, Previously: wanted(theirs)})
 		apply(t, r, gitops.Edit{Owner: below.Owner, Previously: wanted(below)})
 		files := r.files()
-		if files["dev/drone/app/a"] != "2" || files["dev/drone/same/a"] != "1" || files["dev/clusters/one/app/a"] != "1" || files["dev/drone/keep/a"] != "" {
+		if files["dev/drone/app/a"] != "2" || files["dev/drone/same/a"] != "1" || files["dev/clusters/one/app/a"] != "1" ||
+			files["dev/drone/keep/a"] != "" {
 			t.Errorf("files = %v", files)
 		}
 		if again := apply(t, r, ours); again.Committed {
@@ -66,7 +86,14 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, gitops.Edit{Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"}, Hosts: hosts(t, map[string]gitops.Folder{"x/y": rendered(t, "a", "1")})})
+	apply(
+		t,
+		r,
+		gitops.Edit{
+			Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"},
+			Hosts: hosts(t, map[string]gitops.Folder{"x/y": rendered(t, "a", "1")}),
+		},
+	)
 	before := r.files()
 	edit := devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "2")})
 	conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
@@ -126,7 +153,10 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		if got := r.files(); !maps.Equal(got, left) {
 			t.Errorf("files = %v\nwant %v", got, left)
 		}
-		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 no longer managed\n\nNo longer managed:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(message, want) {
+		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 no longer managed\n\nNo longer managed:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(
+			message,
+			want,
+		) {
 			t.Errorf("message = %q, want %q", message, want)
 		}
 		if again := apply(t, r, letGo); again.Committed {
@@ -137,7 +167,8 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		if result := apply(t, r, heir); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("heir: %+v", result)
 		}
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"heir"`) {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) ||
+			!strings.Contains(err.Error(), `"heir"`) {
 			t.Errorf("the former owner: %v", err)
 		}
 		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, GiveUp: true}); err == nil {

@@ -48,7 +48,8 @@ func TestOwnersThatWriteAtOnceHaveACommitEach(t *testing.T) {
 		commits := map[string]bool{}
 		results, errs := together(t, r, edits...)
 		for i, result := range results {
-			if errs[i] != nil || !result.Committed || result.Pushes != 1 || !slices.Equal(keysOf(result, "added"), []string{fmt.Sprintf("drone/team-%d", i)}) {
+			if errs[i] != nil || !result.Committed || result.Pushes != 1 ||
+				!slices.Equal(keysOf(result, "added"), []string{fmt.Sprintf("drone/team-%d", i)}) {
 				t.Errorf("edit %d: %+v, %v", i, result, errs[i])
 			}
 			commits[result.Commit] = true

@@ -59,8 +59,19 @@ func bigFolder(b testing.TB, host, target, version int) gitops.Folder {
 	b.Helper()
 	render := func() gitops.Folder {
 		text := fmt.Sprintf("%d %d %d\n", host, target, version)
-		return rendered(b, "namespace.yaml", "kind: Namespace\n"+text, "platform-config.yaml", strings.Repeat("VALUE: "+text, 20),
-			"policy.yaml", "kind: RoleBinding\n"+text, "quota.yaml", "kind: ResourceQuota\n"+text, "reconciler.yaml", strings.Repeat("kind: Kustomization\n", 20)+text)
+		return rendered(
+			b,
+			"namespace.yaml",
+			"kind: Namespace\n"+text,
+			"platform-config.yaml",
+			strings.Repeat("VALUE: "+text, 20),
+			"policy.yaml",
+			"kind: RoleBinding\n"+text,
+			"quota.yaml",
+			"kind: ResourceQuota\n"+text,
+			"reconciler.yaml",
+			strings.Repeat("kind: Kustomization\n", 20)+text,
+		)
 	}
 	folder := render()
 	folder.Files = func() ([]git.File, error) { return render().Files() }
@@ -74,7 +85,8 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil || len(keysOf(result, "added")) != 20000 {
+	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil ||
+		len(keysOf(result, "added")) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
 	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))
@@ -149,10 +161,22 @@ func changeByGit(b testing.TB, address string, host, target, version int) (spent
 	clone := filepath.Join(b.TempDir(), "clone.git")
 	git("", "", "clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--branch=main", address, clone)
 	var stream strings.Builder
-	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\nfrom refs/heads/main^0\n", time.Now().Unix())
+	fmt.Fprintf(
+		&stream,
+		"commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\nfrom refs/heads/main^0\n",
+		time.Now().Unix(),
+	)
 	files, _ := bigFolder(b, host, target, version).Files()
 	for _, file := range files {
-		fmt.Fprintf(&stream, "M 100644 inline dev/type-%03d/workload-%02d-main/%s\ndata %d\n%s\n", host, target, file.Name, len(file.Content), file.Content)
+		fmt.Fprintf(
+			&stream,
+			"M 100644 inline dev/type-%03d/workload-%02d-main/%s\ndata %d\n%s\n",
+			host,
+			target,
+			file.Name,
+			len(file.Content),
+			file.Content,
+		)
 	}
 	git(stream.String(), clone, "fast-import", "--quiet")
 	git("", clone, "push", "--quiet", "origin", "main:main")

@@ -39,7 +39,10 @@ func claimBudget(at string) *budget {
 }
 
 func visitBudget(begin string) *budget {
-	return &budget{maxVisited, fmt.Sprintf("%q has more than %d folders and records up to %d levels below it", begin, maxVisited, InventoryLevels)}
+	return &budget{
+		maxVisited,
+		fmt.Sprintf("%q has more than %d folders and records up to %d levels below it", begin, maxVisited, InventoryLevels),
+	}
 }
 
 // spend reports an error once more was spent than there is.

@@ -26,9 +26,21 @@ func attacks() map[string]string {
 	}
 	many := func(of string, times int) string { return strings.Repeat(of+",", times) + of }
 	return map[string]string{
-		"10,000 levels, 20 KB":      deep(9_990),
-		"levels in a folder, 40 KB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(`{"a":`, 6000) + "1" + strings.Repeat("}", 6000) + `}}}`,
-		"levels with spaces, 64 KB": `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat("[               ", 2000) + strings.Repeat("               ]", 2000) + "}",
+		"10,000 levels, 20 KB": deep(9_990),
+		"levels in a folder, 40 KB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(
+			`{"a":`,
+			6000,
+		) + "1" + strings.Repeat(
+			"}",
+			6000,
+		) + `}}}`,
+		"levels with spaces, 64 KB": `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat(
+			"[               ",
+			2000,
+		) + strings.Repeat(
+			"               ]",
+			2000,
+		) + "}",
 		"empty folders, 4 MiB": func() string {
 			var b strings.Builder
 			for i := range 400_000 {

@@ -44,7 +44,15 @@ func (c *Client) Branch(ctx context.Context, remote git.Remote, owners ...Owner)
 		return nil, describe(remote, err)
 	}
 	t.Close()
-	return &Branch{remote: remote, git: c.options.Git, tip: t, levels: levels, seen: newLayout(t), past: newLineage(t), signers: c.options.AllowedSigners}, nil
+	return &Branch{
+		remote:  remote,
+		git:     c.options.Git,
+		tip:     t,
+		levels:  levels,
+		seen:    newLayout(t),
+		past:    newLineage(t),
+		signers: c.options.AllowedSigners,
+	}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.

@@ -242,7 +242,8 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 		if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) {
 			t.Errorf("deployed = %v", got)
 		}
-		if _, err := look.View(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil || !strings.Contains(err.Error(), "malformed") {
+		if _, err := look.View(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil ||
+			!strings.Contains(err.Error(), "malformed") {
 			t.Errorf("of the other: %v", err)
 		}
 	})

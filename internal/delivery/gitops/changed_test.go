@@ -32,7 +32,10 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-		objects := []folder.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: "b"}, {Kind: "GitRepository", Namespace: "flux-system", Name: "a"}}
+		objects := []folder.Object{
+			{Kind: "Kustomization", Namespace: "flux-system", Name: "b"},
+			{Kind: "GitRepository", Namespace: "flux-system", Name: "a"},
+		}
 		with := func(folder gitops.Folder) gitops.Folder {
 			folder.Record.Objects = objects
 			return folder
@@ -49,14 +52,17 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		is := func(target string, changed time.Time, tree, before gitops.Folder) {
 			t.Helper()
 			got := said(target)
-			if !got.Changed.Equal(changed) || got.Tree != tree.Tree || got.TreeBefore != before.Tree || len(got.Objects) != 2 || got.Objects[0].Kind != "GitRepository" {
+			if !got.Changed.Equal(changed) || got.Tree != tree.Tree || got.TreeBefore != before.Tree || len(got.Objects) != 2 ||
+				got.Objects[0].Kind != "GitRepository" {
 				t.Errorf("%s: %+v", target, got)
 			}
 		}
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": with(one), "drone/two": with(one)})
 		applyAt(t, r, noon, edit)
 		is("app", noon, one, gitops.Folder{})
-		if text := r.files()["dev/.flotilla/dev/drone.json"]; !strings.Contains(text, `"changed": "2026-11-21T11:00:00Z"`) || strings.Contains(text, "tree_before") || !strings.Contains(text, `"format": 1,`) {
+		if text := r.files()["dev/.flotilla/dev/drone.json"]; !strings.Contains(text, `"changed": "2026-11-21T11:00:00Z"`) ||
+			strings.Contains(text, "tree_before") ||
+			!strings.Contains(text, `"format": 1,`) {
 			t.Errorf("record = %s", text)
 		}
 		edit.Hosts["drone"]["app"] = with(two)
@@ -85,7 +91,10 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
+		edit := devEdit(
+			t,
+			map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")},
+		)
 		first := applyAt(t, r, noon, edit)
 		edit.Previously, edit.Records, edit.Head = wanted(edit), first.Records, "flotilla/dev"
 		edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
@@ -103,7 +112,8 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 		}
 		r.git("update-ref", "refs/heads/main", "flotilla/dev")
 		edit.Previously, edit.Records = wanted(edit), third.Records
-		if merged := applyAt(t, r, noon.Add(4*time.Hour), edit); merged.Committed || merged.HeadCommit != "" || !maps.Equal(merged.Records, third.Records) {
+		if merged := applyAt(t, r, noon.Add(4*time.Hour), edit); merged.Committed || merged.HeadCommit != "" ||
+			!maps.Equal(merged.Records, third.Records) {
 			t.Errorf("merged: %+v", merged)
 		}
 		r.fsck()
@@ -156,10 +166,15 @@ func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {
 		edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
 		// Another owner takes one over, and the record of the first is written anew.
 		apply(t, r, edit)
-		heir := gitops.Edit{Owner: gitops.Owner{Name: "heir", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{"drone/two": rendered(t, "a", "1")}), Adopt: true}
+		heir := gitops.Edit{
+			Owner: gitops.Owner{Name: "heir", Path: "dev"},
+			Hosts: hosts(t, map[string]gitops.Folder{"drone/two": rendered(t, "a", "1")}),
+			Adopt: true,
+		}
 		apply(t, r, heir)
 		text := r.files()["dev/.flotilla/dev/drone.json"]
-		if !strings.Contains(text, `"format": 9,`) || !strings.Contains(text, `"region": {`) || strings.Count(text, "approved_by") != 1 || strings.Contains(text, `"two"`) ||
+		if !strings.Contains(text, `"format": 9,`) || !strings.Contains(text, `"region": {`) || strings.Count(text, "approved_by") != 1 ||
+			strings.Contains(text, `"two"`) ||
 			!strings.Contains(text, rendered(t, "a", "2").Tree) {
 			t.Errorf("record = %s", text)
 		}
@@ -255,7 +270,8 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 			if !sameButRecords(got, before) {
 				t.Errorf("%s: files = %q", name, got)
 			}
-			if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed || !maps.Equal(again.Records, result.Records) {
+			if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed ||
+				!maps.Equal(again.Records, result.Records) {
 				t.Errorf("%s, again: %+v, %v", name, again, err)
 			}
 			if got := inspect(t, r, dev).Touched(edit.Records); len(got) != 0 {

@@ -93,7 +93,14 @@ func (e ClaimEdit) check() error {
 	if err := CheckClaim(e.Name); err != nil {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
-	return cmp.Or(checkFormer("claim", e.Formerly, e.Name, CheckClaim), checkClaimTexts(e.Environment, e.Holder), e.Author.Check(), checkText(e.Subject, e.Release), folder.CheckText(e.Run), git.CheckPath(e.Path))
+	return cmp.Or(
+		checkFormer("claim", e.Formerly, e.Name, CheckClaim),
+		checkClaimTexts(e.Environment, e.Holder),
+		e.Author.Check(),
+		checkText(e.Subject, e.Release),
+		folder.CheckText(e.Run),
+		git.CheckPath(e.Path),
+	)
 }
 
 // claimChange is what an edit of a claim changes at one tip.
@@ -121,7 +128,14 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		return c, nil
 	}
 	if s.held {
-		return nil, told(fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)))
+		return nil, told(
+			fmt.Errorf(
+				"%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
+				ErrClaimHeld,
+				e.Name,
+				ClaimRecordPath(e.Path, e.Name),
+			),
+		)
 	}
 	clusters, err := e.choose(s)
 	if err != nil {

@@ -70,7 +70,8 @@ func TestRecordsOfClaimsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for name, content := range claimFiles(t) {
 		record, err := parseClaim(content)
-		if err != nil || !slices.Equal(record.Names(), []string{"pool-2", "pool-1"}) || record.Holder != "3f2a9c4e5b6d7081" || record.Environment != "prod" {
+		if err != nil || !slices.Equal(record.Names(), []string{"pool-2", "pool-1"}) || record.Holder != "3f2a9c4e5b6d7081" ||
+			record.Environment != "prod" {
 			t.Errorf("%s: %+v, %v", name, record, err)
 			continue
 		}

@@ -91,7 +91,10 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 		}
 		from := pool(5)
 		has("two", claiming("web", 2, from), "claim web: 2 taken", "pool-00", "pool-01")
-		if text := r.git("log", "-1", "--format=%B"); !strings.Contains(text, "Taken:\n- pool-00\n- pool-01\n\nFlotilla-Claim: web\nFlotilla-Environment: prod") {
+		if text := r.git("log", "-1", "--format=%B"); !strings.Contains(
+			text,
+			"Taken:\n- pool-00\n- pool-01\n\nFlotilla-Claim: web\nFlotilla-Environment: prod",
+		) {
 			t.Error(text)
 		}
 		has("again", claiming("web", 2, from), "", "pool-00", "pool-01")
@@ -99,7 +102,13 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 		has("more", claiming("web", 3, from), "claim web: 1 taken", "pool-00", "pool-01", "pool-03")
 		has("fewer", claiming("web", 2, from), "claim web: 1 released", "pool-00", "pool-01")
 		has("one has left", claiming("web", 2, from[1:]), "claim web: 1 taken, 1 released", "pool-01", "pool-03")
-		refused(t, r, claiming("big", 3, from[1:]), `3 clusters are wanted, and the pool of 4 clusters has 1 free: claim "api" has pool-02; claim "web" has pool-01, pool-03`, nil)
+		refused(
+			t,
+			r,
+			claiming("big", 3, from[1:]),
+			`3 clusters are wanted, and the pool of 4 clusters has 1 free: claim "api" has pool-02; claim "web" has pool-01, pool-03`,
+			nil,
+		)
 		has("none", claiming("idle", 0, from), "claim idle: has no cluster")
 		has("gone", released("web"), "claim web: 2 released")
 		has("gone already", released("web"), "")
@@ -110,7 +119,8 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 			t.Fatalf("%+v, %v", claims, err)
 		}
 		api := claims.Claims[0]
-		if api.Name != "api" || api.Path != "prod" || api.Environment != "prod" || api.Holder != "holder-of-api" || !slices.Equal(api.Names(), []string{"pool-02"}) ||
+		if api.Name != "api" || api.Path != "prod" || api.Environment != "prod" || api.Holder != "holder-of-api" ||
+			!slices.Equal(api.Names(), []string{"pool-02"}) ||
 			!api.Clusters[0].Since.Equal(time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC)) {
 			t.Errorf("%+v", api)
 		}
@@ -129,14 +139,21 @@ func TestAClaimIsOfOneHolder(t *testing.T) {
 
 	other := claiming("web", 2, pool(4))
 	other.Holder = "somebody-else"
-	refused(t, r, other, `the claim belongs to another Terraform state: claim "web" already has the record prod/.flotilla/.claims/web.json`, gitops.ErrClaimHeld)
+	refused(
+		t,
+		r,
+		other,
+		`the claim belongs to another Terraform state: claim "web" already has the record prod/.flotilla/.claims/web.json`,
+		gitops.ErrClaimHeld,
+	)
 	gone := other
 	gone.Choose = nil
 	if result := claimed(t, r, gone); result.Committed {
 		t.Error("another's claim was released")
 	}
 	other.Adopt = true
-	if result := claimed(t, r, other); !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) || !result.Committed || r.git("log", "-1", "--format=%s") != "claim web: repaired" {
+	if result := claimed(t, r, other); !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) || !result.Committed ||
+		r.git("log", "-1", "--format=%s") != "claim web: repaired" {
 		t.Errorf("%+v, %s", result, r.git("log", "-1", "--format=%s"))
 	}
 	refused(t, r, claiming("web", 2, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
@@ -156,7 +173,8 @@ func TestAClaimIsOfOneHolder(t *testing.T) {
 	refused(t, r, claiming("web", 1, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
 	known := claiming("web", 1, pool(4))
 	known.Holders = []string{""}
-	if result := claimed(t, r, known); !slices.Equal(result.Clusters, []string{"pool-03"}) || !strings.Contains(r.files()["prod/.flotilla/.claims/web.json"], `"note": "by hand"`) {
+	if result := claimed(t, r, known); !slices.Equal(result.Clusters, []string{"pool-03"}) ||
+		!strings.Contains(r.files()["prod/.flotilla/.claims/web.json"], `"note": "by hand"`) {
 		t.Errorf("%+v", result)
 	}
 }
@@ -169,7 +187,9 @@ func TestAClaimIsRenamedInOneCommit(t *testing.T) {
 	renamed := claiming("shop", 2, pool(4))
 	renamed.Formerly, renamed.Holder = "web", "holder-of-web"
 	result := claimed(t, r, renamed)
-	if !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) || r.git("log", "-1", "--format=%s") != "claim shop: takes over from web" || r.git("rev-list", "--count", "main") != "3" {
+	if !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) ||
+		r.git("log", "-1", "--format=%s") != "claim shop: takes over from web" ||
+		r.git("rev-list", "--count", "main") != "3" {
 		t.Errorf("%+v, %s", result, r.git("log", "--format=%s"))
 	}
 	if claimed(t, r, renamed).Committed {
@@ -209,7 +229,13 @@ func TestRecordsOfClaimsThatSomebodyBroke(t *testing.T) {
 		t.Errorf("%+v, %v", claims, err)
 	}
 	// Nobody takes anything until it is mended; what one has stays, and goes.
-	refused(t, r, claiming("new", 1, pool(4)), "it is not known which clusters are free; repair or remove prod/.flotilla/.claims/web.json", gitops.ErrClaimUnreadable)
+	refused(
+		t,
+		r,
+		claiming("new", 1, pool(4)),
+		"it is not known which clusters are free; repair or remove prod/.flotilla/.claims/web.json",
+		gitops.ErrClaimUnreadable,
+	)
 	refused(t, r, claiming("api", 2, pool(4)), "it is not known which", gitops.ErrClaimUnreadable)
 	claimed(t, r, claiming("api", 1, pool(4)))
 	claimed(t, r, claiming("api", 0, pool(4)))
@@ -225,8 +251,13 @@ func TestRecordsOfClaimsThatSomebodyBroke(t *testing.T) {
 		w.write("prod/.flotilla/.claims/new.json", `{"format":1,"holder":"holder-of-new","clusters":[{"name":"pool-00"}]}`)
 	})
 	for _, name := range []string{"new", "web"} {
-		refused(t, r, claiming(name, 1, pool(4)),
-			`cluster "pool-00" belongs to claim "new" (prod/.flotilla/.claims/new.json), claim "web" (prod/.flotilla/.claims/web.json)`, gitops.ErrClaimTwice)
+		refused(
+			t,
+			r,
+			claiming(name, 1, pool(4)),
+			`cluster "pool-00" belongs to claim "new" (prod/.flotilla/.claims/new.json), claim "web" (prod/.flotilla/.claims/web.json)`,
+			gitops.ErrClaimTwice,
+		)
 	}
 	ends := claiming("new", 1, pool(4))
 	ends.Choose, ends.Holders = nil, []string{ends.Holder}
@@ -317,7 +348,9 @@ func TestClaimsAndOwnersOfOneBranchFollowEachOther(t *testing.T) {
 	if commits := r.git("rev-list", "--count", "main"); commits != "8" {
 		t.Errorf("%s commits", commits)
 	}
-	if text := r.git("log", "--format=%B", "main"); !strings.Contains(text, "claim claim-0") || !strings.Contains(text, "Flotilla-Claim: claim-5") || !strings.Contains(text, "Flotilla-Assignment: dev") {
+	if text := r.git("log", "--format=%B", "main"); !strings.Contains(text, "claim claim-0") ||
+		!strings.Contains(text, "Flotilla-Claim: claim-5") ||
+		!strings.Contains(text, "Flotilla-Assignment: dev") {
 		t.Error(text)
 	}
 	if _, err := client.Claim(t.Context(), r.remote, released("claim-3")); err != nil {
@@ -347,7 +380,8 @@ func TestAnInventoryHasTheClaims(t *testing.T) {
 		if got := strings.Join(names, " "); got != ":claim-0:0 dev:claim-1:1 env/eu/prod:claim-2:2 pools:claim-3:3" {
 			t.Errorf("claims are %s", got)
 		}
-		if len(found.Owners) != 4 || len(found.Assignments) != 16 || !slices.Equal(found.Unreadable, []string{"pools/.flotilla/.claims/bad.json"}) {
+		if len(found.Owners) != 4 || len(found.Assignments) != 16 ||
+			!slices.Equal(found.Unreadable, []string{"pools/.flotilla/.claims/bad.json"}) {
 			t.Errorf("%d owners, %d assignments, unreadable %v", len(found.Owners), len(found.Assignments), found.Unreadable)
 		}
 		below := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{Path: "dev", Owner: "nobody"})

@@ -156,7 +156,10 @@ func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
 		view := look(t, r.remote)
 		tip := r.git("rev-parse", "main")
 		commits, err := view.Commits(t.Context(), []string{
-			r.git("rev-parse", "other"), rewritten, "1234567890123456789012345678901234567890", "1234567", "123456", "", "main", strings.Repeat("a", 64), tip,
+			r.git(
+				"rev-parse",
+				"other",
+			), rewritten, "1234567890123456789012345678901234567890", "1234567", "123456", "", "main", strings.Repeat("a", 64), tip,
 		}, wantedOfDev)
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +211,19 @@ func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
 		view := look(t, r.remote)
 		before := r.git("rev-parse", "main")
 		imported(r, "main", "main", 5)
-		newer, between, older, oldest := r.git("rev-parse", "main"), r.git("rev-parse", "main~2"), r.git("rev-parse", before+"~3"), r.git("rev-parse", before+"~75")
+		newer, between, older, oldest := r.git(
+			"rev-parse",
+			"main",
+		), r.git(
+			"rev-parse",
+			"main~2",
+		), r.git(
+			"rev-parse",
+			before+"~3",
+		), r.git(
+			"rev-parse",
+			before+"~75",
+		)
 		asked := []string{newer, between, older, before, oldest}
 		for range 2 {
 			commits, err := view.Commits(t.Context(), asked, wantedOfDev)
@@ -298,7 +313,8 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		view = look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		tip := r.git("rev-parse", "main")
-		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil || commits[tip].Trees["drone"]["app"] == "" {
+		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil ||
+			commits[tip].Trees["drone"]["app"] == "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
 		if looks, requests := count.take(); looks+requests > 0 {
@@ -349,7 +365,9 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		request.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, request)
 	})
-	look, err := newClient(gitops.Options{}).Branch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
+	look, err := newClient(
+		gitops.Options{},
+	).Branch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}

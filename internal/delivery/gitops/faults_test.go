@@ -44,7 +44,10 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // once takes the first request whose path ends so.
-func once(suffix string, do func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) bool {
+func once(
+	suffix string,
+	do func(w http.ResponseWriter, r *http.Request, next http.Handler),
+) func(http.ResponseWriter, *http.Request, http.Handler) bool {
 	var done atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		if !strings.HasSuffix(r.URL.Path+"?"+r.URL.RawQuery, suffix) || !done.CompareAndSwap(false, true) {
@@ -55,7 +58,10 @@ func once(suffix string, do func(w http.ResponseWriter, r *http.Request, next ht
 	}
 }
 
-func eachTime(suffix string, do func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) bool {
+func eachTime(
+	suffix string,
+	do func(w http.ResponseWriter, r *http.Request, next http.Handler),
+) func(http.ResponseWriter, *http.Request, http.Handler) bool {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		if !strings.HasSuffix(r.URL.Path+"?"+r.URL.RawQuery, suffix) {
 			return false
@@ -76,7 +82,9 @@ func drop(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 }
 
 // applyThen lets the server do the work and keeps the answer from the client.
-func applyThen(answer func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) {
+func applyThen(
+	answer func(w http.ResponseWriter, r *http.Request, next http.Handler),
+) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
 		answer(w, r, next)
@@ -267,7 +275,8 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 		}
 		next.ServeHTTP(w, request)
 	})) + "/gitops.git"
-	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
+	result, err := gitops.NewClient(gitops.Options{}).
+		Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
 	if !errors.Is(err, git.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}

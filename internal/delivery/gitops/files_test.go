@@ -154,7 +154,11 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}))
+		apply(
+			t,
+			r,
+			devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}),
+		)
 		past := r.git("rev-parse", "main")
 		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "3", "other", "new")}))
 		w := r.clone()
@@ -172,7 +176,8 @@ func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 		if got, want := printed(files), map[string]string{"drone/app": "config 1", "large/app": "config 2"}; sprint(got) != sprint(want) {
 			t.Errorf("files = %v", got)
 		}
-		if now, err := view.Records(t.Context(), ""); err != nil || !slices.Equal(now.Unreadable, []string{dev.Path + "/.flotilla/" + dev.Name + "/torn.json"}) {
+		if now, err := view.Records(t.Context(), ""); err != nil ||
+			!slices.Equal(now.Unreadable, []string{dev.Path + "/.flotilla/" + dev.Name + "/torn.json"}) {
 			t.Errorf("unreadable are %v, %v", now.Unreadable, err)
 		}
 		if got := view.Owners(); !slices.Equal(got, []string{dev.Name}) {

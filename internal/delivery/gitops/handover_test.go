@@ -24,7 +24,12 @@ func asRenamed(files map[string]string, from, to string) map[string]string {
 		switch {
 		case strings.Contains(name, ".flotilla/"+from+"/"):
 			name = strings.Replace(name, ".flotilla/"+from+"/", ".flotilla/"+to+"/", 1)
-			content = strings.Replace(content, `  "deployment_targets"`, "  \"owner_formerly\": [\n    \""+from+"\"\n  ],\n  \"deployment_targets\"", 1)
+			content = strings.Replace(
+				content,
+				`  "deployment_targets"`,
+				"  \"owner_formerly\": [\n    \""+from+"\"\n  ],\n  \"deployment_targets\"",
+				1,
+			)
 		case strings.HasSuffix(name, "/"+from+".md"):
 			name = strings.TrimSuffix(name, from+".md") + to + ".md"
 			content = strings.ReplaceAll(content, "`"+from+"`", "`"+to+"`")
@@ -60,7 +65,10 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 		if got, want := r.files(), asRenamed(before, "dev", "dev-eu"); !maps.Equal(got, want) {
 			t.Errorf("files = %q\nwant %q", got, want)
 		}
-		if message := r.git("log", "-1", "--format=%B"); !strings.HasPrefix(message, "dev-eu: takes over from dev\n\nHosts:\n- clusters/one\n- drone\n- large\n") {
+		if message := r.git("log", "-1", "--format=%B"); !strings.HasPrefix(
+			message,
+			"dev-eu: takes over from dev\n\nHosts:\n- clusters/one\n- drone\n- large\n",
+		) {
 			t.Errorf("message = %q", message)
 		}
 		if len(result.Records) != 3 {
@@ -96,14 +104,19 @@ func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": rendered(t, "a", "1"), "gone/app": rendered(t, "a", "1"),
 		})
 		first := apply(t, r, edit)
-		next := renamed(devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}), "dev-eu")
+		next := renamed(
+			devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}),
+			"dev-eu",
+		)
 		next.Previously, next.Records = wanted(edit), first.Records
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/old, gone/app") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) ||
+			!strings.HasSuffix(err.Error(), "drone/old, gone/app") {
 			t.Errorf("err = %v", err)
 		}
 		next.Remove = deployedTrees{"drone": {"old": ""}, "gone": {"app": ""}}
 		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next)
-		if err != nil || len(keysOf(result, "added")) != 1 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 2 || result.Changes[0].Before != "v1" {
+		if err != nil || len(keysOf(result, "added")) != 1 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 2 ||
+			result.Changes[0].Before != "v1" {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		want := []string{
@@ -128,9 +141,17 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		old := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/both": rendered(t, "a", "1"), "large/": {}})
 		apply(t, r, old)
 		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
-		apply(t, r, gitops.Edit{Owner: heir, Hosts: hosts(t, map[string]gitops.Folder{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")})})
+		apply(
+			t,
+			r,
+			gitops.Edit{
+				Owner: heir,
+				Hosts: hosts(t, map[string]gitops.Folder{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")}),
+			},
+		)
 		edit := gitops.Edit{Owner: heir, Formerly: "dev", Previously: wanted(old), Hosts: old.Hosts}
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) ||
+			!strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
 			t.Errorf("err = %v", err)
 		}
 		edit.LeaveOthers = true
@@ -174,7 +195,14 @@ func TestTheFormerNameMayBeTakenInTheSameApply(t *testing.T) {
 func TestAHandoverTakesALeavingMarkerOfTheFormerName(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/app": rendered(t, "a", "1")}))
+	apply(
+		t,
+		r,
+		devEdit(
+			t,
+			map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/app": rendered(t, "a", "1")},
+		),
+	)
 	old := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 	apply(t, r, old)
 	edit := renamed(devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}), "dev-eu")

@@ -92,7 +92,14 @@ func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, fi
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, signers: c.options.AllowedSigners, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
+	w := &walk{
+		pastTrees: pastTrees{Tip: t},
+		owner:     owner,
+		filter:    filter,
+		signers:   c.options.AllowedSigners,
+		next:      t.Commit,
+		commits:   map[git.Hash]git.CommitHead{},
+	}
 	return w.run(ctx)
 }
 

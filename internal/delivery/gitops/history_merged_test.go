@@ -40,7 +40,13 @@ func TestHistoryAttributesMergesAndNoCommitOfAPerson(t *testing.T) {
 		propose("4", "proposal")
 		person("merge --quiet --squash origin/proposal", "commit --quiet -m Squashed")
 		person("revert --no-edit HEAD")
-		person("checkout --quiet -b topic", "rm --quiet -r dev/drone/app", "commit --quiet -m Topic", "checkout --quiet main", "merge --quiet --no-ff -m Topic topic")
+		person(
+			"checkout --quiet -b topic",
+			"rm --quiet -r dev/drone/app",
+			"commit --quiet -m Topic",
+			"checkout --quiet main",
+			"merge --quiet --no-ff -m Topic topic",
+		)
 
 		type made struct{ subject, owners, release, source string }
 		var got []made

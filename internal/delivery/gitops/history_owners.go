@@ -64,7 +64,16 @@ func (w *walk) attribute(commit *HistoryCommit, merged []git.Hash) {
 				commit.Owners = append(commit.Owners, owner)
 			}
 		}
-		commit.Release, commit.Source, commit.Run = cmp.Or(commit.Release, of.Release), cmp.Or(commit.Source, of.Source), cmp.Or(commit.Run, of.Run)
+		commit.Release, commit.Source, commit.Run = cmp.Or(
+			commit.Release,
+			of.Release,
+		), cmp.Or(
+			commit.Source,
+			of.Source,
+		), cmp.Or(
+			commit.Run,
+			of.Run,
+		)
 	}
 	slices.Sort(commit.Owners)
 }

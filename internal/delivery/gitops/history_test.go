@@ -70,7 +70,13 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Removed, Before: "v2"},
 				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: folder.Removed, Before: "v2"},
 			}},
-			{byHand, "by hand", "", nil, []folder.Change{{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v2", After: "v2"}}},
+			{
+				byHand,
+				"by hand",
+				"",
+				nil,
+				[]folder.Change{{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v2", After: "v2"}},
+			},
 			{second, "roll out", "1.0", []string{"dev"}, []folder.Change{
 				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v1", After: "v2"},
 				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: folder.Added, After: "v2"},
@@ -89,7 +95,8 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 				}
 				changes = append(changes, change.Change)
 			}
-			if got.Commit != w.commit || got.Subject != w.subject || got.Release != w.release || !slices.Equal(got.Owners, w.owners) || !slices.Equal(changes, w.changes) {
+			if got.Commit != w.commit || got.Subject != w.subject || got.Release != w.release || !slices.Equal(got.Owners, w.owners) ||
+				!slices.Equal(changes, w.changes) {
 				t.Errorf("%d: %+v\nwant %+v", i, got, w)
 			}
 		}
@@ -97,7 +104,8 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			t.Errorf("the first: %+v", last)
 		}
 		// Of everybody there, and narrowed.
-		if got := history(t, r, gitops.Owner{Path: "dev"}, gitops.HistoryFilter{}); len(got.Commits) != 5 || got.Commits[3].Changes[0].Owner != "other" {
+		if got := history(t, r, gitops.Owner{Path: "dev"}, gitops.HistoryFilter{}); len(got.Commits) != 5 ||
+			got.Commits[3].Changes[0].Owner != "other" {
 			t.Errorf("of everybody: %+v", got)
 		}
 		for name, test := range map[string]struct {
@@ -151,7 +159,9 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 		}
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
-		history, err := newClient(gitops.Options{}).History(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+		history, err := newClient(
+			gitops.Options{},
+		).History(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,12 @@ import (
 // heldByOthers returns the hosts whose records have another holder. A record whose
 // id is known need not be read, and one without a holder, or that cannot be read, is
 // anybody's.
-func (w *layout) heldByOthers(ctx context.Context, entries map[string]git.Hash, known map[string]string, holder string) (map[string]bool, error) {
+func (w *layout) heldByOthers(
+	ctx context.Context,
+	entries map[string]git.Hash,
+	known map[string]string,
+	holder string,
+) (map[string]bool, error) {
 	if holder == "" {
 		return nil, nil
 	}

@@ -264,7 +264,13 @@ func (l *Branch) recordsOf(ctx context.Context, owners []Owner, filter *Inventor
 	}
 	found.Names.Hosts = slices.Sorted(maps.Keys(hosts))
 	if filter.Cluster != "" && filter.ClusterType == "" {
-		own, err := l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool { return host == path.Join(clustersHost, filter.Cluster) })
+		own, err := l.readOwned(
+			ctx,
+			owners,
+			entries,
+			found,
+			func(owner Owner, host string) bool { return host == path.Join(clustersHost, filter.Cluster) },
+		)
 		if err != nil {
 			return nil, err
 		}

@@ -126,7 +126,8 @@ func TestAnInventoryIsWhatTheRecordsOfAllOwnersSay(t *testing.T) {
 			t.Errorf("the first is\n%s\nwant\n%s", got, want)
 		}
 		names = found.Names.Hosts
-		if got := strings.Join(names, " "); !strings.HasPrefix(got, "clusters/store-1 clusters/store-2 drone idle-0") || fmt.Sprint(found.Names.Workloads, found.Names.Workspaces) != "[bank shop] [team-a team-b]" {
+		if got := strings.Join(names, " "); !strings.HasPrefix(got, "clusters/store-1 clusters/store-2 drone idle-0") ||
+			fmt.Sprint(found.Names.Workloads, found.Names.Workspaces) != "[bank shop] [team-a team-b]" {
 			t.Errorf("names are %+v", found.Names)
 		}
 	})
@@ -138,7 +139,10 @@ func TestAnInventoryIsNarrowed(t *testing.T) {
 	fourInventories(t, r)
 	// A record need not say the type of a cluster, nor a workspace.
 	r.byHand(func(w *workTree) {
-		record := fmt.Sprintf(`{"format": 1, "deployment_targets": {"old-main": {"workload": "old", "deployment_target": "old-main", "tree": %q}}}`, rendered(t, "a", "1").Tree)
+		record := fmt.Sprintf(
+			`{"format": 1, "deployment_targets": {"old-main": {"workload": "old", "deployment_target": "old-main", "tree": %q}}}`,
+			rendered(t, "a", "1").Tree,
+		)
 		w.write("old/.flotilla/former/clusters/store-9.json", record)
 		w.write("old/.flotilla/former/drone.json", record)
 	})
@@ -185,12 +189,14 @@ func TestAnInventoryOfNothingIsEmpty(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
-			if found := inventory(t, lookAt(t, remote), gitops.InventoryFilter{}); found.Commit != "" || len(found.Assignments)+len(found.Owners) > 0 {
+			if found := inventory(t, lookAt(t, remote), gitops.InventoryFilter{}); found.Commit != "" ||
+				len(found.Assignments)+len(found.Owners) > 0 {
 				t.Errorf("%+v", found)
 			}
 		}
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
-		if found := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{Cluster: "x"}); found.Commit == "" || len(found.Assignments)+len(found.Owners) > 0 {
+		if found := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{Cluster: "x"}); found.Commit == "" ||
+			len(found.Assignments)+len(found.Owners) > 0 {
 			t.Errorf("%+v", found)
 		}
 	})

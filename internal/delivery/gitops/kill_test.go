@@ -27,7 +27,10 @@ func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
 	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(got, want) {
+	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("beside the repository: %v, want %v", got, want)
 	}
 }

@@ -72,7 +72,8 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 48 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
+	first, err := gitops.NewClient(gitops.Options{}).
+		Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +97,18 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	if peak[0] > 0 {
 		memory = fmt.Sprintf("%.0f MiB, and %.0f MiB", peak[0]/1024, peak[1]/1024)
 	}
-	reliabilitytest.Report(t, "60-large",
-		fmt.Sprintf("one folder changed among %d files, beside a partial clone, fast-import and push by git", hosts*200), "git http-backend", fmt.Sprint(rounds),
+	reliabilitytest.Report(
+		t,
+		"60-large",
+		fmt.Sprintf(
+			"one folder changed among %d files, beside a partial clone, fast-import and push by git",
+			hosts*200,
+		),
+		"git http-backend",
+		fmt.Sprint(rounds),
 		fmt.Sprintf("%.2f of git's processor time, and %.2f where the state was lost; peak memory of the process %s",
-			ours[0]/float64(gits), ours[1]/float64(gits), memory))
+			ours[0]/float64(gits), ours[1]/float64(gits), memory),
+	)
 }
 
 // changeApart changes a folder in another process.

@@ -56,7 +56,10 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 		before := r.git("ls-tree", "-r", "main")
 		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 		apply(t, r, gitops.Edit{Owner: dev})
-		got := slices.DeleteFunc(strings.Split(r.git("ls-tree", "-r", "main"), "\n"), func(line string) bool { return strings.HasSuffix(line, "dev/drone/dev.md") })
+		got := slices.DeleteFunc(
+			strings.Split(r.git("ls-tree", "-r", "main"), "\n"),
+			func(line string) bool { return strings.HasSuffix(line, "dev/drone/dev.md") },
+		)
 		if got := strings.Join(got, "\n"); got != before {
 			t.Errorf("after:\n%s\nbefore:\n%s", got, before)
 		}
@@ -66,7 +69,12 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, dev)
+	_, err := inspectBy(
+		context.Background(),
+		gitops.NewClient(gitops.Options{}),
+		git.Remote{IsGitOps: true, URL: directory, Branch: "main"},
+		dev,
+	)
 	if err == nil || !strings.Contains(err.Error(), "git, which is not on PATH") {
 		t.Errorf("err = %v", err)
 	}
@@ -111,7 +119,8 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	}
 	remote := overHTTP(t, directory)
 	remote.Branch = "main"
-	if _, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+	if _, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err == nil ||
+		!strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("over http: err = %v", err)
 	}
 }
@@ -131,7 +140,8 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), delay)
-			result, err := gitops.NewClient(gitops.Options{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+			result, err := gitops.NewClient(gitops.Options{}).
+				Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 			cancel()
 			now := r.git("rev-parse", "main")
 			switch {
@@ -174,7 +184,8 @@ func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
 		"no files":    {func() ([]git.File, error) { return nil, nil }, "no files"},
 	} {
 		folder.Files = test.files
-		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
+		_, err := gitops.NewClient(gitops.Options{}).
+			Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "dev/drone/app") {
 			t.Errorf("%s: err = %v", name, err)
 		}
@@ -213,7 +224,8 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
-		_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
+		_, err := gitops.NewClient(gitops.Options{}).
+			Apply(context.Background(), git.Remote{IsGitOps: true, URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
 		if err == nil || errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: err = %v", name, err)
 		}

@@ -37,7 +37,12 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 	r := newRepository(t, serving{config: noTreeFilter, remote: overHTTP})
 	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 	server := &faulty{next: guarded("robot", canary, backend(t, filepath.Dir(r.directory)))}
-	remote := git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main", Credentials: git.Credentials{Login: git.Login{Username: "robot", Password: canary}}}
+	remote := git.Remote{
+		IsGitOps:    true,
+		URL:         serve(t, server) + "/gitops.git",
+		Branch:      "main",
+		Credentials: git.Credentials{Login: git.Login{Username: "robot", Password: canary}},
+	}
 	// Somebody is faster once, and the server breaks once and repeats what it was shown.
 	once500 := once("/info/refs?service=git-upload-pack", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.WriteHeader(http.StatusInternalServerError)

@@ -160,7 +160,8 @@ func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing
 			w.write("dev/drone/two/b.yaml", "something else")
 		})
 		_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
-		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev/drone/two"`) || strings.Contains(err.Error(), "drone/app") {
+		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev/drone/two"`) ||
+			strings.Contains(err.Error(), "drone/app") {
 			t.Errorf("err = %v", err)
 		}
 		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
@@ -180,9 +181,18 @@ func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing
 func TestTwoOwnersShareHostsAndRemoveOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		a := gitops.Edit{Owner: gitops.Owner{Name: "team-a", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{"drone/a": rendered(t, "a", "a")})}
-		b := gitops.Edit{Owner: gitops.Owner{Name: "team-b", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{"drone/b": rendered(t, "a", "a")})}
-		below := gitops.Edit{Owner: gitops.Owner{Name: "team-c", Path: "dev/drone/c"}, Hosts: hosts(t, map[string]gitops.Folder{"x/c": rendered(t, "a", "a")})}
+		a := gitops.Edit{
+			Owner: gitops.Owner{Name: "team-a", Path: "dev"},
+			Hosts: hosts(t, map[string]gitops.Folder{"drone/a": rendered(t, "a", "a")}),
+		}
+		b := gitops.Edit{
+			Owner: gitops.Owner{Name: "team-b", Path: "dev"},
+			Hosts: hosts(t, map[string]gitops.Folder{"drone/b": rendered(t, "a", "a")}),
+		}
+		below := gitops.Edit{
+			Owner: gitops.Owner{Name: "team-c", Path: "dev/drone/c"},
+			Hosts: hosts(t, map[string]gitops.Folder{"x/c": rendered(t, "a", "a")}),
+		}
 		apply(t, r, a)
 		withA := r.files()
 		apply(t, r, b)
@@ -296,7 +306,8 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write(name, "x") })
 		tip := r.git("rev-parse", "main")
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), "case") {
+		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil ||
+			!strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 		if r.git("rev-parse", "main") != tip {
@@ -309,7 +320,8 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		"targets": devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
 		"marker":  devEdit(t, map[string]gitops.Folder{"drone/Dev.md": rendered(t, "a", "a")}),
 	} {
-		if _, err := client.Apply(context.Background(), git.Remote{IsGitOps: true, URL: t.TempDir(), Branch: "main"}, edit); err == nil || !strings.Contains(err.Error(), "case") {
+		if _, err := client.Apply(context.Background(), git.Remote{IsGitOps: true, URL: t.TempDir(), Branch: "main"}, edit); err == nil ||
+			!strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

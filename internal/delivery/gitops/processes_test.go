@@ -65,7 +65,9 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	}
 	encoder := json.NewEncoder(out)
 	for round := range order.Rounds {
-		result, err := newClient(gitops.Options{}).Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
+		result, err := newClient(
+			gitops.Options{},
+		).Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
 		came := claimedNow{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
 		if err != nil {
 			came.Error = err.Error()

@@ -74,8 +74,17 @@ func TestReliabilityRandomSequences(t *testing.T) {
 			})
 		}
 	})
-	reliabilitytest.Report(t, "55-sequences",
-		"random sequences of 10 edits, prunes and foreign changes", "in memory, checked by git", fmt.Sprint(sequences),
-		fmt.Sprintf("%d applies, %d of them refused as conflicts; foreign files byte-identical, owned folders as wanted; the trees of %d tips are git's own",
-			applied.Load(), refused.Load(), tips.Load()))
+	reliabilitytest.Report(
+		t,
+		"55-sequences",
+		"random sequences of 10 edits, prunes and foreign changes",
+		"in memory, checked by git",
+		fmt.Sprint(sequences),
+		fmt.Sprintf(
+			"%d applies, %d of them refused as conflicts; foreign files byte-identical, owned folders as wanted; the trees of %d tips are git's own",
+			applied.Load(),
+			refused.Load(),
+			tips.Load(),
+		),
+	)
 }

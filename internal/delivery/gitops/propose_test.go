@@ -39,7 +39,13 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 			t.Errorf("first: %+v, parents %s", first, parents())
 		}
 		changes := []folder.Change{
-			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: folder.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
+			{
+				Key:    folder.Key{Host: "drone", DeploymentTarget: "app"},
+				Action: folder.Changed,
+				Before: "v1",
+				After:  "v2",
+				Was:    rendered(t, "a", "1").Tree,
+			},
 			{Key: folder.Key{Host: "drone", DeploymentTarget: "new"}, Action: folder.Added, After: "v2"},
 			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: folder.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
 		}
@@ -103,7 +109,18 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 
 		// Squashed: the same tree without our commits.
 		before = tip()
-		squashed := r.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", "main", "-m", "squashed", "flotilla/dev^{tree}")
+		squashed := r.git(
+			"-c",
+			"user.name=A",
+			"-c",
+			"user.email=a@example.com",
+			"commit-tree",
+			"-p",
+			"main",
+			"-m",
+			"squashed",
+			"flotilla/dev^{tree}",
+		)
 		r.git("update-ref", "refs/heads/main", squashed)
 		if result := apply(t, r, edit); result.Committed || result.HeadCommit != "" {
 			t.Errorf("squashed: %+v", result)

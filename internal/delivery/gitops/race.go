@@ -97,8 +97,12 @@ func (a *application) overtaken(pushed bool) error {
 		a.race.moved++
 	}
 	if times := a.race.lost + a.race.moved; times >= maxMoves {
-		return fmt.Errorf("%w: others moved branch %q %d times, each time before this commit was pushed; apply again when there are fewer writers",
-			ErrRace, a.target(), times)
+		return fmt.Errorf(
+			"%w: others moved branch %q %d times, each time before this commit was pushed; apply again when there are fewer writers",
+			ErrRace,
+			a.target(),
+			times,
+		)
 	}
 	return nil
 }

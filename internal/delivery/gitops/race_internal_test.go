@@ -16,7 +16,8 @@ func TestWaitsStayWithinSomeAttempts(t *testing.T) {
 				}
 			}
 			least, more := (&race{lost: n, pushed: time.Hour}).silence(took)
-			if n < listenAfter && least+more != 0 || n >= listenAfter && (least <= 0 || more <= least || least+more > min(took+longestPush, lastWait)) {
+			if n < listenAfter && least+more != 0 ||
+				n >= listenAfter && (least <= 0 || more <= least || least+more > min(took+longestPush, lastWait)) {
 				t.Fatalf("after %d lost pushes, attempts of %s: %s and %s of silence", n, took, least, more)
 			}
 		}

@@ -65,7 +65,10 @@ func TestOneClientDoesNotRaceItself(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
-			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
+			edit := gitops.Edit{
+				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
+				Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+			}
 			if result, err := client.Apply(context.Background(), r.remote, edit); err != nil || result.Pushes != 1 {
 				t.Errorf("%+v, %v", result, err)
 			}
@@ -80,7 +83,10 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
-			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
+			edit := gitops.Edit{
+				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
+				Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+			}
 			if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 				t.Errorf("%+v, %v", result, err)
 			}

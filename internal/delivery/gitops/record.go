@@ -76,7 +76,8 @@ func (r hostRecord) sameMeaning(as hostRecord) bool {
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
 				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
-				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
+				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) &&
+				slices.Equal(a.Objects, b.Objects)
 		})
 }
 
@@ -119,7 +120,11 @@ func (r hostRecord) sameFolders(as hostRecord) bool {
 // for the records of many hosts as everything else in an apply together.
 func (r hostRecord) encode() []byte {
 	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
-	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets, func(target string) folderRecord { return r.DeploymentTargets[target] })
+	return r.encodeFolders(
+		make([]byte, 0, 64+400*len(targets)),
+		targets,
+		func(target string) folderRecord { return r.DeploymentTargets[target] },
+	)
 }
 
 // encodeFolders appends the record with these deployment targets, in order.

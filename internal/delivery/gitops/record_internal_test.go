@@ -188,7 +188,13 @@ func TestBadRecordsAreRefused(t *testing.T) {
 // A pin is among the manifests of a record, in the same form that other readers of JSON see.
 func TestARecordHasThePinOfManifests(t *testing.T) {
 	t.Parallel()
-	of := folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "till", Version: "3.x", Pin: folder.Pin{Version: "3.2.1", Digest: "sha256:" + strings.Repeat("d1", 32)}}
+	of := folder.Manifests{
+		Storage: "helm",
+		Repo:    "https://charts.example.com",
+		Chart:   "till",
+		Version: "3.x",
+		Pin:     folder.Pin{Version: "3.2.1", Digest: "sha256:" + strings.Repeat("d1", 32)},
+	}
 	text := appendManifests(nil, &of)
 	var read struct{ Manifests folder.Manifests }
 	if err := json.Unmarshal(append(append([]byte("{"), text...), '}'), &read); err != nil || read.Manifests != of {

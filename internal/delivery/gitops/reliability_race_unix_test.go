@@ -82,9 +82,19 @@ func TestReliabilityRounds(t *testing.T) {
 			seconds := func(times []time.Duration) string {
 				return fmt.Sprintf("%.1f s (median), %.1f s at most", times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
 			}
-			reliabilitytest.Report(t, fmt.Sprintf("15-rounds-%d", i),
-				fmt.Sprintf("%d processes commit once each, at the same moment", processes), serving.name, fmt.Sprint(rounds),
-				fmt.Sprintf("%s; one after the other %s; pushes per commit: %.2f", seconds(together), seconds(alone), float64(pushes)/float64(rounds*processes)))
+			reliabilitytest.Report(
+				t,
+				fmt.Sprintf("15-rounds-%d", i),
+				fmt.Sprintf("%d processes commit once each, at the same moment", processes),
+				serving.name,
+				fmt.Sprint(rounds),
+				fmt.Sprintf(
+					"%s; one after the other %s; pushes per commit: %.2f",
+					seconds(together),
+					seconds(alone),
+					float64(pushes)/float64(rounds*processes),
+				),
+			)
 			if reliabilitytest.Count(0, 1) == 1 && together[rounds/2] > alone[rounds/2]*2 {
 				t.Errorf("at once %s, one after the other %s", together, alone)
 			}

@@ -61,7 +61,8 @@ func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	less.Remove = deployedTrees{"drone": {"two": ""}}
-	if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
+	if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil ||
+		!slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -71,7 +72,9 @@ func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 	r := newRepository(t, servings[0])
 	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
 	r.byHand(func(w *workTree) { w.remove("dev/drone/two") })
-	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	result, err := newClient(
+		gitops.Options{},
+	).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 	if err != nil || len(keysOf(result, "removed")) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -125,14 +128,22 @@ func TestAnUnplannedErrorNamesTheFirstOfMany(t *testing.T) {
 func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "1")})
+		edit := devEdit(
+			t,
+			map[string]gitops.Folder{
+				"drone/app":        rendered(t, "a", "1"),
+				"large/app":        rendered(t, "a", "1"),
+				"clusters/one/app": rendered(t, "a", "1"),
+			},
+		)
 		apply(t, r, edit)
 		less := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 		less.Previously = wanted(edit)
 		result := apply(t, r, less)
 		want := []string{"dev/.flotilla/dev/drone.json", "dev/clusters/one/dev.md", "dev/drone/app/a", "dev/drone/dev.md", "dev/large/dev.md"}
 		files := r.files()
-		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/large/dev.md"] != leftText("dev") || files["dev/clusters/one/dev.md"] != leftText("dev") {
+		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) || files["dev/large/dev.md"] != leftText("dev") ||
+			files["dev/clusters/one/dev.md"] != leftText("dev") {
 			t.Errorf("files = %q", files)
 		}
 		// It is no drift, and nobody's.

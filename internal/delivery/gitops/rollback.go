@@ -133,7 +133,13 @@ func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 		return nil
 	})
 	if bad, ok := errors.AsType[*folderError](err); ok {
-		return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), p.commit, bad.error)
+		return fmt.Errorf(
+			"%w: folder %q in commit %s: %w",
+			git.ErrCommit,
+			p.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget),
+			p.commit,
+			bad.error,
+		)
 	}
 	return err
 }
@@ -187,7 +193,13 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 			}
 		}
 		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
-			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, cmp.Or(folder.FromTree, folder.Tree))
+			return fmt.Errorf(
+				"%w: folder %q in commit %s is not tree %s",
+				git.ErrCommit,
+				edit.Owner.folder(k.Host, k.DeploymentTarget),
+				commit,
+				cmp.Or(folder.FromTree, folder.Tree),
+			)
 		}
 		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record

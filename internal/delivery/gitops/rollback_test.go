@@ -30,7 +30,10 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/gone": version(rendered(t, "a", "1", "b", "2"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
+			"drone/app": version(
+				rendered(t, "a", "1"),
+				"v1",
+			), "drone/gone": version(rendered(t, "a", "1", "b", "2"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
 		})
 		first := apply(t, r, edit)
 		then := r.files()
@@ -67,7 +70,10 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 		if got, want := r.git("log", "-1", "--format=%s"), "dev: 2 added, 1 changed, 1 removed, 3 rolled back to "+first.Commit[:12]; got != want {
 			t.Errorf("subject = %q, want %q", got, want)
 		}
-		if got, want := r.git("log", "-1", "--format=%b"), strings.ReplaceAll("Rolled back:\n- clusters/one/app to C\n- drone/app to C\n- drone/gone to C\n", "C", first.Commit[:12]); !strings.Contains(got, want) {
+		if got, want := r.git("log", "-1", "--format=%b"), strings.ReplaceAll("Rolled back:\n- clusters/one/app to C\n- drone/app to C\n- drone/gone to C\n", "C", first.Commit[:12]); !strings.Contains(
+			got,
+			want,
+		) {
 			t.Errorf("body = %q, want %q", got, want)
 		}
 		r.fsck()
@@ -89,10 +95,16 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		first := apply(t, r, devEdit(t, map[string]gitops.Folder{
-			"drone/back": version(rendered(t, "a", "1"), "v1"), "drone/keep": version(rendered(t, "a", "1"), "v1"), "drone/write": version(rendered(t, "a", "1"), "v1"),
+			"drone/back": version(
+				rendered(t, "a", "1"),
+				"v1",
+			), "drone/keep": version(rendered(t, "a", "1"), "v1"), "drone/write": version(rendered(t, "a", "1"), "v1"),
 		}))
 		second := devEdit(t, map[string]gitops.Folder{
-			"drone/back": version(rendered(t, "a", "2"), "v2"), "drone/keep": version(rendered(t, "a", "2"), "v2"), "drone/write": version(rendered(t, "a", "2"), "v2"),
+			"drone/back": version(
+				rendered(t, "a", "2"),
+				"v2",
+			), "drone/keep": version(rendered(t, "a", "2"), "v2"), "drone/write": version(rendered(t, "a", "2"), "v2"),
 		})
 		apply(t, r, second)
 		r.byHand(func(w *workTree) { w.write("dev/drone/keep/by-hand", "x"); w.write("dev/drone/foreign/x", "x") })
@@ -105,11 +117,14 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		})
 		mixed.Previously = wanted(second)
 		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed)
-		if err != nil || !slices.Equal(keysOf(result, "changed"), []string{"drone/back", "drone/write"}) || len(keysOf(result, "added"))+len(keysOf(result, "removed")) != 0 {
+		if err != nil || !slices.Equal(keysOf(result, "changed"), []string{"drone/back", "drone/write"}) ||
+			len(keysOf(result, "added"))+len(keysOf(result, "removed")) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		files := r.files()
-		if files["dev/drone/back/a"] != "1" || files["dev/drone/keep/a"] != "2" || files["dev/drone/keep/by-hand"] != "x" || files["dev/drone/write/a"] != "3" || files["dev/drone/foreign/x"] != "x" {
+		if files["dev/drone/back/a"] != "1" || files["dev/drone/keep/a"] != "2" || files["dev/drone/keep/by-hand"] != "x" ||
+			files["dev/drone/write/a"] != "3" ||
+			files["dev/drone/foreign/x"] != "x" {
 			t.Errorf("files = %v", files)
 		}
 		trees := deployed(t, inspect(t, r, dev), wanted(mixed))
@@ -145,7 +160,8 @@ func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 		t.Fatalf("result = %+v, %v", result, err)
 	}
 	records, err := inspect(t, r, dev).Records(context.Background(), "")
-	if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: "app"}]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
+	if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: "app"}]; err != nil || got.Workload != "w" ||
+		got.Tree != rendered(t, "a", "1").Tree {
 		t.Errorf("records = %+v, %v", records, err)
 	}
 }
@@ -169,7 +185,8 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 		for from, want := range map[string]string{
 			byHand: "has no record", aside: "not in the history", strings.Repeat("1", 40): "not in the history", deep: `"deep/link" is a symbolic link`, "main": "not an object id",
 		} {
-			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) || !strings.Contains(err.Error(), want) {
+			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("as of %s: err = %v, want %q", from, err, want)
 			}
 		}
@@ -183,7 +200,8 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			"no tree":                  {good, "", "not an object id"},
 		} {
 			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
-			if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: err = %v, want %q", name, err, test.want)
 			}
 		}
@@ -243,7 +261,8 @@ func TestAnEditRollsBackToACommitBeforeARename(t *testing.T) {
 			t.Errorf("as of the first commit: %+v", folder)
 		}
 		apply(t, r, gitops.Edit{Owner: edit.Owner, Hosts: hosts, Previously: wanted(edit)})
-		if files := r.files(); files["dev/drone/app/a"] != "1" || !strings.Contains(files["dev/.flotilla/dev-eu/drone.json"], `"owner_label": "dev"`) {
+		if files := r.files(); files["dev/drone/app/a"] != "1" ||
+			!strings.Contains(files["dev/.flotilla/dev-eu/drone.json"], `"owner_label": "dev"`) {
 			t.Errorf("files = %q", files)
 		}
 		stranger := gitops.Owner{Name: "dev-us", Environment: "dev", Path: "dev"}

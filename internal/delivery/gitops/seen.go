@@ -21,7 +21,8 @@ func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
 	var changed []folder.Key
 	for k, wanted := range folder.All(edit.Hosts) {
 		now, there := w.treeAt(edit.Owner, k)
-		if wanted.Action != Keep && strings.EqualFold(edit.Seen[k.Host][k.DeploymentTarget], wanted.Tree) && (!there || !git.IsID(wanted.Tree, now)) {
+		if wanted.Action != Keep && strings.EqualFold(edit.Seen[k.Host][k.DeploymentTarget], wanted.Tree) &&
+			(!there || !git.IsID(wanted.Tree, now)) {
 			changed = append(changed, k)
 		}
 	}

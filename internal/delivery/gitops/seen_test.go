@@ -27,7 +27,11 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 			before := devEdit(t, map[string]gitops.Folder{
-				"drone/app": rendered(t, "a", "1"), "drone/old": rendered(t, "a", "1"), "drone/same": rendered(t, "a", "1"), "large/same": rendered(t, "a", "1"),
+				"drone/app": rendered(
+					t,
+					"a",
+					"1",
+				), "drone/old": rendered(t, "a", "1"), "drone/same": rendered(t, "a", "1"), "large/same": rendered(t, "a", "1"),
 			})
 			first := apply(t, r, before)
 			edit := devEdit(t, map[string]gitops.Folder{
@@ -40,7 +44,8 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 			_, err := newClient(gitops.Options{}).Apply(t.Context(), r.remote, edit)
 			changed := (*gitops.ChangedError)(nil)
 			if test.want != "" {
-				if !errors.As(err, &changed) || !errors.Is(err, gitops.ErrUnplanned) || len(changed.Folders) != 1 || changed.Folders[0].Folder != test.want {
+				if !errors.As(err, &changed) || !errors.Is(err, gitops.ErrUnplanned) || len(changed.Folders) != 1 ||
+					changed.Folders[0].Folder != test.want {
 					t.Errorf("error %v", err)
 				}
 				if now := r.files(); sprint(now) != sprint(files) {

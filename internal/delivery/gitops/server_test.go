@@ -88,7 +88,10 @@ var likeHosts = []serving{
 func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
 	return func(t testing.TB, directory string) git.Remote {
 		t.Helper()
-		return git.Remote{IsGitOps: true, URL: serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory)}
+		return git.Remote{
+			IsGitOps: true,
+			URL:      serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory),
+		}
 	}
 }
 
@@ -365,8 +368,14 @@ func (r *repository) begin(name, content string) {
 		r.byHand(func(w *workTree) { w.write(name, content) })
 		return
 	}
-	feed(r.t, r.directory, fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
-		"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content), "fast-import", "--quiet")
+	feed(
+		r.t,
+		r.directory,
+		fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
+			"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content),
+		"fast-import",
+		"--quiet",
+	)
 }
 
 // rendered is a folder of these files: name, content, name, content.

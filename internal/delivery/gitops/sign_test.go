@@ -34,7 +34,8 @@ func applySigned(t *testing.T, r *repository, key, passphrase string) (commits [
 		t.Fatal(err)
 	}
 	client := newClient(gitops.Options{Signer: signer})
-	if printed := fmt.Sprintf("%v %+v %#v", signer, signer, signer); !strings.Contains(strings.ToLower(printed), "signer") || len(printed) > 60 {
+	if printed := fmt.Sprintf("%v %+v %#v", signer, signer, signer); !strings.Contains(strings.ToLower(printed), "signer") ||
+		len(printed) > 60 {
 		t.Errorf("printed: %s", printed)
 	}
 	for i, head := range []string{"", "", "flotilla/dev"} {

@@ -173,7 +173,8 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
+	if _, err := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) ||
+		!strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
 	keyring := agent.NewKeyring()

@@ -184,7 +184,11 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 		return false
 	}
 	header, rest, _ := bytes.Cut(content, []byte("{\n    "))
-	record := hostRecord{Format: recordFormat, Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, memberOf(header, "holder"))}
+	record := hostRecord{
+		Format:      recordFormat,
+		Environment: s.edit.Owner.Environment,
+		Holder:      cmp.Or(s.edit.Holder, memberOf(header, "holder")),
+	}
 	if bytes.Contains(header, []byte(`formerly":`)) || len(s.edit.Renames.FormerNames(host)) > 0 {
 		return false
 	}

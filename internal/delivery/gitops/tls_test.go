@@ -28,7 +28,8 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	r.remote.URL = server.URL + "/gitops.git"
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 
-	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
+	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v", err)
 	}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
@@ -36,7 +37,8 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: transport})}).Apply(context.Background(), r.remote, edit)
+	result, err := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: transport})}).
+		Apply(context.Background(), r.remote, edit)
 	if err != nil || !result.Committed {
 		t.Errorf("with the CA: %+v, %v", result, err)
 	}
@@ -51,7 +53,10 @@ func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
 	client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Over: bounded.Transport(50 * time.Millisecond)})})
-	if _, err := inspectBy(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
+	if _, err := inspectBy(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(
+		err,
+		git.ErrUnreachable,
+	) {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -72,16 +72,24 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 	}
 	urls := map[string]string{
 		"401": serve(t, echo(401)) + "/r", "403": serve(t, echo(403)) + "/r", "404": serve(t, echo(404)) + "/r",
-		"410": serve(t, echo(410)) + "/r", "400": serve(t, echo(400)) + "/r", "500": serve(t, echo(500)) + "/r", "200": serve(t, echo(200)) + "/r",
+		"410": serve(
+			t,
+			echo(410),
+		) + "/r", "400": serve(t, echo(400)) + "/r", "500": serve(t, echo(500)) + "/r", "200": serve(t, echo(200)) + "/r",
 		"in the URL": "https://person:" + url.PathEscape(canary) + "@127.0.0.1:1/r", "in ssh": "git:c4n4ry@127.0.0.1:r",
-		"nobody":   "http://127.0.0.1:1/r",
-		"no host":  "http://host.invalid/r",
-		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound)) + "/r",
+		"nobody":  "http://127.0.0.1:1/r",
+		"no host": "http://host.invalid/r",
+		"redirect": serve(
+			t,
+			http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound),
+		) + "/r",
 	}
 	for name, at := range urls {
 		remote := git.Remote{IsGitOps: true, URL: at, Branch: "main", Credentials: credentials}
 		_, inspected := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev)
-		_, applied := newClient(gitops.Options{}).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+		_, applied := newClient(
+			gitops.Options{},
+		).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 		for _, err := range []error{inspected, applied} {
 			if err == nil {
 				t.Errorf("%s: no error", name)
@@ -161,7 +169,8 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
 	r.remote.Credentials = git.Credentials{Login: git.Login{Token: canary}}
-	if _, err := inspectBy(t.Context(), newClient(gitops.Options{}), r.remote, dev); err == nil || !strings.Contains(err.Error(), "not a public address") {
+	if _, err := inspectBy(t.Context(), newClient(gitops.Options{}), r.remote, dev); err == nil ||
+		!strings.Contains(err.Error(), "not a public address") {
 		t.Errorf("a redirect to this machine is followed: %v", err)
 	}
 	r.remote.Credentials.ByURL = []git.URLCredentials{{URL: elsewhere}} // lets answers lead there

@@ -96,8 +96,16 @@ var OptionsTable = &fleet.Table{
 	Name:    "options of adopt",
 	Meaning: "The options of `provider::flotilla::adopt`.",
 	Attributes: []fleet.Attribute{
-		{Name: "repository", Type: fleet.ObjectType, Of: repositoryTable, Meaning: "The repository of the documents: that of objects whose own is not among the documents."},
-		{Name: "hosts", Meaning: "The pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others in braces are labels of it."},
+		{
+			Name:    "repository",
+			Type:    fleet.ObjectType,
+			Of:      repositoryTable,
+			Meaning: "The repository of the documents: that of objects whose own is not among the documents.",
+		},
+		{
+			Name:    "hosts",
+			Meaning: "The pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others in braces are labels of it.",
+		},
 	},
 }
 
@@ -139,7 +147,11 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 		case isLabel && label != clusterType && fleet.CheckLabelKey(label) != "":
 			o.Report("hosts", "has %q, which is no key of a label", label)
 		case isLabel && schedule.IsReserved(label):
-			o.Report("hosts", "has {%s}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-%[1]s}", label)
+			o.Report(
+				"hosts",
+				"has {%s}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-%[1]s}",
+				label,
+			)
 		case isLabel:
 			labels[label] = true
 		}

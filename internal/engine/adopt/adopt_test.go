@@ -375,7 +375,12 @@ status: {sync: {}}
 `}, nil)
 	want := map[string]any{
 		"name": "web", "namespace": "argocd", "annotations": map[string]any{"note": "b"}, "finalizers": []any{"c.example.com/d"},
-		"labels": map[string]any{"team": "a", "flotilla.dev/owner": "platform", "flotilla.dev/host": "prod", "flotilla.dev/deployment-target": "web-default"},
+		"labels": map[string]any{
+			"team":                           "a",
+			"flotilla.dev/owner":             "platform",
+			"flotilla.dev/host":              "prod",
+			"flotilla.dev/deployment-target": "web-default",
+		},
 	}
 	if got := all[0].fields["metadata"]; !reflect.DeepEqual(got, want) || all[0].fields["status"] != nil {
 		t.Errorf("metadata is\n%v\nwant\n%v", got, want)

@@ -244,7 +244,10 @@ func (a *adoption) rendered(request *objects.Request) (made []*object, err error
 		}
 		more, problem := a.objectsOf(file, fields)
 		if problem != "" {
-			a.listed = append(a.listed, Listed{File: file, Object: one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"), Reason: problem})
+			a.listed = append(
+				a.listed,
+				Listed{File: file, Object: one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"), Reason: problem},
+			)
 		}
 		made = append(made, more...)
 	}

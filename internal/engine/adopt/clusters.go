@@ -39,7 +39,12 @@ func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
 		}
 		*into = cmp.Or(textAt(fields, "stringData."+key), *into)
 	}
-	o := &object{file: file, kind: &reconciler.Kind{Kind: kind}, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
+	o := &object{
+		file:      file,
+		kind:      &reconciler.Kind{Kind: kind},
+		name:      textAt(fields, "metadata.name"),
+		namespace: textAt(fields, "metadata.namespace"),
+	}
 	switch {
 	case read.name == "" || read.server == "":
 		a.list(o, false, "is the Secret of a cluster of Argo CD, but has no name and server in data that can be read")
@@ -121,7 +126,8 @@ func (a *adoption) learn(made []*object, params []map[string]any) {
 		key := cmp.Or(to.server, to.name)
 		texts := map[string]string{}
 		for name, value := range params[i] {
-			if text, isText := value.(string); isText && !strings.HasPrefix(name, "path") && !strings.Contains(name, ".") && !slices.Contains(notLabels, name) {
+			if text, isText := value.(string); isText && !strings.HasPrefix(name, "path") && !strings.Contains(name, ".") &&
+				!slices.Contains(notLabels, name) {
 				texts[name] = text
 			}
 		}

@@ -162,13 +162,18 @@ func TestWhatIsRenderedIsWhatWasRead(t *testing.T) {
 		}
 		for _, entry := range entries {
 			name := strings.Replace(entry.Name(), "+", "/", 1)
-			inputs = append(inputs, input{name, more + "/" + entry.Name() + "/", map[string]any{"repository": map[string]any{"url": "https://github.com/" + name}}, false})
+			inputs = append(
+				inputs,
+				input{name, more + "/" + entry.Name() + "/", map[string]any{"repository": map[string]any{"url": "https://github.com/" + name}}, false},
+			)
 		}
 	}
 	if inputs == nil {
 		t.Skip("../shared is absent, and FLOTILLA_ADOPT_REPOSITORIES names no folder of repositories")
 	}
-	good, table := 0, []string{fmt.Sprintf("%-64s %5s %5s %5s %7s %6s %6s", "repository", "equal", "sets", "made", "brought", "agents", "listed")}
+	good, table := 0, []string{
+		fmt.Sprintf("%-64s %5s %5s %5s %7s %6s %6s", "repository", "equal", "sets", "made", "brought", "agents", "listed"),
+	}
 	defer func() {
 		t.Logf("of %d, %d have at least 95 %% of the specs:\n%s", len(inputs), good, strings.Join(table, "\n"))
 	}()
@@ -180,7 +185,10 @@ func TestWhatIsRenderedIsWhatWasRead(t *testing.T) {
 				listed += number
 			}
 			share := 100 * float64(e.equal+e.made) / float64(max(e.rendered+listed, 1))
-			table = append(table, fmt.Sprintf("%-64s %5d %5d %5d %7d %6d %6d %5.1f %%", in.name, e.equal, e.sets, e.made, e.brought, e.agents, listed, share))
+			table = append(
+				table,
+				fmt.Sprintf("%-64s %5d %5d %5d %7d %6d %6d %5.1f %%", in.name, e.equal, e.sets, e.made, e.brought, e.agents, listed, share),
+			)
 			if share >= 95 {
 				good++
 			} else if in.isOurs {

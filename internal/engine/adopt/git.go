@@ -68,7 +68,10 @@ func (a *adoption) directories() []string {
 			found[at] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(folder string) bool { return strings.HasPrefix(folder, ".") || strings.Contains(folder, "/.") })
+	return slices.DeleteFunc(
+		slices.Sorted(maps.Keys(found)),
+		func(folder string) bool { return strings.HasPrefix(folder, ".") || strings.Contains(folder, "/.") },
+	)
 }
 
 // matchFolders says which folders Argo CD takes for a pattern.

@@ -108,7 +108,8 @@ func (a *adoption) matchPattern(file string) (name string, labels map[string]str
 func (a *adoption) foldersOfHosts() map[string]string {
 	found := map[string]bool{}
 	for _, o := range a.objects {
-		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil && isBelow(o.file, root) {
+		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil &&
+			isBelow(o.file, root) {
 			found[root] = true
 		}
 	}

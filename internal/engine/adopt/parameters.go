@@ -163,7 +163,9 @@ func checkNumbers(params map[string]any) error {
 // clusters are those of the Secrets that a selector selects, and the hub itself without one.
 func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) {
 	if len(m.a.clusters) == 0 {
-		return nil, errors.New("its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config")
+		return nil, errors.New(
+			"its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config",
+		)
 	}
 	if isFlat, _ := body["flatList"].(bool); isFlat {
 		return nil, errors.New("its generator clusters has flatList")

@@ -99,7 +99,11 @@ func (a *adoption) shareNamespaces(units []*unit) {
 	}
 	for _, u := range units {
 		if len(owners[u.namespace]) > 1 {
-			a.list(u.main, true, "namespace "+u.namespace+" is used by several workspaces: the deployment target has none, and it is in parameters.objects")
+			a.list(
+				u.main,
+				true,
+				"namespace "+u.namespace+" is used by several workspaces: the deployment target has none, and it is in parameters.objects",
+			)
 			u.namespace = ""
 		}
 	}

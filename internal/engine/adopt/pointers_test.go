@@ -58,7 +58,16 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 						value, want = fmt.Sprint(value), fmt.Sprint(refOf(manifests))
 					}
 					if value != want {
-						t.Errorf("%s, manifests %d: %s of a %s is %v, but the table says that it is the %s, %v", name, i, pointer.Field, kindName, value, pointer.Is, want)
+						t.Errorf(
+							"%s, manifests %d: %s of a %s is %v, but the table says that it is the %s, %v",
+							name,
+							i,
+							pointer.Field,
+							kindName,
+							value,
+							pointer.Is,
+							want,
+						)
 					}
 				}
 			}
@@ -107,7 +116,11 @@ func TestHostileDocumentsAreListed(t *testing.T) {
 		"a key twice":       {"a: 1\na: 2\n", `document 1 cannot be read, line 2: key "a" already set in map`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, all := adopted(t, map[string]any{"x.yaml": test.text, "good.yaml": fmt.Sprintf(application, "web", "default", "main", "name: berlin")}, nil)
+			result, all := adopted(
+				t,
+				map[string]any{"x.yaml": test.text, "good.yaml": fmt.Sprintf(application, "web", "default", "main", "name: berlin")},
+				nil,
+			)
 			if len(all) != 1 || len(result.Listed) != 1 || !strings.HasPrefix(result.Listed[0].Reason, test.want) {
 				t.Errorf("%d objects are rendered, and listed is %.300v", len(all), result.Listed)
 			}
@@ -125,8 +138,14 @@ func TestManyObjectsAreAdopted(t *testing.T) {
 		}
 		documents[fmt.Sprintf("clusters/site-%d/apps.yaml", host)] = text.String()
 	}
-	result, known, findings := adoptWith(t, "prod", documents, map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}})
-	if !known || len(findings) > 0 || len(result.Fleet["workloads"].([]any)) != 10 || len(result.Fleet["cluster_types"].([]any)) != 100 || len(result.Fleet["target_policies"].([]any)) != 1 {
+	result, known, findings := adoptWith(
+		t,
+		"prod",
+		documents,
+		map[string]any{"repository": map[string]any{"url": "https://example.com/fleet"}},
+	)
+	if !known || len(findings) > 0 || len(result.Fleet["workloads"].([]any)) != 10 || len(result.Fleet["cluster_types"].([]any)) != 100 ||
+		len(result.Fleet["target_policies"].([]any)) != 1 {
 		t.Errorf("known is %v, with %v", known, findings)
 	}
 	if _, findings := fleet.Decode(result.Fleet); len(findings) > 0 {

@@ -71,8 +71,23 @@ type overlay struct {
 }
 
 // harmless are the fields of a kustomization that change no object of a reconciler. Labels do not change what it does.
-var harmless = []string{"apiVersion", "kind", "metadata", "resources", "bases", "components", "namespace", "labels", "commonLabels", "commonAnnotations", "generatorOptions",
-	"configMapGenerator", "secretGenerator", "sortOptions", "buildMetadata"}
+var harmless = []string{
+	"apiVersion",
+	"kind",
+	"metadata",
+	"resources",
+	"bases",
+	"components",
+	"namespace",
+	"labels",
+	"commonLabels",
+	"commonAnnotations",
+	"generatorOptions",
+	"configMapGenerator",
+	"secretGenerator",
+	"sortOptions",
+	"buildMetadata",
+}
 
 // kustomizations are the names of the files that kustomize reads.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}

@@ -52,7 +52,11 @@ func (a *adoption) expandSets() (expanded bool) {
 		}
 		a.add(made)
 		a.objects = slices.DeleteFunc(a.objects, func(o *object) bool { return o == set })
-		a.list(set, false, fmt.Sprintf("makes %d Applications, which are adopted in its place: remove it without them, as the guide to adopting says", len(made)))
+		a.list(
+			set,
+			false,
+			fmt.Sprintf("makes %d Applications, which are adopted in its place: remove it without them, as the guide to adopting says", len(made)),
+		)
 		expanded = true
 	}
 	return expanded

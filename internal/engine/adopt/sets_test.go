@@ -42,7 +42,18 @@ var clustersOfAHub = fmt.Sprintf(clusterSecret, "eu-1", "https://10.0.0.1:6443",
 func applicationsOf(all []written) (names []string) {
 	for _, one := range all {
 		spec := one.fields["spec"]
-		names = append(names, fmt.Sprint(one.host, ": ", strings.TrimPrefix(identity(one.fields), "argoproj.io "), " ", fieldOf(spec, "source.path"), " ", fieldOf(spec, "destination")))
+		names = append(
+			names,
+			fmt.Sprint(
+				one.host,
+				": ",
+				strings.TrimPrefix(identity(one.fields), "argoproj.io "),
+				" ",
+				fieldOf(spec, "source.path"),
+				" ",
+				fieldOf(spec, "destination"),
+			),
+		)
 	}
 	slices.Sort(names)
 	return names
@@ -185,7 +196,10 @@ func TestApplicationSetsBecomePolicies(t *testing.T) {
 					t.Errorf("an Application has the finalizers %s", finalizers)
 				}
 			}
-			if listed := fmt.Sprint(result.Listed); !strings.Contains(listed, fmt.Sprintf("makes %d Applications, which are adopted in its place", len(all))) {
+			if listed := fmt.Sprint(result.Listed); !strings.Contains(
+				listed,
+				fmt.Sprintf("makes %d Applications, which are adopted in its place", len(all)),
+			) {
 				t.Errorf("listed is %s", listed)
 			}
 		})
@@ -226,7 +240,9 @@ func TestApplicationSetsThatStay(t *testing.T) {
 			}
 			found := false
 			for _, one := range result.Listed {
-				found = found || one.Taken && strings.HasPrefix(one.Reason, "is taken as it is, and goes on to choose its clusters: ") && strings.Contains(one.Reason, test.want)
+				found = found ||
+					one.Taken && strings.HasPrefix(one.Reason, "is taken as it is, and goes on to choose its clusters: ") &&
+						strings.Contains(one.Reason, test.want)
 			}
 			if !found {
 				t.Errorf("listed is %v, want %s", result.Listed, test.want)

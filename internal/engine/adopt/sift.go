@@ -56,7 +56,11 @@ func (a *adoption) sift() {
 		case reflect.DeepEqual(first.fields, o.fields):
 			a.list(o, false, "is also in "+first.file+", with the same content")
 		default:
-			a.list(o, false, fmt.Sprintf("is also in %s, with other content, which is taken: if both are for different clusters, give the option hosts", first.file))
+			a.list(
+				o,
+				false,
+				fmt.Sprintf("is also in %s, with other content, which is taken: if both are for different clusters, give the option hosts", first.file),
+			)
 		}
 	}
 	a.objects = kept
@@ -204,13 +208,21 @@ func (a *adoption) followers(file string, except *object) []*object {
 // applied. isChanged says that rendering the kustomizations would tell that.
 func (a *adoption) kustomized(file string) (namespace, problem string, isChanged bool) {
 	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
-		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizations[0])), false
+		return "", fmt.Sprintf(
+			"is not among the resources of %s: it is not known whether it is applied",
+			path.Join(folder, kustomizations[0]),
+		), false
 	}
 	seen := map[string]bool{}
 	for at := file; ; {
 		by := slices.Compact(slices.Sorted(slices.Values(a.usedBy[at])))
 		if len(by) > 1 {
-			return "", fmt.Sprintf("is in the kustomizations of %s, and it is not known how it is applied", strings.Join(by, ", ")) + a.unbuilt(file), true
+			return "", fmt.Sprintf(
+				"is in the kustomizations of %s, and it is not known how it is applied",
+				strings.Join(by, ", "),
+			) + a.unbuilt(
+				file,
+			), true
 		}
 		if len(by) == 0 || seen[by[0]] {
 			return namespace, "", false
@@ -219,7 +231,13 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 		seen[at] = true
 		named := a.overlays[at]
 		if changes := a.changesOf(named, 0); changes != "" {
-			return "", fmt.Sprintf("may be changed by %s of %s, and it is not known how it is applied", changes, path.Join(at, kustomizations[0])) + a.unbuilt(file), true
+			return "", fmt.Sprintf(
+				"may be changed by %s of %s, and it is not known how it is applied",
+				changes,
+				path.Join(at, kustomizations[0]),
+			) + a.unbuilt(
+				file,
+			), true
 		}
 		if named.namespace != "" {
 			namespace = named.namespace

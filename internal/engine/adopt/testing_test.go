@@ -34,7 +34,11 @@ func adopted(t testing.TB, documents map[string]any, options map[string]any) (*a
 }
 
 // adoptedOf is as adopted, and returns what was rendered of folders of the documents, too.
-func adoptedOf(t testing.TB, documents map[string]any, options map[string]any) (result *adopt.Result, all []written, made []objects.Object) {
+func adoptedOf(
+	t testing.TB,
+	documents map[string]any,
+	options map[string]any,
+) (result *adopt.Result, all []written, made []objects.Object) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
@@ -42,13 +46,18 @@ func adoptedOf(t testing.TB, documents map[string]any, options map[string]any) (
 	if options != nil {
 		given = options
 	}
-	result, known, findings := adopt.Adopt("prod", documents, given, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
-		result, err := folders.Render(t.Context(), files, request)
-		if err == nil {
-			made = append(made, result.Objects...)
-		}
-		return result, err
-	})
+	result, known, findings := adopt.Adopt(
+		"prod",
+		documents,
+		given,
+		func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+			result, err := folders.Render(t.Context(), files, request)
+			if err == nil {
+				made = append(made, result.Objects...)
+			}
+			return result, err
+		},
+	)
 	if len(findings) > 0 || !known {
 		t.Fatal(known, findings)
 	}

@@ -189,7 +189,11 @@ func (a *adoption) point(u *unit, named *reference, source *object, charts []*ob
 	*m = manifests{Storage: "git", Type: m.Type, Repo: a.here(), Branch: a.options.repository.Branch, Path: m.Path}
 	a.fit(u)
 	for _, of := range u.objects {
-		a.list(of, true, "manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects")
+		a.list(
+			of,
+			true,
+			"manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects",
+		)
 	}
 	return m.Repo != ""
 }
@@ -267,7 +271,10 @@ func (a *adoption) fit(u *unit) {
 		if u.namespace != "" {
 			target["namespace"] = u.namespace
 		}
-		findings := fleet.CheckObject("workloads", map[string]any{"name": "any", "workspace": "any", "deployment_targets": map[string]any{"any": target}})
+		findings := fleet.CheckObject(
+			"workloads",
+			map[string]any{"name": "any", "workspace": "any", "deployment_targets": map[string]any{"any": target}},
+		)
 		if len(findings) == 0 {
 			return
 		}

@@ -28,7 +28,9 @@ func TestAKeyIsThatOfOneRepository(t *testing.T) {
 	others := []artifact.Artifact{
 		of("http://charts.example.com/team/a"), of("https://charts.example.com:8443/team/a"), of("https://charts.example.com/team/b"),
 		of("https://charts.example.com/Team/a"), of("https://evil.example.com/team/a"), of("https://me@charts.example.com/team/a"),
-		of("https://charts.example.com/team/a?to=b"), of("https://charts.example.com/team%2Fa"), of("git@charts.example.com:team/a"), of("/team/a"), of("://"),
+		of(
+			"https://charts.example.com/team/a?to=b",
+		), of("https://charts.example.com/team%2Fa"), of("git@charts.example.com:team/a"), of("/team/a"), of("://"),
 	}
 	for _, change := range []func(*artifact.Artifact){
 		func(a *artifact.Artifact) { a.Storage = "oci" },

@@ -71,8 +71,12 @@ func Decode(text string) (Resolved, error) {
 		return nil, fmt.Errorf("the text is not one that flotilla_artifacts returned: %w", err)
 	}
 	if head.Format != format {
-		return nil, fmt.Errorf("the text has format %.40q, but this release of the provider reads %q: use the attribute artifacts of flotilla_artifacts as it is, "+
-			"of the same release", head.Format, format)
+		return nil, fmt.Errorf(
+			"the text has format %.40q, but this release of the provider reads %q: use the attribute artifacts of flotilla_artifacts as it is, "+
+				"of the same release",
+			head.Format,
+			format,
+		)
 	}
 	var read document
 	decoder := json.NewDecoder(strings.NewReader(text))

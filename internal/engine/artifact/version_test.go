@@ -10,7 +10,13 @@ import (
 
 func TestDescribeRepublished(t *testing.T) {
 	chart := func(version, digest string) folder.Manifests {
-		return folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "till", Version: "1.x", Pin: folder.Pin{Version: version, Digest: digest}}
+		return folder.Manifests{
+			Storage: "helm",
+			Repo:    "https://charts.example.com",
+			Chart:   "till",
+			Version: "1.x",
+			Pin:     folder.Pin{Version: version, Digest: digest},
+		}
 	}
 	tag := func(tag, commit string) folder.Manifests {
 		return folder.Manifests{Storage: "git", Repo: "https://git.example.com/till", Tag: tag, Pin: folder.Pin{Commit: commit}}

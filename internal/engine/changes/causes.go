@@ -203,7 +203,8 @@ func (e *explainer) addMovers(former, current placed, add func(*object)) {
 			continue
 		}
 		for _, container := range slices.Concat(former.containers, current.containers) {
-			if slices.Contains(former.containers, container) != slices.Contains(current.containers, container) && e.changed[objectName{byContainer, container}] == nil {
+			if slices.Contains(former.containers, container) != slices.Contains(current.containers, container) &&
+				e.changed[objectName{byContainer, container}] == nil {
 				add(e.derive(derivation{object, container}))
 			}
 		}
@@ -375,7 +376,12 @@ type causeSet struct{ causes []cause }
 
 func (e *explainer) set(causes []cause) *causeSet {
 	slices.SortFunc(causes, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)), cmp.Compare(a.name, b.name), cmp.Compare(a.how, b.how), cmp.Compare(a.moved, b.moved))
+		return cmp.Or(
+			cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)),
+			cmp.Compare(a.name, b.name),
+			cmp.Compare(a.how, b.how),
+			cmp.Compare(a.moved, b.moved),
+		)
 	})
 	causes = slices.Compact(causes)
 	var id []byte

@@ -16,7 +16,9 @@ import (
 // drone-a of type small; reports on large.
 func sample() (*fleet.Fleet, fleet.Config) {
 	git := func(name string) fleet.Manifests {
-		return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + name, Tag: "v1.0.0", Path: "./deploy"}}
+		return fleet.Manifests{
+			Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + name, Tag: "v1.0.0", Path: "./deploy"},
+		}
 	}
 	clusterType := func(name string, labels fleet.Labels) fleet.ClusterType {
 		return fleet.ClusterType{
@@ -42,8 +44,18 @@ func sample() (*fleet.Fleet, fleet.Config) {
 			}},
 		},
 		TargetPolicies: []fleet.TargetPolicy{
-			{Name: "edges", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "clusters"}}, ClusterSelector: everywhere},
-			{Name: "hellos", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "types"}}, ClusterTypeSelector: everywhere},
+			{
+				Name:                     "edges",
+				Effect:                   "schedule",
+				DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "clusters"}},
+				ClusterSelector:          everywhere,
+			},
+			{
+				Name:                     "hellos",
+				Effect:                   "schedule",
+				DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"on": "types"}},
+				ClusterTypeSelector:      everywhere,
+			},
 			{Name: "nightly", Effect: "schedule", DeploymentTargetSelector: &fleet.Selector{MatchLabels: map[string]string{"app": "reports"}},
 				ClusterTypeSelector: &fleet.Selector{MatchLabels: map[string]string{"cluster-type": "large"}}},
 		},
@@ -394,7 +406,11 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	folders := []changes.Folder{
 		{Key: folder.Key{Host: "large\n- all", DeploymentTarget: long}, Removed: true},
-		{Key: folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"}, Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
+		{
+			Key:    folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"},
+			Before: file("x\r.json", "{}"),
+			After:  file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`),
+		},
 		{Key: folder.Key{Host: "a", DeploymentTarget: "hello"}, WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
 	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}}) {

@@ -30,7 +30,11 @@ func TestValuesOfConfigurationAreReadFromEveryFormat(t *testing.T) {
 		"another format": {"platform-config.toml", "A = 1\n", nil},
 		"another file":   {"reconciler.yaml", "A: 1\n", nil},
 	} {
-		if got := changes.ConfigValues([]changes.File{{Name: "namespace.yaml"}, {Name: test.file, Content: []byte(test.text)}}); !maps.Equal(got, test.want) || (got == nil) != (test.want == nil) {
+		if got := changes.ConfigValues([]changes.File{{Name: "namespace.yaml"}, {Name: test.file, Content: []byte(test.text)}}); !maps.Equal(
+			got,
+			test.want,
+		) ||
+			(got == nil) != (test.want == nil) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

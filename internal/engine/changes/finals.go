@@ -84,9 +84,14 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
 		}
 	}
-	partner, added := matched(before, after, func(o *objects.Object) occasional { return occasional{o.Identity(), o.On} }, func(o *objects.Object) occasional {
-		return occasional{objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, o.On}
-	})
+	partner, added := matched(
+		before,
+		after,
+		func(o *objects.Object) occasional { return occasional{o.Identity(), o.On} },
+		func(o *objects.Object) occasional {
+			return occasional{objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, o.On}
+		},
+	)
 	names := namesOfObjects(before, after)
 	for i, other := range partner {
 		if other < 0 {
@@ -283,7 +288,8 @@ func SummarizeFinals(before, after *Version, folders []Folder) []string {
 // tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to, and the
 // objects in the folder itself.
 func (f *Finals) tell(file string, key *keyChange) bool {
-	return f != nil && f.Unknown == "" && (folder.IsOfObjects(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
+	return f != nil && f.Unknown == "" &&
+		(folder.IsOfObjects(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
 // finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose

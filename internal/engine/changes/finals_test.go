@@ -218,7 +218,10 @@ func TestAnUpgradeOfManyClusterTypesIsAFewLines(t *testing.T) {
 	)}
 	var folders []changes.Folder
 	for key := range before.files {
-		folders = append(folders, changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: "reports-nightly"}, Finals: finals})
+		folders = append(
+			folders,
+			changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: "reports-nightly"}, Finals: finals},
+		)
 	}
 	for i, want := range map[int]string{
 		1:   `PodDisruptionBudget till: apiVersion, on large: reports-nightly, by cluster type "large"`,

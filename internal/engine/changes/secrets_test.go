@@ -18,9 +18,12 @@ func sampleWithSecrets(tb testing.TB, change func(map[string]*fleet.ContainerSec
 		f.ClusterTypes[i].SecretService, f.ClusterTypes[i].SecretStores = "external-secrets", map[string]fleet.SecretStore{"vault": {}}
 	}
 	secrets := map[string]*fleet.ContainerSecrets{
-		"east":     {References: map[string]*fleet.SecretReference{"DB_PASSWORD": {Store: "vault", Key: "east/db", Version: "3"}}},
-		"platform": {References: map[string]*fleet.SecretReference{"TOKEN": {Store: "vault", Key: "token"}}, Encrypted: []string{fleettest.Sealed("tls", "shop")}},
-		"office":   {},
+		"east": {References: map[string]*fleet.SecretReference{"DB_PASSWORD": {Store: "vault", Key: "east/db", Version: "3"}}},
+		"platform": {
+			References: map[string]*fleet.SecretReference{"TOKEN": {Store: "vault", Key: "token"}},
+			Encrypted:  []string{fleettest.Sealed("tls", "shop")},
+		},
+		"office": {},
 	}
 	change(secrets, f)
 	for i := range f.ConfigContainers {

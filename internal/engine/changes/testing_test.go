@@ -63,7 +63,10 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 func foldersOf(before, after rendered) []changes.Folder {
 	var folders []changes.Folder
 	for key, files := range before.files {
-		folder := changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name}, Before: files}
+		folder := changes.Folder{
+			Key:    folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name},
+			Before: files,
+		}
 		wanted, stays := after.files[key]
 		folder.After, folder.Removed = wanted, !stays
 		if !stays || !slices.EqualFunc(files, wanted, sameFile) {

@@ -46,13 +46,21 @@ func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	folders := make([]changes.Folder, 3)
 	for i := range folders {
-		folders[i] = changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: string(rune('a' + i))}, After: file("x.txt", strings.Repeat("a line\n", 100))}
+		folders[i] = changes.Folder{
+			Key:   folder.Key{Host: "large", DeploymentTarget: string(rune('a' + i))},
+			After: file("x.txt", strings.Repeat("a line\n", 100)),
+		}
 	}
 	got := changes.Unified(folders, "", 1500)
-	if !strings.HasSuffix(got, "\n# 2 more files left out: the difference is longer than 1500 bytes.\n") || !strings.Contains(got, "b/large/a/x.txt") {
+	if !strings.HasSuffix(got, "\n# 2 more files left out: the difference is longer than 1500 bytes.\n") ||
+		!strings.Contains(got, "b/large/a/x.txt") {
 		t.Error(got)
 	}
-	binary := changes.Unified([]changes.Folder{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}}, "", 1500)
+	binary := changes.Unified(
+		[]changes.Folder{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}},
+		"",
+		1500,
+	)
 	if want := `Binary files "a/h/t\n/x" and "b/h/t\n/x" differ` + "\n"; !strings.HasSuffix(binary, want) {
 		t.Error(binary)
 	}

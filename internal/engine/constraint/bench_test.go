@@ -15,7 +15,12 @@ import (
 // assignments, half of these about config, and ten over objects, five of which say of what kind.
 func fiftyRules() (rules, ofObjects []fleet.Constraint) {
 	add := func(expression string, kinds ...string) {
-		rule := fleet.Constraint{Name: fmt.Sprintf("rule-%02d", len(rules)+len(ofObjects)), Expression: expression, Mode: fleet.Inform, Match: fleet.ConstraintMatch{Kinds: kinds}}
+		rule := fleet.Constraint{
+			Name:       fmt.Sprintf("rule-%02d", len(rules)+len(ofObjects)),
+			Expression: expression,
+			Mode:       fleet.Inform,
+			Match:      fleet.ConstraintMatch{Kinds: kinds},
+		}
 		if len(rules) == 40 {
 			ofObjects = append(ofObjects, rule)
 			return

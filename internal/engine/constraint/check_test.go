@@ -89,7 +89,8 @@ func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
 		{`config.size() > 0 && target.manifests.tag != "latest"`, 3, 0, 2, `the manifests of deployment target "site-one"`},
 	} {
 		result := one(t, subjects, fleet.Constraint{Expression: test.expression})
-		if result.Passed != test.passed || result.Violated != test.violated || result.Undecided != test.pending || result.Failed != 0 || len(result.WaitsFor) != test.pending {
+		if result.Passed != test.passed || result.Violated != test.violated || result.Undecided != test.pending || result.Failed != 0 ||
+			len(result.WaitsFor) != test.pending {
 			t.Errorf("%s: %+v", test.expression, result)
 			continue
 		}
@@ -111,7 +112,9 @@ func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
 
 func TestAMessageIsTheOneThatCanBeShown(t *testing.T) {
 	t.Parallel()
-	subjects := subjectsOf(computed(t, replaced(t, shop, "LOG_LEVEL: info", `LOG_LEVEL: info, escape: "\u001b[31mred", lines: "a\nb", trojan: "a\u202eb"`)))
+	subjects := subjectsOf(
+		computed(t, replaced(t, shop, "LOG_LEVEL: info", `LOG_LEVEL: info, escape: "\u001b[31mred", lines: "a\nb", trojan: "a\u202eb"`)),
+	)
 	for _, test := range []struct{ messageExpression, message, want string }{
 		{`"level " + config.LOG_LEVEL + " on " + host.name`, "unused", "level info on clusters/c1"},
 		{`""`, "a message", "a message"},
@@ -225,7 +228,12 @@ func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T)
 			return []render.File{{Name: "a.yaml", Content: []byte("kind: Pod\napiVersion: v1\n---\na: [\n")}}, "", nil
 		case 3:
 			return []render.File{
-				{Name: "list.json", Content: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},{"apiVersion":"v1","kind":"Service"}]}`)},
+				{
+					Name: "list.json",
+					Content: []byte(
+						`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},{"apiVersion":"v1","kind":"Service"}]}`,
+					),
+				},
 				{Name: "config.env", Content: []byte("A=b")}, {Name: "other.yaml", Content: []byte("a: b\n")}, {Name: "empty.yaml"},
 			}, "", nil
 		}
@@ -239,7 +247,9 @@ func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T)
 	want := `assignment "clusters/c1/site-one": cannot be rendered: a template is wrong
 assignment "large/db-main": a.yaml cannot be read
 assignment "large/site-all", Service  (list.json): failed expression: object.kind == "Pod"`
-	if strings.Join(got, "\n") != want || result.Looked != 6 || result.Passed != 2 || result.Violated != 1 || result.Failed != 2 || result.Undecided != 1 || result.WaitsFor[0] != "the GitOps repository" {
+	if strings.Join(got, "\n") != want || result.Looked != 6 || result.Passed != 2 || result.Violated != 1 || result.Failed != 2 ||
+		result.Undecided != 1 ||
+		result.WaitsFor[0] != "the GitOps repository" {
 		t.Errorf("%+v\n%s", result, strings.Join(got, "\n"))
 	}
 }
@@ -258,9 +268,15 @@ func TestARuleThatTakesTooLongIsAnErrorThatSaysSo(t *testing.T) {
 	for _, expression := range []string{
 		`config.all(a, config.all(b, a != "none" || b != "none"))`,
 	} {
-		results := check(t, subjects, fleet.Constraint{Name: "slow", Expression: expression + ` && host.name != ""`}, fleet.Constraint{Name: "quick", Expression: `host.name != ""`})
+		results := check(
+			t,
+			subjects,
+			fleet.Constraint{Name: "slow", Expression: expression + ` && host.name != ""`},
+			fleet.Constraint{Name: "quick", Expression: `host.name != ""`},
+		)
 		slow, quick := results.Rules[1], results.Rules[0]
-		if !strings.HasPrefix(slow.Error, "takes too long: one evaluation costs more than 200000") || slow.Holds() || slow.Looked != 0 || len(slow.Violations) != 0 {
+		if !strings.HasPrefix(slow.Error, "takes too long: one evaluation costs more than 200000") || slow.Holds() || slow.Looked != 0 ||
+			len(slow.Violations) != 0 {
 			t.Errorf("%.80s: %+v", expression, slow)
 		}
 		if !quick.Holds() || quick.Passed != 4 {

@@ -160,23 +160,58 @@ func newVocabulary() *vocabulary {
 		{"commit", cel.StringType, "commit, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Commit, m.Commit) }},
 		{"path", cel.StringType, "folder in the repository, or empty", func(m *fleet.Manifests) any { return m.Path }},
 		{"chart", cel.StringType, "name of the chart, or empty", func(m *fleet.Manifests) any { return m.Chart }},
-		{"version", cel.StringType, "version of the chart, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Version, m.Version) }},
+		{
+			"version",
+			cel.StringType,
+			"version of the chart, also of a pin, or empty",
+			func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Version, m.Version) },
+		},
 		{"digest", cel.StringType, "digest, also of a pin, or empty", func(m *fleet.Manifests) any { return cmp.Or(m.Pin.Digest, m.Digest) }},
 		{"type", cel.StringType, "the manifests' `type`, or empty", func(m *fleet.Manifests) any { return m.Type }},
 		{"parameters", free, "the manifests' `parameters`", func(m *fleet.Manifests) any { return m.Parameters }},
 	})
 	v.host = newClass("Host", []field[hostSubject]{
 		{"name", cel.StringType, "the cluster type's name, or `clusters/<cluster>`: its folder", func(h hostSubject) any { return h.Name }},
-		{"cluster_type", cel.StringType, "name of the cluster type; of a cluster, of its type", func(h hostSubject) any { return h.ClusterType.Name }},
-		{"cluster", cel.StringType, "name of the cluster; empty where the host is a cluster type", func(h hostSubject) any { return h.clusterName() }},
-		{"labels", textMap, "its labels; of a cluster also those of its type, its own winning", func(h hostSubject) any { return map[string]string(h.Labels) }},
+		{
+			"cluster_type",
+			cel.StringType,
+			"name of the cluster type; of a cluster, of its type",
+			func(h hostSubject) any { return h.ClusterType.Name },
+		},
+		{
+			"cluster",
+			cel.StringType,
+			"name of the cluster; empty where the host is a cluster type",
+			func(h hostSubject) any { return h.clusterName() },
+		},
+		{
+			"labels",
+			textMap,
+			"its labels; of a cluster also those of its type, its own winning",
+			func(h hostSubject) any { return map[string]string(h.Labels) },
+		},
 		{"taints", cel.ListType(v.taint.kind), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
 		{"reconciler", cel.StringType, "the cluster type's `reconciler`", func(h hostSubject) any { return h.ClusterType.Reconciler }},
-		{"namespace_service", cel.StringType, "the cluster type's `namespace_service`", func(h hostSubject) any { return h.ClusterType.NamespaceService }},
+		{
+			"namespace_service",
+			cel.StringType,
+			"the cluster type's `namespace_service`",
+			func(h hostSubject) any { return h.ClusterType.NamespaceService },
+		},
 		{"config_type", cel.StringType, "the cluster type's `config_type`", func(h hostSubject) any { return h.ClusterType.ConfigType }},
-		{"kubernetes_version", cel.StringType, "the cluster type's `kubernetes_version`, or empty", func(h hostSubject) any { return h.ClusterType.KubernetesVersion }},
+		{
+			"kubernetes_version",
+			cel.StringType,
+			"the cluster type's `kubernetes_version`, or empty",
+			func(h hostSubject) any { return h.ClusterType.KubernetesVersion },
+		},
 		{"parameters", free, "the cluster type's `parameters`", func(h hostSubject) any { return h.ClusterType.Parameters }},
-		{"clusters", texts, "names of the clusters that it stands for: all of the type, or the one", func(h hostSubject) any { return h.clusters }},
+		{
+			"clusters",
+			texts,
+			"names of the clusters that it stands for: all of the type, or the one",
+			func(h hostSubject) any { return h.clusters },
+		},
 		{"targets", texts, "full names of the deployment targets that are assigned to it", func(h hostSubject) any { return h.targets }},
 	})
 	v.target = newClass("DeploymentTarget", []field[targetSubject]{
@@ -184,9 +219,19 @@ func newVocabulary() *vocabulary {
 		{"short_name", cel.StringType, "name within its workload", func(t targetSubject) any { return t.Target.Target.Name }},
 		{"workload", cel.StringType, "name of its workload", func(t targetSubject) any { return t.Workload.Name }},
 		{"workspace", cel.StringType, "name of its workspace", func(t targetSubject) any { return t.Workload.Workspace }},
-		{"labels", textMap, "its own and its workload's labels, its own winning", func(t targetSubject) any { return map[string]string(t.Labels) }},
+		{
+			"labels",
+			textMap,
+			"its own and its workload's labels, its own winning",
+			func(t targetSubject) any { return map[string]string(t.Labels) },
+		},
 		{"namespace", cel.StringType, "the namespace that it sets, or empty", func(t targetSubject) any { return t.Target.Target.Namespace }},
-		{"config_as", texts, "in which forms it gets its configuration; `[\"configmap\"]` by default", func(t targetSubject) any { return t.configAs() }},
+		{
+			"config_as",
+			texts,
+			"in which forms it gets its configuration; `[\"configmap\"]` by default",
+			func(t targetSubject) any { return t.configAs() },
+		},
 		{"requires", texts, "names of the workloads that its workload requires", func(t targetSubject) any { return t.Workload.Requires }},
 		{"manifests", v.manifests.kind, "where its manifests are", func(t targetSubject) any { return t.manifests }},
 		{"hosts", cel.ListType(v.host.kind), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
@@ -206,11 +251,31 @@ func newVocabulary() *vocabulary {
 	v.assignment = newClass("Assignment", []field[assignmentSubject]{
 		{"key", cel.StringType, "`<host>/<deployment target>`: its folder", func(a assignmentSubject) any { return types.String(a.Key()) }},
 		{"host", cel.StringType, "name of its host", func(a assignmentSubject) any { return types.String(a.Host.Name) }},
-		{"deployment_target", cel.StringType, "full name of its deployment target", func(a assignmentSubject) any { return types.String(a.Target.Name) }},
+		{
+			"deployment_target",
+			cel.StringType,
+			"full name of its deployment target",
+			func(a assignmentSubject) any { return types.String(a.Target.Name) },
+		},
 		{"namespace", cel.StringType, "its namespace on the clusters", func(a assignmentSubject) any { return types.String(a.Namespace) }},
-		{"policies", texts, "names of the target policies that made it", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Policies) }},
-		{"requires", texts, "full names of the deployment targets on the host that it requires", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Requires) }},
-		{"config_containers", texts, "names of the config containers that reach it, in the order of merging", func(a assignmentSubject) any { return a.containers() }},
+		{
+			"policies",
+			texts,
+			"names of the target policies that made it",
+			func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Policies) },
+		},
+		{
+			"requires",
+			texts,
+			"full names of the deployment targets on the host that it requires",
+			func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Requires) },
+		},
+		{
+			"config_containers",
+			texts,
+			"names of the config containers that reach it, in the order of merging",
+			func(a assignmentSubject) any { return a.containers() },
+		},
 		{"config_version", cel.StringType, "version of its snapshot", func(a assignmentSubject) any { return a.version() }},
 	})
 	v.secret = newClass("SecretReference", []field[fleet.SecretReference]{
@@ -242,12 +307,20 @@ func newVocabulary() *vocabulary {
 		{Name: "target", Type: v.target.kind, Meaning: "a deployment target"},
 		{Name: "assignment", Type: v.assignment.kind, Meaning: "a deployment target on a host"},
 		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
-		{Name: "secrets", Type: cel.MapType(cel.StringType, v.secret.kind), Meaning: "the references to secrets of the assignment's snapshot, by key"},
+		{
+			Name:    "secrets",
+			Type:    cel.MapType(cel.StringType, v.secret.kind),
+			Meaning: "the references to secrets of the assignment's snapshot, by key",
+		},
 		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
 		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
 		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
 		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
-		{Name: "made_by", Type: cel.StringType, Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`"},
+		{
+			Name:    "made_by",
+			Type:    cel.StringType,
+			Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`",
+		},
 	}
 	return v
 }

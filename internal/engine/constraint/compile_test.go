@@ -85,7 +85,10 @@ func TestARuleThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 func TestAllMistakesInAllRulesAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	program, findings := constraint.Compile([]fleet.Constraint{
-		{Name: "one", Expression: `a.b`}, {Name: "fine", Expression: `true`}, {Name: "two.three", Expression: `host.name`, MessageExpression: `1`},
+		{
+			Name:       "one",
+			Expression: `a.b`,
+		}, {Name: "fine", Expression: `true`}, {Name: "two.three", Expression: `host.name`, MessageExpression: `1`},
 	})
 	want := `constraints["one"].expression: line 1, column 1: there is no variable or function "a"
 constraints["two.three"].expression: must give a bool, and gives a string
@@ -120,7 +123,8 @@ func TestAMessageExpressionCountsForWhatARuleIsEvaluatedOver(t *testing.T) {
 	result := one(t, subjectsOf(computed(t, shop)), fleet.Constraint{
 		Expression: `!target.name.startsWith("site-all")`, MessageExpression: `assignment.key + " is of " + workspace.name`,
 	})
-	if result.Over != constraint.OverAssignments || result.Looked != 5 || result.Violated != 2 || result.Violations[0].Message != "large/site-all is of web" {
+	if result.Over != constraint.OverAssignments || result.Looked != 5 || result.Violated != 2 ||
+		result.Violations[0].Message != "large/site-all is of web" {
 		t.Errorf("%+v", result)
 	}
 }

@@ -31,10 +31,16 @@ func TestCountsAreThoseOfAnOracle(t *testing.T) {
 			continue
 		}
 		subjects := constraint.Subjects{Fleet: f, Schedule: scheduled, Snapshots: hydrated.Snapshots, Config: config}
-		results := check(t, subjects,
+		results := check(
+			t,
+			subjects,
 			fleet.Constraint{Name: "a-host", Expression: `host.labels["region"] != "east"`},
 			fleet.Constraint{Name: "b-target", Expression: `size(target.hosts) > 1`},
-			fleet.Constraint{Name: "c-assignment", Expression: `size(assignment.policies) < 2`, Match: fleet.ConstraintMatch{ClusterTypeSelector: east}},
+			fleet.Constraint{
+				Name:       "c-assignment",
+				Expression: `size(assignment.policies) < 2`,
+				Match:      fleet.ConstraintMatch{ClusterTypeSelector: east},
+			},
 			fleet.Constraint{Name: "d-config", Expression: `config.size() % 2 == 0`},
 			fleet.Constraint{Name: "e-both", Expression: `target.name < host.name || config.exists(k, k.contains("a"))`},
 		)
@@ -142,7 +148,9 @@ func FuzzExpression(f *testing.F) {
 	}
 	text := replaced(f, shop, "LOG_LEVEL: info", "LOG_LEVEL: info, secret: hunter2")
 	subjects := subjectsOf(computed(f, text))
-	pending := subjectsOf(computed(f, replaced(f, text, `data: {LOG_LEVEL: debug, EAST: "yes"}`, `data: UNKNOWN`, `tag: latest}`, `tag: UNKNOWN}`)))
+	pending := subjectsOf(
+		computed(f, replaced(f, text, `data: {LOG_LEVEL: debug, EAST: "yes"}`, `data: UNKNOWN`, `tag: latest}`, `tag: UNKNOWN}`)),
+	)
 	f.Fuzz(func(t *testing.T, expression string) {
 		program, findings := constraint.Compile([]fleet.Constraint{{Name: "rule", Expression: expression}})
 		if len(findings) > 0 {

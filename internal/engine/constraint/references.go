@@ -21,7 +21,8 @@ func (l *language) refer(r *rule, e *compiled) {
 					r.names[name] = true
 				}
 			}
-			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"] || namesPods(r.names)
+			r.needsContents = r.needsContents || r.names["config"] || r.names["secrets"] || r.names["object"] || r.names["made_by"] ||
+				namesPods(r.names)
 		case ast.SelectKind:
 			of := e.ast.NativeRep().GetType(expr.AsSelect().Operand().ID())
 			field := expr.AsSelect().FieldName()

@@ -109,12 +109,16 @@ func TestACallKeepsSoManyResultsAndNoMore(t *testing.T) {
 		t.Fatal(issues.Err())
 	}
 	var keepers []*resultKeeper
-	program, err := l.Env.Program(ast, cel.CustomDecoratorV2(keepResults), cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-		if keeper, ok := node.(*resultKeeper); ok {
-			keepers = append(keepers, keeper)
-		}
-		return node, nil
-	}))
+	program, err := l.Env.Program(
+		ast,
+		cel.CustomDecoratorV2(keepResults),
+		cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+			if keeper, ok := node.(*resultKeeper); ok {
+				keepers = append(keepers, keeper)
+			}
+			return node, nil
+		}),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,10 @@ func (r *run) result() Result {
 		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)
 		return result
 	case r.cost.Load() > r.maxFleetCost:
-		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", r.maxFleetCost)
+		result.Error = fmt.Sprintf(
+			"takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation",
+			r.maxFleetCost,
+		)
 		return result
 	}
 	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]

@@ -12,8 +12,10 @@ import (
 // shopWithSecrets is the shop with references for the hosts of the region "east".
 func shopWithSecrets(version string) string {
 	return strings.NewReplacer(
-		"{name: small, labels: {region: east, size: small}}", "{name: small, labels: {region: east, size: small}, secret_service: external-secrets, secret_stores: {vault: {}}}",
-		`EAST: "yes"}}`, `EAST: "yes"}, secrets: {TOKEN: {store: vault, key: shop/token}, PASSWORD: {store: vault, key: shop/db, property: password, version: `+version+`}}}`,
+		"{name: small, labels: {region: east, size: small}}",
+		"{name: small, labels: {region: east, size: small}, secret_service: external-secrets, secret_stores: {vault: {}}}",
+		`EAST: "yes"}}`,
+		`EAST: "yes"}, secrets: {TOKEN: {store: vault, key: shop/token}, PASSWORD: {store: vault, key: shop/db, property: password, version: `+version+`}}}`,
 	).Replace(shop)
 }
 
@@ -52,7 +54,11 @@ func TestReferencesToSecretsAreAVariable(t *testing.T) {
 func TestARuleOverReferencesWaitsForThem(t *testing.T) {
 	t.Parallel()
 	subjects := subjectsOf(computed(t, shopWithSecrets("UNKNOWN")))
-	result := one(t, subjects, fleet.Constraint{Name: "rule", Expression: `host.name == "large" || secrets.all(key, secrets[key].version != "")`})
+	result := one(
+		t,
+		subjects,
+		fleet.Constraint{Name: "rule", Expression: `host.name == "large" || secrets.all(key, secrets[key].version != "")`},
+	)
 	if len(result.WaitsFor) != 1 || result.WaitsFor[0] != `config container "east"` {
 		t.Errorf("pending: %v", result.WaitsFor)
 	}

@@ -113,7 +113,10 @@ func resultOf(t testing.TB, value fleet.Value) *pipeline.Result {
 
 // subjectsOf are those of a fleet at a GitOps repository that is known.
 func subjectsOf(result *pipeline.Result) constraint.Subjects {
-	rendering := &pipeline.Rendering{Result: result, Destination: pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}}}
+	rendering := &pipeline.Rendering{
+		Result:      result,
+		Destination: pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}},
+	}
 	return constraint.Subjects{
 		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.Snapshots, Config: result.Value.Config,
 		Files: func(i int) ([]render.File, string, error) {

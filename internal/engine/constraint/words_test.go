@@ -12,9 +12,19 @@ import (
 
 // violated is a rule that some deployment targets violate.
 func violated(name string, targets ...string) constraint.Result {
-	result := constraint.Result{Name: name, Mode: fleet.Enforce, Over: constraint.OverDeploymentTargets, Looked: 20, Violated: len(targets), Passed: 20 - len(targets)}
+	result := constraint.Result{
+		Name:     name,
+		Mode:     fleet.Enforce,
+		Over:     constraint.OverDeploymentTargets,
+		Looked:   20,
+		Violated: len(targets),
+		Passed:   20 - len(targets),
+	}
 	for _, target := range targets {
-		result.Violations = append(result.Violations, constraint.Violation{Subject: constraint.Subject{DeploymentTarget: target}, Message: "no " + target})
+		result.Violations = append(
+			result.Violations,
+			constraint.Violation{Subject: constraint.Subject{DeploymentTarget: target}, Message: "no " + target},
+		)
 	}
 	return result
 }

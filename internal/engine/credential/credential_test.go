@@ -99,7 +99,11 @@ func TestFindJudgesPairsOfNameAndValue(t *testing.T) {
 
 func TestFindIgnoresKnownTexts(t *testing.T) {
 	t.Parallel()
-	value := map[string]any{"url": "postgres://shop:hunter2@db/shop", "password": "hunter2", "text": "a: b\npassword: hunter2\ntoken: other1\n"}
+	value := map[string]any{
+		"url":      "postgres://shop:hunter2@db/shop",
+		"password": "hunter2",
+		"text":     "a: b\npassword: hunter2\ntoken: other1\n",
+	}
 	if got := show(credential.Find(value, "hunter2")); got != "text 3 password" {
 		t.Errorf("got %q", got)
 	}
@@ -188,7 +192,9 @@ func TestALongTextWithoutEndsIsLookedAtOnce(t *testing.T) {
 			t.Errorf("found %v", found)
 		}
 	}
-	found := credential.Find(map[string]any{"app": strings.Repeat("token=", 1<<17) + "\" # token: commented-7f3a91x\ntoken: present-7f3a91x\n"})
+	found := credential.Find(
+		map[string]any{"app": strings.Repeat("token=", 1<<17) + "\" # token: commented-7f3a91x\ntoken: present-7f3a91x\n"},
+	)
 	if want := []credential.Finding{{Path: "app", Line: 2, Rule: "password"}}; !slices.Equal(found, want) {
 		t.Errorf("found %v, want %v", found, want)
 	}

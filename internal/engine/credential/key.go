@@ -32,8 +32,14 @@ var endings = []struct {
 	kind   kind
 }{
 	{"password", password}, {"passwd", password}, {"passphrase", password}, {"pwd", token},
-	{"apikey", token}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token}, {"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
-	{"clientsecret", token}, {"appsecret", token}, {"sharedsecret", token}, {"consumersecret", token}, {"jwtsecret", token}, {"webhooksecret", token}, {"signingsecret", token},
+	{
+		"apikey",
+		token,
+	}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token}, {"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
+	{
+		"clientsecret",
+		token,
+	}, {"appsecret", token}, {"sharedsecret", token}, {"consumersecret", token}, {"jwtsecret", token}, {"webhooksecret", token}, {"signingsecret", token},
 	{"token", token},
 	{"secret", secret}, {"credential", secret}, {"credentials", secret},
 }
@@ -126,7 +132,9 @@ func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 // isLiteral says whether a text is a value of its kind itself.
 func isLiteral(kind kind, text string) bool {
 	text = strings.TrimSpace(text)
-	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) || address.MatchString(text) || prose.MatchString(text) {
+	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) ||
+		address.MatchString(text) ||
+		prose.MatchString(text) {
 		return false
 	}
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))

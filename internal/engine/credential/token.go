@@ -27,7 +27,12 @@ type rule struct {
 // ownRules are those that gitleaks does not have in this form.
 var ownRules = []*rule{
 	// Of a key, also a short one, or the beginning of one.
-	{id: "private-key", pattern: `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`, keywords: []string{"-----begin"}, shortest: 32},
+	{
+		id:       "private-key",
+		pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
+		keywords: []string{"-----begin"},
+		shortest: 32,
+	},
 }
 
 // tokens finds the rules that may find something in a text, by the first two characters of their keywords.
@@ -141,7 +146,8 @@ func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 			}
 		}
 		isStopped := slices.ContainsFunc(stopwords, func(word string) bool { return strings.Contains(strings.ToLower(token), word) })
-		if !isStopped && !isPlaceholder(token) && !matchesAny(common, token) && !matchesAny(r.allows, token) && (r.entropy == 0 || entropyOf(token) > r.entropy) {
+		if !isStopped && !isPlaceholder(token) && !matchesAny(common, token) && !matchesAny(r.allows, token) &&
+			(r.entropy == 0 || entropyOf(token) > r.entropy) {
 			return match[0], true
 		}
 	}

@@ -69,7 +69,9 @@ func (c *check) file(document any) File {
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, value := range []any{object["apiVersion"], object["kind"], object["metadata"], metadata["name"], metadata["namespace"]} {
 		if text, _ := value.(string); strings.HasPrefix(text, "ENC[") {
-			c.report("the whole file is encrypted, so that its name and namespace cannot be read: encrypt it with --encrypted-regex '^(data|stringData)$'")
+			c.report(
+				"the whole file is encrypted, so that its name and namespace cannot be read: encrypt it with --encrypted-regex '^(data|stringData)$'",
+			)
 			return File{}
 		}
 	}
@@ -106,7 +108,10 @@ func (c *check) applied(path string, metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for key := range annotations {
 		if strings.HasSuffix(key, "/last-applied-configuration") {
-			c.report("%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is in the Secret", path)
+			c.report(
+				"%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is in the Secret",
+				path,
+			)
 		}
 	}
 }

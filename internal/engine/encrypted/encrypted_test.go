@@ -124,7 +124,9 @@ func FuzzParseEncrypted(f *testing.F) {
 	for _, name := range []string{"sops.yaml", "whole.yaml", "partly.yaml", "sealed.yaml", "wide.yaml"} {
 		f.Add(file(f, name))
 	}
-	f.Add("apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\nsops: {key_groups: [[[[[[{enc: a}]]]]]]}\nstringData: {a: &a \"\", b: *a}")
+	f.Add(
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\nsops: {key_groups: [[[[[[{enc: a}]]]]]]}\nstringData: {a: &a \"\", b: *a}",
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := fleet.ParseEncrypted(text)
 		if err != nil {

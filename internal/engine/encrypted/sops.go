@@ -7,7 +7,9 @@ import (
 
 // cipher is a value that SOPS has encrypted, with its type.
 // https://getsops.io/docs/#encryption-protocol
-var cipher = regexp.MustCompile(`^ENC\[AES256_GCM,data:[A-Za-z0-9+/]+={0,2},iv:[A-Za-z0-9+/]+={0,2},tag:[A-Za-z0-9+/]+={0,2},type:([a-z]+)\]$`)
+var cipher = regexp.MustCompile(
+	`^ENC\[AES256_GCM,data:[A-Za-z0-9+/]+={0,2},iv:[A-Za-z0-9+/]+={0,2},tag:[A-Za-z0-9+/]+={0,2},type:([a-z]+)\]$`,
+)
 
 // sops checks a Secret that SOPS has encrypted. SOPS leaves an empty text and null as they are.
 func (c *check) sops(secret map[string]any) {

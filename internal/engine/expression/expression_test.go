@@ -48,7 +48,13 @@ func TestAnExpressionThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 func TestAnExpressionGivesABoolOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	l := language(t)
-	facts := map[string]any{"version": "1.34.2", "nodes": 3.0, "secret": "hunter2", "zones": []any{"a", "b"}, "many": slices.Repeat([]any{"a"}, 1000)}
+	facts := map[string]any{
+		"version": "1.34.2",
+		"nodes":   3.0,
+		"secret":  "hunter2",
+		"zones":   []any{"a", "b"},
+		"many":    slices.Repeat([]any{"a"}, 1000),
+	}
 	for source, want := range map[string]string{
 		`value < 0.5 && (rest == null || value <= rest * 2.0)`: "true",
 		`value < 1`: "true",

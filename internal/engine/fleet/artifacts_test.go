@@ -34,7 +34,8 @@ func TestWorkloadsAreReadByEnvironment(t *testing.T) {
 		}
 	}
 	read, findings := fleet.DecodeArtifactInput(workloads(fleet.Unknown{}), nil, "")
-	if targets := read.Workloads[0].DeploymentTargets; targets[0].Manifests.Branch != "main" || !targets[1].ManifestsPending || read.Known || len(findings) > 0 {
+	if targets := read.Workloads[0].DeploymentTargets; targets[0].Manifests.Branch != "main" || !targets[1].ManifestsPending || read.Known ||
+		len(findings) > 0 {
 		t.Errorf("with an unknown: %v, %v", read, findings)
 	}
 	if read, findings = fleet.DecodeArtifactInput(fleet.Unknown{}, nil, "dev"); read.Known || len(findings) > 0 {

@@ -75,7 +75,12 @@ func (d *decoder) constraint(o *Object) belonging {
 		Mode:              o.oneOf("mode"),
 	}
 	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
-		o.Report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
+		o.Report(
+			"message",
+			"has %d characters, and %d are the most: what is long belongs into the docs that it points to",
+			length,
+			maxConstraintMessage,
+		)
 	}
 	constraint.Match = ObjectOf(o, "match", (*Object).constraintMatch)
 	belongs := d.belongs(o)

@@ -52,7 +52,9 @@ func TestConstraintsAreCheckedWithTheirNames(t *testing.T) {
 		"an absent element": {"[null]", []string{"constraints[0]: must be an object, not null"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, findings := fleet.Decode(input(t, "environment: dev\nenvironments: [dev, prod]\nworkspaces: [{name: team}]\nconstraints: "+test.constraints))
+			_, findings := fleet.Decode(
+				input(t, "environment: dev\nenvironments: [dev, prod]\nworkspaces: [{name: team}]\nconstraints: "+test.constraints),
+			)
 			wantFindings(t, findings, test.want...)
 		})
 	}

@@ -351,7 +351,12 @@ func (p *controlPlane) checkRegistered() {
 		of := p.registered[workload]
 		if _, ok := p.registrations[of.name]; !ok && !seen[of.name] && isSet(of.name) {
 			seen[of.name] = true
-			p.Report(of.path, "none of the documents is a WorkloadRegistration %q%s", of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
+			p.Report(
+				of.path,
+				"none of the documents is a WorkloadRegistration %q%s",
+				of.name,
+				DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))),
+			)
 		}
 	}
 }

@@ -203,7 +203,9 @@ func TestJSONModels(t *testing.T) {
 	if got := model(t, f); got != want {
 		t.Errorf("model\n%s, want\n%s", got, want)
 	}
-	manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/till", Branch: "main", Path: "deploy"}}
+	manifests := fleet.Manifests{
+		Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/till", Branch: "main", Path: "deploy"},
+	}
 	if got := f.Workloads[0].DeploymentTargets[0].Manifests; !reflect.DeepEqual(got, manifests) {
 		t.Errorf("manifests %v, want %v", got, manifests)
 	}

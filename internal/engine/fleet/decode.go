@@ -116,7 +116,14 @@ type objectKey struct{ collection, name string }
 
 func newDecoder() *decoder {
 	return &decoder{
-		Decoded:    Decoded{Fleet: &Fleet{}, Known: true, EnvironmentKnown: true, Config: Config{}, ContainersKnown: true, ConstraintsKnown: true},
+		Decoded: Decoded{
+			Fleet:            &Fleet{},
+			Known:            true,
+			EnvironmentKnown: true,
+			Config:           Config{},
+			ContainersKnown:  true,
+			ConstraintsKnown: true,
+		},
 		incomplete: map[string]bool{}, paths: map[objectKey]*Path{}, targetEnvironments: map[string]bool{},
 	}
 }

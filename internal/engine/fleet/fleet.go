@@ -67,7 +67,8 @@ type Workspace struct {
 
 // IsConfined says whether workloads may use only what their workspace says.
 func (w *Workspace) IsConfined() bool {
-	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil || w.Parameters != nil
+	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil ||
+		w.Parameters != nil
 }
 
 // ClusterType is a set of clusters that run the same workloads with the same values.

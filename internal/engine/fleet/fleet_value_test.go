@@ -140,7 +140,13 @@ func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
 func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 	workloads := make([]any, 100)
 	for i := range workloads {
-		workloads[i] = input(t, fmt.Sprintf(`{name: app-%d, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x', tag: v1}}}}`, i))
+		workloads[i] = input(
+			t,
+			fmt.Sprintf(
+				`{name: app-%d, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x', tag: v1}}}}`,
+				i,
+			),
+		)
 	}
 	whole := input(t, "environment: dev\nworkspaces: [{name: team}]").(map[string]any)
 	whole["workloads"] = workloads

@@ -58,7 +58,10 @@ func CheckOpenText(text string) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("has what looks like a credential (rule %s), and everybody can read it who can read the repository or the plan: take it out", found[0].Rule)
+	return fmt.Sprintf(
+		"has what looks like a credential (rule %s), and everybody can read it who can read the repository or the plan: take it out",
+		found[0].Rule,
+	)
 }
 
 // OpenText is Text for an attribute that must not have a credential.

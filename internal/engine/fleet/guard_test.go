@@ -42,7 +42,11 @@ func TestAllowPlainTakesTheNamesThatTheErrorPrints(t *testing.T) {
 		t.Errorf("%d containers, want %d; config %q", got, want, decoded.Config["db"])
 	}
 	_, findings = guarded(t, data+`, "allow_plain": ["DB_PASSWORD", "database", "token", "app.yaml"]`)
-	wantFindings(t, findings, `config_containers["db"].data.database.users[0].token: looks like a credential (rule password`+guardAdvice+`["database.users[0].token"]`)
+	wantFindings(
+		t,
+		findings,
+		`config_containers["db"].data.database.users[0].token: looks like a credential (rule password`+guardAdvice+`["database.users[0].token"]`,
+	)
 	for _, unknown := range []string{`"(known after apply)"`, `["DB_PASSWORD", "(known after apply)"]`} {
 		decoded, findings = guarded(t, data+`, "allow_plain": `+unknown)
 		wantFindings(t, findings)
@@ -62,6 +66,9 @@ func TestConfigMapsOfAControlPlaneAreGuarded(t *testing.T) {
 		at+`DB_PASSWORD: looks like a credential (rule password`+advice+`add "DB_PASSWORD" to its annotation flotilla.dev/allow-plain`,
 		at+`db: looks like a credential (rule password`+advice+`add "db" to its annotation flotilla.dev/allow-plain`,
 	)
-	_, findings = fleet.DecodeControlPlane("dev", []any{strings.Replace(text, "{name: values,", "{name: values, annotations: {flotilla.dev/allow-plain: 'db, DB_PASSWORD'},", 1)})
+	_, findings = fleet.DecodeControlPlane(
+		"dev",
+		[]any{strings.Replace(text, "{name: values,", "{name: values, annotations: {flotilla.dev/allow-plain: 'db, DB_PASSWORD'},", 1)},
+	)
 	wantFindings(t, findings)
 }

@@ -161,7 +161,12 @@ func (d *decoder) workload(o *Object) belonging {
 }
 
 // deploymentTarget returns nil for a target that is unknown as a whole.
-func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
+func (d *decoder) deploymentTarget(
+	table *Table,
+	path *Path,
+	name string,
+	value any,
+) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := workloadTable.find("deployment_targets").Keys.check(name); problem != "" {
 		d.Report(path, "%q %s", name, problem)
 	}
@@ -203,7 +208,10 @@ func (d *decoder) deploymentTarget(table *Table, path *Path, name string, value 
 func (o *Object) namespaceName(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
-		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent.Product)
+		return fmt.Sprintf(
+			"is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace",
+			agent.Product,
+		)
 	case strings.HasPrefix(name, "kube-"):
 		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}

@@ -43,14 +43,36 @@ func hostileModels() map[string][]string {
 			list("clusters", `{"name":"c-1234","cluster_type":"large","labels":{"region":"west"}}`), free(`{"interval":"10m","retries":["5","10"]}`),
 			nearlyMiB(`{"environment":"dev","workspaces":[{"environments":[`, `""`, `]}]}`), list("target_policies", `{"cluster_selector":{}}`),
 		},
-		"nested deeper than 1000 levels":                                 {free(nested("[", "", "]", 1_001)), free(nested(`{"a":`, "0", "}", 100_000))},
-		"longer than the 1000 that a number may have":                    {free(strings.Repeat("1", 1_001))},
-		`has an unknown attribute "lables"`:                              {`{"environment":"dev","lables":{}}`, `{"clusters":[{"lables":1}]}`},
-		"has an unexpected character at offset 13":                       {`{"clusters":[0,0]}`, `{"clusters":["a"]}`, `{"clusters":[true]}`, `{"clusters":[[]]}`},
-		"has an unexpected character at offset 12":                       {`{"clusters":{}}`},
-		"invalid character 'x'":                                          {`{"clusters":x}`, `{"clusters":[{"name":x}]}`},
-		"unexpected EOF":                                                 {`{"clusters":[`, `{"clusters":[{"name":"`, `{"a`, `{"clusters"`, `{"clusters":[{}`, `{"clusters":`},
-		"invalid character":                                              {`{"clusters" 1}`, `{"clusters":[{} {}]}`, `{1:2}`, `{"clusters":[{"labels":{"\x":""}}]}`, `{"clusters":[]]`, "{\"environment\":\"\n\"}"},
+		"nested deeper than 1000 levels": {
+			free(nested("[", "", "]", 1_001)),
+			free(nested(`{"a":`, "0", "}", 100_000)),
+		},
+		"longer than the 1000 that a number may have": {free(strings.Repeat("1", 1_001))},
+		`has an unknown attribute "lables"`:           {`{"environment":"dev","lables":{}}`, `{"clusters":[{"lables":1}]}`},
+		"has an unexpected character at offset 13": {
+			`{"clusters":[0,0]}`,
+			`{"clusters":["a"]}`,
+			`{"clusters":[true]}`,
+			`{"clusters":[[]]}`,
+		},
+		"has an unexpected character at offset 12": {`{"clusters":{}}`},
+		"invalid character 'x'":                    {`{"clusters":x}`, `{"clusters":[{"name":x}]}`},
+		"unexpected EOF": {
+			`{"clusters":[`,
+			`{"clusters":[{"name":"`,
+			`{"a`,
+			`{"clusters"`,
+			`{"clusters":[{}`,
+			`{"clusters":`,
+		},
+		"invalid character": {
+			`{"clusters" 1}`,
+			`{"clusters":[{} {}]}`,
+			`{1:2}`,
+			`{"clusters":[{"labels":{"\x":""}}]}`,
+			`{"clusters":[]]`,
+			"{\"environment\":\"\n\"}",
+		},
 		"text follows it at offset 22":                                   {`{"environment":"dev"}{}`},
 		"fleet model is not one that provider::flotilla::fleet returned": {"", " ", "[]", "1", `"x"`, "tru", "nul"},
 	}
@@ -69,7 +91,11 @@ func TestAHostileModelTakesNeitherMemoryNorTime(t *testing.T) {
 }
 
 func TestHostileManifestsTakeNeitherMemoryNorTime(t *testing.T) {
-	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: `{"environment":"dev","workloads":[{"name":"a","deployment_targets":[{"name":"b"}]}]}`}
+	value := fleet.Value{
+		Format:      fleet.Format,
+		Environment: "dev",
+		Model:       `{"environment":"dev","workloads":[{"name":"a","deployment_targets":[{"name":"b"}]}]}`,
+	}
 	for text, want := range map[string]string{
 		nearlyMiB(`{"parameters":{"a":[`, `{"":0}`, `]}}`):         "is too complex: reading it would take more than 48 MiB of memory",
 		`{"parameters":{"a":` + nested("[", "", "]", 2_000) + `}}`: "nested deeper than 1000 levels",
@@ -80,7 +106,9 @@ func TestHostileManifestsTakeNeitherMemoryNorTime(t *testing.T) {
 		value.Manifests = map[string]string{"a-b": text}
 		var err error
 		fleettest.Bounded(t, text, func() { _, _, err = value.Fleet() })
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), `manifests of deployment target "a-b"`) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil ||
+			want != "" &&
+				(err == nil || !strings.Contains(err.Error(), `manifests of deployment target "a-b"`) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}

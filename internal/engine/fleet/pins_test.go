@@ -45,7 +45,9 @@ func withArtifacts(t *testing.T, pins artifact.Resolved) map[string]any {
 }
 
 func TestPinsReachTheDeploymentTargetsOfTheirNames(t *testing.T) {
-	decoded, findings := fleet.Decode(withArtifacts(t, artifact.Resolved{"hello-live": ofBranch, "hello-test": ofChart, "hello-else": ofBranch, "gone": ofChart}))
+	decoded, findings := fleet.Decode(
+		withArtifacts(t, artifact.Resolved{"hello-live": ofBranch, "hello-test": ofChart, "hello-else": ofBranch, "gone": ofChart}),
+	)
 	wantFindings(t, findings)
 	value, err := decoded.Value()
 	if err != nil {
@@ -59,7 +61,8 @@ func TestPinsReachTheDeploymentTargetsOfTheirNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := read.Workloads[0].DeploymentTargets
-	if len(targets) != 2 || targets[0].Manifests.Pin != ofBranch.Pin || targets[1].Manifests.Pin != ofChart.Pin || targets[1].Manifests.Version != "1.x" {
+	if len(targets) != 2 || targets[0].Manifests.Pin != ofBranch.Pin || targets[1].Manifests.Pin != ofChart.Pin ||
+		targets[1].Manifests.Version != "1.x" {
 		t.Errorf("deployment targets are %+v", targets)
 	}
 	decoded, findings = fleet.Decode(withArtifacts(t, artifact.Resolved{"hello-test": ofChart}))
@@ -90,7 +93,8 @@ func TestPinsOfOtherManifestsAreRefused(t *testing.T) {
 	} {
 		of := input(t, twoTargets).(map[string]any)
 		of["artifacts"] = value
-		if _, findings := fleet.Decode(of); len(findings) != 1 || findings[0].Path != "artifacts" || !strings.Contains(findings[0].String(), want) {
+		if _, findings := fleet.Decode(of); len(findings) != 1 || findings[0].Path != "artifacts" ||
+			!strings.Contains(findings[0].String(), want) {
 			t.Errorf("of %v: %v, want %q", value, findings, want)
 		}
 	}

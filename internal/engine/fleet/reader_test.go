@@ -11,9 +11,16 @@ import (
 
 var eachTable = &fleet.Table{Name: "test", Attributes: []fleet.Attribute{
 	{Name: "text"}, {Name: "bool", Type: fleet.BoolType, Default: true}, {Name: "int", Type: fleet.WholeType, Default: 7, Least: 1, Most: 10},
-	{Name: "duration", Type: fleet.DurationType}, {Name: "timeout", Type: fleet.DurationType, Default: "5m"}, {Name: "time", Type: fleet.TimeType},
+	{
+		Name: "duration",
+		Type: fleet.DurationType,
+	}, {Name: "timeout", Type: fleet.DurationType, Default: "5m"}, {Name: "time", Type: fleet.TimeType},
 	{Name: "texts", Type: fleet.TextsType}, {Name: "one_of", Default: "a", Allowed: []string{"a", "b"}},
-	{Name: "list", Type: fleet.ObjectsType, Of: &fleet.Table{Name: "element"}}, {Name: "selector", Type: fleet.ObjectType, Of: fleet.SelectorTable()},
+	{
+		Name: "list",
+		Type: fleet.ObjectsType,
+		Of:   &fleet.Table{Name: "element"},
+	}, {Name: "selector", Type: fleet.ObjectType, Of: fleet.SelectorTable()},
 }}
 
 // read reads an object with an attribute of each kind.
@@ -24,7 +31,9 @@ func readEach(value any) (*fleet.Reader, map[string]any) {
 		return r, nil
 	}
 	got := map[string]any{
-		"text": o.Text("text"), "bool": o.Bool("bool"), "int": o.Int("int"), "duration": o.Duration("duration", time.Hour), "timeout": o.Timeout("timeout"),
+		"text": o.Text(
+			"text",
+		), "bool": o.Bool("bool"), "int": o.Int("int"), "duration": o.Duration("duration", time.Hour), "timeout": o.Timeout("timeout"),
 		"time": o.Time("time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of"), "list": len(o.List("list")),
 		"selector": o.Selector("selector") != nil,
 	}
@@ -41,10 +50,13 @@ func TestReaderReadsEachKind(t *testing.T) {
 	if len(r.Findings) > 0 || r.Unknown {
 		t.Fatal(r.Findings)
 	}
-	if got["text"] != "x" || got["bool"] != true || got["int"] != 3 || got["duration"] != time.Minute || got["one_of"] != "b" || got["list"] != 1 || got["selector"] != true {
+	if got["text"] != "x" || got["bool"] != true || got["int"] != 3 || got["duration"] != time.Minute || got["one_of"] != "b" ||
+		got["list"] != 1 ||
+		got["selector"] != true {
 		t.Error(got)
 	}
-	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" || got["bool"] != true || got["timeout"] != 5*time.Minute {
+	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" || got["bool"] != true ||
+		got["timeout"] != 5*time.Minute {
 		t.Error(r.Findings, got)
 	}
 }

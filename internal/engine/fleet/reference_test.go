@@ -98,7 +98,11 @@ func TestEachAttributeOfTheTablesIsRead(t *testing.T) {
 		for i := range table.Attributes {
 			attribute := &table.Attributes[i]
 			if !seen[table][attribute.Name] {
-				t.Errorf("no input has the attribute %q of a %s: add it to everything, where that shows whether code reads it", attribute.Name, table.Name)
+				t.Errorf(
+					"no input has the attribute %q of a %s: add it to everything, where that shows whether code reads it",
+					attribute.Name,
+					table.Name,
+				)
 			}
 			if attribute.Of != nil {
 				check(attribute.Of)
@@ -305,7 +309,8 @@ func TestTheSchemaFindsTheMistakesThatAFleetFinds(t *testing.T) {
 			t.Errorf("%s at %s: the schema does not find it: %#v", m.what, m.pointer, err)
 		}
 	}
-	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 20 || kinds["labels"] < 15 || kinds["both"] < 10 {
+	if kinds["misspelt"] < 40 || kinds["missing"] < 10 || kinds["malformed"] < 20 || kinds["malkeyed"] < 20 || kinds["labels"] < 15 ||
+		kinds["both"] < 10 {
 		t.Errorf("the mistakes are of too few kinds: %v", kinds)
 	}
 }

@@ -29,7 +29,13 @@ func TestRegistrationsLeadToTheirPlaces(t *testing.T) {
 	}, nil)
 	wantFindings(t, findings)
 	want := map[string]fleet.Registration{
-		"a": {Name: "a", Labels: fleet.Labels{"type": "application"}, Workspace: "team-a", Source: fleet.Source{URL: "https://git.example.com/a", Ref: "refs/heads/main", Path: "workload/"}, SourcesKnown: true},
+		"a": {
+			Name:         "a",
+			Labels:       fleet.Labels{"type": "application"},
+			Workspace:    "team-a",
+			Source:       fleet.Source{URL: "https://git.example.com/a", Ref: "refs/heads/main", Path: "workload/"},
+			SourcesKnown: true,
+		},
 		"b": {Name: "b", Source: fleet.Source{URL: "https://git.example.com/b", Ref: "refs/heads/main", Path: "."}, SourcesKnown: true},
 	}
 	if !known || !reflect.DeepEqual(got, want) {
@@ -43,8 +49,14 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 	wantFindings(t, findings)
 	// What a leads to registers b, and a again, and a by another name and spelling, and the control plane.
 	documents := []any{
-		registrationA + "---\n" + registrationB + registration("again", "{repo: 'HTTPS://Git.example.com/a.git/', branch: refs/heads/main, path: ./workload}") +
-			registration("back", "{repo: 'https://git.example.com/control-plane', branch: main, path: .}"),
+		registrationA + "---\n" + registrationB + registration(
+			"again",
+			"{repo: 'HTTPS://Git.example.com/a.git/', branch: refs/heads/main, path: ./workload}",
+		) +
+			registration(
+				"back",
+				"{repo: 'https://git.example.com/control-plane', branch: main, path: .}",
+			),
 	}
 	followed := map[string]any{}
 	for name, r := range first {
@@ -59,7 +71,11 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 		}
 	}
 	_, _, findings = fleet.DecodeRegistrations(documents, nil)
-	wantFindings(t, findings, `documents[0] document 3 (line 11, WorkloadRegistration "again").spec.workload: has the same repository, ref and path as documents[0] document 1 (line 1, WorkloadRegistration "a")`)
+	wantFindings(
+		t,
+		findings,
+		`documents[0] document 3 (line 11, WorkloadRegistration "again").spec.workload: has the same repository, ref and path as documents[0] document 1 (line 1, WorkloadRegistration "a")`,
+	)
 	got, _, _ := fleet.DecodeRegistrations([]any{registrationA}, map[string]any{"followed": followed})
 	if len(got) != 0 {
 		t.Errorf("got %v of what was followed", got)
@@ -96,7 +112,11 @@ func TestRegistrationsAreCheckedStrictly(t *testing.T) {
 		}
 	}
 	_, _, findings := fleet.DecodeRegistrations([]any{}, map[string]any{
-		"followed": []any{"text", nil, map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{}}}}}}},
+		"followed": []any{
+			"text",
+			nil,
+			map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{}}}}}},
+		},
 	})
 	if len(findings) != 2 {
 		t.Errorf("of what was followed is wrong %v", findings)
@@ -176,7 +196,10 @@ func FuzzRegistrations(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const source = "https://git.example.com/a"
-		bounded, _, findings := fleet.DecodeRegistrations([]any{text}, map[string]any{"workspaces": []any{map[string]any{"name": "team-a", "sources": []any{source}}}})
+		bounded, _, findings := fleet.DecodeRegistrations(
+			[]any{text},
+			map[string]any{"workspaces": []any{map[string]any{"name": "team-a", "sources": []any{source}}}},
+		)
 		for name, r := range bounded {
 			if len(findings) == 0 && (r.Workspace != "team-a" || !access.IsWithin(r.Sources, r.Source.URL)) {
 				t.Errorf("%q leads to %+v, outside of %s", name, r, source)

@@ -61,7 +61,11 @@ func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, k
 		return ContainerSecrets{}, !has, nil
 	}
 	if err := parseStrictly(text, &secrets); err != nil {
-		return ContainerSecrets{}, false, fmt.Errorf("config container %q: its secrets are not what provider::flotilla::fleet returned: %w", container.Name, err)
+		return ContainerSecrets{}, false, fmt.Errorf(
+			"config container %q: its secrets are not what provider::flotilla::fleet returned: %w",
+			container.Name,
+			err,
+		)
 	}
 	return secrets, true, nil
 }
@@ -113,4 +117,6 @@ func withoutContent(err error) string {
 	return linesOfYAML.FindString(err.Error())
 }
 
-var linesOfYAML = regexp.MustCompile(`^(?:has more than one YAML document, the second from line \d+|invalid YAML(?:, (?:from )?line \d+)?|)`)
+var linesOfYAML = regexp.MustCompile(
+	`^(?:has more than one YAML document, the second from line \d+|invalid YAML(?:, (?:from )?line \d+)?|)`,
+)

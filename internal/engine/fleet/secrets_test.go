@@ -117,7 +117,9 @@ func TestSecretServiceAndStoresOfAClusterType(t *testing.T) {
 		"secret_service: mine, secret_stores: {v: {}}": nil,
 	} {
 		t.Run(attributes, func(t *testing.T) {
-			_, findings := fleet.Decode(input(t, "environment: dev\ntemplates: [{name: mine, type: secret, manifests: [x]}]\ncluster_types: [{name: edge, "+attributes+"}]"))
+			_, findings := fleet.Decode(
+				input(t, "environment: dev\ntemplates: [{name: mine, type: secret, manifests: [x]}]\ncluster_types: [{name: edge, "+attributes+"}]"),
+			)
 			wantFindings(t, findings, want...)
 		})
 	}
@@ -187,13 +189,20 @@ func TestABaseFleetKeepsSecrets(t *testing.T) {
 		forged := maps.Clone(base)
 		forged["config"] = map[string]any{"known": known}
 		_, findings = fleet.Decode(map[string]any{"environment": "dev", "base": forged})
-		wantFindings(t, findings, `base.config["secrets/db"]: must be the JSON of references and encrypted files, as provider::flotilla::fleet returned it`)
+		wantFindings(
+			t,
+			findings,
+			`base.config["secrets/db"]: must be the JSON of references and encrypted files, as provider::flotilla::fleet returned it`,
+		)
 	}
 }
 
 // A container of Azure App Configuration may be called as no other is.
 func TestNoContainerIsCalledAsTheEntryOfAnother(t *testing.T) {
-	plane, findings := fleet.DecodeControlPlane("dev", []any{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {secrets.A: b}\n"})
+	plane, findings := fleet.DecodeControlPlane(
+		"dev",
+		[]any{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {secrets.A: b}\n"},
+	)
 	wantFindings(t, findings)
 	decoded, findings := fleet.Decode(map[string]any{
 		"environment": "dev", "base": valueOf(plane),
@@ -209,7 +218,10 @@ func TestSecretsAreReadBack(t *testing.T) {
 	decoded, findings := fleet.Decode(input(t, container("secrets: {A: {store: v, key: k}, B: null}, encrypted: [SEALED]")))
 	wantFindings(t, findings)
 	secrets, known, err := decoded.Config.Secrets(&decoded.Fleet.ConfigContainers[0])
-	want := fleet.ContainerSecrets{References: map[string]*fleet.SecretReference{"A": {Store: "v", Key: "k"}, "B": nil}, Encrypted: []string{fleettest.Sealed("tls", "shop")}}
+	want := fleet.ContainerSecrets{
+		References: map[string]*fleet.SecretReference{"A": {Store: "v", Key: "k"}, "B": nil},
+		Encrypted:  []string{fleettest.Sealed("tls", "shop")},
+	}
 	if err != nil || !known || !reflect.DeepEqual(secrets, want) {
 		t.Errorf("%v, %t, %v", secrets, known, err)
 	}
@@ -224,7 +236,8 @@ func TestSecretsAreReadBack(t *testing.T) {
 		t.Errorf("%v, want %v", again.Config, decoded.Config)
 	}
 	value.Config["secrets/db"] = "{"
-	if _, _, err := value.Config.Secrets(&decoded.Fleet.ConfigContainers[0]); err == nil || !strings.Contains(err.Error(), `config container "db": its secrets are not what provider::flotilla::fleet returned`) {
+	if _, _, err := value.Config.Secrets(&decoded.Fleet.ConfigContainers[0]); err == nil ||
+		!strings.Contains(err.Error(), `config container "db": its secrets are not what provider::flotilla::fleet returned`) {
 		t.Error(err)
 	}
 }

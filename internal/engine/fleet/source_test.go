@@ -67,7 +67,15 @@ func TestWhereManifestsCannotBe(t *testing.T) {
 			if !strings.HasPrefix(manifests, "{") {
 				manifests = "{" + manifests + "}"
 			}
-			_, findings := fleet.Decode(input(t, fmt.Sprintf(`{environment: dev, workspaces: [{name: team}], workloads: [{name: a, workspace: team, deployment_targets: {live: {environment: dev, manifests: %s}}}]}`, manifests)))
+			_, findings := fleet.Decode(
+				input(
+					t,
+					fmt.Sprintf(
+						`{environment: dev, workspaces: [{name: team}], workloads: [{name: a, workspace: team, deployment_targets: {live: {environment: dev, manifests: %s}}}]}`,
+						manifests,
+					),
+				),
+			)
 			if want == "" {
 				wantFindings(t, findings)
 				return

@@ -13,7 +13,11 @@ var locationTable = Table{
 	Name:    "location",
 	Meaning: "A folder on a branch of a GitOps repository.",
 	Attributes: []Attribute{
-		{Name: "url", Required: true, Meaning: "URL of the repository: http(s), ssh, a local path (`~/` is your home directory) or `file://`, without credentials."},
+		{
+			Name:     "url",
+			Required: true,
+			Meaning:  "URL of the repository: http(s), ssh, a local path (`~/` is your home directory) or `file://`, without credentials.",
+		},
 		{Name: "branch", Required: true, Meaning: "Name of the branch."},
 		{Name: "path", Meaning: "Folder of the repository. Unset: its root."},
 	},
@@ -65,7 +69,14 @@ var placementTable = Table{
 	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as few deployment " +
 		"targets as possible move.",
 	Attributes: []Attribute{
-		{Name: "number_of_hosts", Type: WholeType, Required: true, Least: 1, Most: maxWhole, Meaning: "How many hosts each deployment target goes to."},
+		{
+			Name:     "number_of_hosts",
+			Type:     WholeType,
+			Required: true,
+			Least:    1,
+			Most:     maxWhole,
+			Meaning:  "How many hosts each deployment target goes to.",
+		},
 		{Name: "prefer", Type: ObjectsType, Of: &preferenceTable, Meaning: "Which hosts come first."},
 		{Name: "spread", Type: ObjectsType, Of: &spreadTable, Meaning: "Over which labels hosts are spread."},
 	},
@@ -76,7 +87,14 @@ var preferenceTable = Table{
 	Meaning: "Adds its weight to every host that its selector matches.",
 	Attributes: []Attribute{
 		{Name: "selector", Type: ObjectType, Required: true, Of: &selectorTable, Meaning: "Hosts with matching labels."},
-		{Name: "weight", Type: WholeType, Default: 1, Least: -maxWeight, Most: maxWeight, Meaning: "The weight that is added; hosts with a negative weight come last."},
+		{
+			Name:    "weight",
+			Type:    WholeType,
+			Default: 1,
+			Least:   -maxWeight,
+			Most:    maxWeight,
+			Meaning: "The weight that is added; hosts with a negative weight come last.",
+		},
 	},
 }
 
@@ -95,17 +113,34 @@ var deploymentTargetTable = Table{
 	Attributes: []Attribute{
 		{Name: "environment", Required: true, Form: labelForm, Meaning: "Name of the environment that it belongs to."},
 		labelsAttribute,
-		{Name: "namespace", Form: labelForm, Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
-			"and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set."},
+		{
+			Name: "namespace",
+			Form: labelForm,
+			Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
+				"and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set.",
+		},
 		{Name: "manifests", Type: ObjectType, Required: true, Of: &manifestsTable, Meaning: "Where the workload's own manifests are."},
-		{Name: "config_as", Type: TextsType, Default: []string{"configmap"}, Meaning: "The forms in which it gets its configuration: `configmap` (`configmap:<name>` gives it another name), " +
-			"`values` (among a chart's values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the Secret of references to secrets, " +
-			"which is there with `configmap`, too; `secret:<name>` gives it another name)."},
-		{Name: "render", Allowed: Renderings, Meaning: "How far its manifests are rendered. It may be stronger than `render` of a cluster type that it goes to; " +
-			"a weaker one is an error unless `least_render` of the workspace allows it. Unset: as the cluster type says."},
-		{Name: "allow_plain", Type: TextsType, Meaning: "Names of values that may look like a credential, as the errors and warnings about them give them: in its parameters, " +
-			"`parameters.helm_release.values.password`; in files of custom templates and in final objects, `<kind>.<path>`, such as `ConfigMap.data.password`. Without it such a value is an error, " +
-			"and in the final objects of a preview a warning."},
+		{
+			Name:    "config_as",
+			Type:    TextsType,
+			Default: []string{"configmap"},
+			Meaning: "The forms in which it gets its configuration: `configmap` (`configmap:<name>` gives it another name), " +
+				"`values` (among a chart's values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the Secret of references to secrets, " +
+				"which is there with `configmap`, too; `secret:<name>` gives it another name).",
+		},
+		{
+			Name:    "render",
+			Allowed: Renderings,
+			Meaning: "How far its manifests are rendered. It may be stronger than `render` of a cluster type that it goes to; " +
+				"a weaker one is an error unless `least_render` of the workspace allows it. Unset: as the cluster type says.",
+		},
+		{
+			Name: "allow_plain",
+			Type: TextsType,
+			Meaning: "Names of values that may look like a credential, as the errors and warnings about them give them: in its parameters, " +
+				"`parameters.helm_release.values.password`; in files of custom templates and in final objects, `<kind>.<path>`, such as `ConfigMap.data.password`. Without it such a value is an error, " +
+				"and in the final objects of a preview a warning.",
+		},
 		{Name: "config_schema", Type: SchemaType, Meaning: "JSON Schema that its values must satisfy: its text, or the object."},
 	},
 }
@@ -115,7 +150,12 @@ var manifestsTable = Table{
 	Meaning: "Where a workload's own manifests are, and how they are rendered.",
 	Apart:   [][2]string{{"tag", "branch"}, {"tag", "commit"}, {"tag", "version"}},
 	Attributes: []Attribute{
-		{Name: "storage", Default: Storages[0], Allowed: Storages, Meaning: "Where they are: in a Git repository, in a chart repository, or as an OCI artifact."},
+		{
+			Name:    "storage",
+			Default: Storages[0],
+			Allowed: Storages,
+			Meaning: "Where they are: in a Git repository, in a chart repository, or as an OCI artifact.",
+		},
 		{Name: "repo", Required: true, Meaning: "URL of the repository, without credentials."},
 		{Name: "branch", Meaning: "Branch, for `git`."},
 		{Name: "tag", Meaning: "Tag, for `git` and `oci`, in place of `branch`, `commit` and `version`."},
@@ -123,7 +163,10 @@ var manifestsTable = Table{
 		{Name: "path", Meaning: "Path in the repository or artifact, for `git` and `oci`."},
 		{Name: "chart", Meaning: "Name of the chart, for `helm`, which requires it, and `oci`."},
 		{Name: "version", Meaning: "Version of the chart or artifact, or a range of versions, for `helm` and `oci`."},
-		{Name: "digest", Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or its `tag`, too."},
+		{
+			Name:    "digest",
+			Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or its `tag`, too.",
+		},
 		{Name: "type", Allowed: ManifestTypes, Meaning: "`helm` for a chart, `kustomize` for a kustomization or plain manifests. " +
 			"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or `chart`, else `kustomize`."},
 		{Name: "parameters", Type: AnyObjectType, Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\"."},
@@ -157,7 +200,12 @@ var secretStoreTable = Table{
 	Meaning: "A store of secrets, as the clusters of a cluster type have it.",
 	Attributes: []Attribute{
 		{Name: "name", Form: subdomainForm, Meaning: "For `external-secrets`, name of the store's object. Unset: the name that references use."},
-		{Name: "kind", Default: secretservice.ClusterStore, Allowed: []string{secretservice.ClusterStore, secretservice.NamespacedStore}, Meaning: "For `external-secrets`, kind of the store's object."},
+		{
+			Name:    "kind",
+			Default: secretservice.ClusterStore,
+			Allowed: []string{secretservice.ClusterStore, secretservice.NamespacedStore},
+			Meaning: "For `external-secrets`, kind of the store's object.",
+		},
 		{Name: "provider", Meaning: "For `secrets-store-csi`, the provider of a SecretProviderClass."},
 		{Name: "parameters", Type: TextMapType, NullElements: true, Meaning: "For `secrets-store-csi`, the parameters of a SecretProviderClass."},
 	},
@@ -200,9 +248,24 @@ var hydrationTable = Table{
 	Name:    "hydration",
 	Meaning: "How config containers merge.",
 	Attributes: []Attribute{
-		{Name: "precedence", Default: "specificity", Allowed: []string{"specificity", "name"}, Meaning: "It decides between containers of equal priority. `specificity`: the number of labels, then the name; `name`: the name alone."},
-		{Name: "on_conflict", Default: "error", Allowed: []string{"error", "warn", "override"}, Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` neither, and the name decides."},
-		{Name: "lists", Default: "replace", Allowed: []string{"replace", "append", "merge"}, Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same `list_key` are merged, and all else is added."},
+		{
+			Name:    "precedence",
+			Default: "specificity",
+			Allowed: []string{"specificity", "name"},
+			Meaning: "It decides between containers of equal priority. `specificity`: the number of labels, then the name; `name`: the name alone.",
+		},
+		{
+			Name:    "on_conflict",
+			Default: "error",
+			Allowed: []string{"error", "warn", "override"},
+			Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` neither, and the name decides.",
+		},
+		{
+			Name:    "lists",
+			Default: "replace",
+			Allowed: []string{"replace", "append", "merge"},
+			Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same `list_key` are merged, and all else is added.",
+		},
 		{Name: "list_key", Default: "name", Meaning: "The key that tells objects in lists apart, for `merge`."},
 	},
 }

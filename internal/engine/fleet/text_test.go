@@ -10,7 +10,9 @@ import (
 )
 
 // free are the places of everything where a number is as good as a text.
-var free = regexp.MustCompile(`\.(data|config_schema|parameters|schema|resource_quota|limit_range\[\]\.(default|default_request|max|min|max_limit_request_ratio)|json)(\.|\[|$)`)
+var free = regexp.MustCompile(
+	`\.(data|config_schema|parameters|schema|resource_quota|limit_range\[\]\.(default|default_request|max|min|max_limit_request_ratio)|json)(\.|\[|$)`,
+)
 
 func TestTextsAreWrittenAsTexts(t *testing.T) {
 	count, whole := 0, input(t, everything)
@@ -116,8 +118,16 @@ func TestQuotasNameWhatThereIs(t *testing.T) {
 			wantFindings(t, findings, at+name+`"]: `+want)
 		})
 	}
-	_, findings := fleet.Decode(input(t, "environment: dev\nworkspaces: [{name: team, limit_range: [{max: {cpus: 1}}, {type: PersistentVolumeClaim, max: {storage: 1Gi, cpu: 1}}]}]"))
-	wantFindings(t, findings,
+	_, findings := fleet.Decode(
+		input(
+			t,
+			"environment: dev\nworkspaces: [{name: team, limit_range: [{max: {cpus: 1}}, {type: PersistentVolumeClaim, max: {storage: 1Gi, cpu: 1}}]}]",
+		),
+	)
+	wantFindings(
+		t,
+		findings,
 		`workspaces["team"].limit_range[0].max["cpus"]: "cpus" is not a resource that a limit of type Container can be about, which are cpu, ephemeral-storage, memory; did you mean "cpu"?`,
-		`workspaces["team"].limit_range[1].max["cpu"]: "cpu" is not a resource that a limit of type PersistentVolumeClaim can be about, which are storage`)
+		`workspaces["team"].limit_range[1].max["cpu"]: "cpu" is not a resource that a limit of type PersistentVolumeClaim can be about, which are storage`,
+	)
 }

@@ -292,8 +292,11 @@ func hide(full any, random *rand.Rand) (hidden any, substitutes []any) {
 	targets := map[int]bool{}
 	count, values := 0, []int(nil)
 	walk("", full, func(path string, _ any, _ func(any)) {
-		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".config_containers[].secrets") || strings.HasPrefix(path, ".config_containers[].encrypted") || strings.HasPrefix(path, ".base.config.") ||
-			strings.HasPrefix(path, ".base.manifests.") || strings.Contains(path, ".manifests.") {
+		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".config_containers[].secrets") ||
+			strings.HasPrefix(path, ".config_containers[].encrypted") ||
+			strings.HasPrefix(path, ".base.config.") ||
+			strings.HasPrefix(path, ".base.manifests.") ||
+			strings.Contains(path, ".manifests.") {
 			values = append(values, count)
 		}
 		count++

@@ -91,8 +91,10 @@ func TestModelsThatAreNone(t *testing.T) {
 
 func TestTheSameManifestsGiveTheSameEntry(t *testing.T) {
 	text := func(number string) string {
-		decoded, findings := fleet.Decode(input(t, fmt.Sprintf("environment: dev\nworkspaces: [{name: team}]\nworkloads: [{name: a, workspace: team, "+
-			"deployment_targets: {b: {environment: dev, manifests: {repo: 'https://x', parameters: {c: %s}}}}}]", number)))
+		decoded, findings := fleet.Decode(
+			input(t, fmt.Sprintf("environment: dev\nworkspaces: [{name: team}]\nworkloads: [{name: a, workspace: team, "+
+				"deployment_targets: {b: {environment: dev, manifests: {repo: 'https://x', parameters: {c: %s}}}}}]", number)),
+		)
 		wantFindings(t, findings)
 		return manifestsOf(t, decoded)["a-b"]
 	}

@@ -303,7 +303,10 @@ func plainScalar(text string) (any, bool) {
 		return nil, false
 	case text == "0":
 		return json.Number("0"), true
-	case !isLetter(first) && first != '/' || isOddWord(text), strings.Contains(text, ": "), strings.HasSuffix(text, ":"), strings.Contains(text, " #"):
+	case !isLetter(first) && first != '/' || isOddWord(text),
+		strings.Contains(text, ": "),
+		strings.HasSuffix(text, ":"),
+		strings.Contains(text, " #"):
 		return nil, false
 	}
 	return text, true

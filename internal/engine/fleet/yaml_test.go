@@ -142,7 +142,8 @@ func TestAliasesAreBounded(t *testing.T) {
 func TestDocumentsLargerThanKubernetesStoresAreRefused(t *testing.T) {
 	_, err := fleet.ParseYAML("# c\n---\na: " + strings.Repeat("x", 3<<19))
 	var bound *fleet.BoundError
-	if !errors.As(err, &bound) || err.Error() != "YAML from line 3 is larger than 1.5 MiB, which is the most that Kubernetes stores as one object" {
+	if !errors.As(err, &bound) ||
+		err.Error() != "YAML from line 3 is larger than 1.5 MiB, which is the most that Kubernetes stores as one object" {
 		t.Error(err)
 	}
 	_, findings := fleet.DecodeControlPlane("dev", []any{"kind: x\n---\na: " + strings.Repeat("x", 3<<19)})
@@ -253,7 +254,9 @@ func longestKey(value any) int {
 }
 
 func FuzzDecodeControlPlane(f *testing.F) {
-	f.Add("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspec: {}\n---\nkind: Application\nname: a\nrepo_url: b")
+	f.Add(
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspec: {}\n---\nkind: Application\nname: a\nrepo_url: b",
+	)
 	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}")
 	f.Add("kind: TargetPolicy\nname: a\napp_selector: {}\ncluster_selector: {}")
 	f.Fuzz(func(t *testing.T, text string) {

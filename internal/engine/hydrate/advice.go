@@ -56,7 +56,10 @@ type advised struct {
 func (r *Result) Advisor() *Advisor {
 	return &Advisor{
 		result: r, lacks: slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Missing }), checker: newChecker(r.checks),
-		suppliers: &suppliers{mergeIndex: r.checks.mergeIndex, found: map[string][]int{}}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
+		suppliers: &suppliers{
+			mergeIndex: r.checks.mergeIndex,
+			found:      map[string][]int{},
+		}, trees: map[int]*askedKey{}, made: map[advised]*Advice{},
 	}
 }
 
@@ -81,7 +84,13 @@ func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 			schemas, names = append(schemas, schema), append(names, name)
 		}
 	})
-	advice := &Advice{Checked: len(schemas) > 0, Asked: map[string]Asked{}, Missing: map[string]string{}, snapshot: snapshot, leaves: snapshot.leaves()}
+	advice := &Advice{
+		Checked:  len(schemas) > 0,
+		Asked:    map[string]Asked{},
+		Missing:  map[string]string{},
+		snapshot: snapshot,
+		leaves:   snapshot.leaves(),
+	}
 	for i, schema := range schemas {
 		a.tree(schema).each("", func(pointer string) {
 			asked := advice.Asked[pointer]

@@ -126,7 +126,10 @@ func TestAdviceIsBounded(t *testing.T) {
 	t.Parallel()
 	var definitions []string
 	for i := range 30 {
-		definitions = append(definitions, fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
+		definitions = append(
+			definitions,
+			fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1),
+		)
 	}
 	g := dev().container("all", nil, `{"a":{"b":1},"z":1}`).assign("drone", "hello", nil, nil).
 		schema("s", nil, `{"$ref":"#/$defs/d0","$defs":{`+strings.Join(definitions, ",")+`,"d30":{}}}`)

@@ -95,7 +95,10 @@ func hardFleet(assignments int) *given {
 		}
 	}
 	for i := range assignments {
-		g.assignments = append(g.assignments, &schedule.Assignment{Host: hosts[i%len(hosts)], Target: targets[(i/len(hosts)*7+i%len(hosts)*40)%len(targets)]})
+		g.assignments = append(
+			g.assignments,
+			&schedule.Assignment{Host: hosts[i%len(hosts)], Target: targets[(i/len(hosts)*7+i%len(hosts)*40)%len(targets)]},
+		)
 	}
 
 	for i := range scale(1_000) {

@@ -70,7 +70,14 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 				t.Fatalf("seed %d: ambiguities %v, want %v\n%v", seed, got, want, config)
 			}
 			if snapshot.Known != known || known && (snapshot.JSON != canonicalOf(t, values) || canonicalOf(t, snapshot.Values()) != snapshot.JSON) {
-				t.Fatalf("seed %d: values %s and %s, want %s\n%v", seed, snapshot.JSON, canonicalOf(t, snapshot.Values()), canonicalOf(t, values), config)
+				t.Fatalf(
+					"seed %d: values %s and %s, want %s\n%v",
+					seed,
+					snapshot.JSON,
+					canonicalOf(t, snapshot.Values()),
+					canonicalOf(t, values),
+					config,
+				)
 			}
 			ambiguities += len(want)
 		}

@@ -19,7 +19,8 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 	for number, key := range e.keys {
 		refused[number] = len(validation.IsConfigMapKey(key)) > 0
 	}
-	if !slices.Contains(refused, true) || slices.ContainsFunc(f.Templates, func(t fleet.Template) bool { return t.Type == "config" && t.Name == configMapType }) {
+	if !slices.Contains(refused, true) ||
+		slices.ContainsFunc(f.Templates, func(t fleet.Template) bool { return t.Type == "config" && t.Name == configMapType }) {
 		return
 	}
 	checked := map[int][]Finding{} // by set

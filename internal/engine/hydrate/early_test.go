@@ -52,7 +52,12 @@ func TestPropertiesThatAreReferredToAreCheckedAlone(t *testing.T) {
 			"allOf":[{"properties":{"B":{"maxLength":0}}}],"anyOf":[{"properties":{"A":{"const":1}}}]}`).
 		assign("drone", "hello", labels{"size": "small"}, nil).
 		hydrate(t)
-	equal(t, "findings", report(result.Findings), `config container "a": /A must be an integer, not a string (config schema "s", assignment "drone/hello-test")
+	equal(
+		t,
+		"findings",
+		report(result.Findings),
+		`config container "a": /A must be an integer, not a string (config schema "s", assignment "drone/hello-test")
 config container "a": /B must have at most 0 characters (config schema "s", assignment "drone/hello-test")
-config container "a": /C/A must be an integer, not a string (config schema "s", assignment "drone/hello-test")`)
+config container "a": /C/A must be an integer, not a string (config schema "s", assignment "drone/hello-test")`,
+	)
 }

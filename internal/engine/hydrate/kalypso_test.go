@@ -53,7 +53,19 @@ func TestKalypsosSampleIsHydratedAsKalypsoDoes(t *testing.T) {
 			result := g.hydrate(t)
 			equal(t, "findings", report(result.Findings), "")
 			for i, assignment := range g.assignments {
-				path := filepath.Join("..", "..", "..", "..", "shared", "kalypso", "tutorial", "expected", environment, assignment.Key(), "platform-config.yaml")
+				path := filepath.Join(
+					"..",
+					"..",
+					"..",
+					"..",
+					"shared",
+					"kalypso",
+					"tutorial",
+					"expected",
+					environment,
+					assignment.Key(),
+					"platform-config.yaml",
+				)
 				text, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)

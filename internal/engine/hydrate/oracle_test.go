@@ -331,7 +331,8 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 		for i, assignment := range g.assignments {
 			snapshot := result.Snapshots[i]
 			made, ambiguous := plainHydrate(t, g, assignment)
-			if clash := strings.Contains(report(result.Findings), "a key is either a value or a secret"); made.clash && !clash || clash && len(g.assignments) == 1 && !made.clash {
+			if clash := strings.Contains(report(result.Findings), "a key is either a value or a secret"); made.clash && !clash ||
+				clash && len(g.assignments) == 1 && !made.clash {
 				complaint("clash of "+assignment.Key(), report(result.Findings), made.clash)
 			}
 			if made.clash {
@@ -384,7 +385,13 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 		}
 	}
 	if ambiguities < randomFleets/20 || violations < randomFleets/50 || references < randomFleets/5 || clashes < randomFleets/100 {
-		t.Errorf("%d ambiguities, %d violations, %d references, %d clashes: the fleets are too tame", ambiguities, violations, references, clashes)
+		t.Errorf(
+			"%d ambiguities, %d violations, %d references, %d clashes: the fleets are too tame",
+			ambiguities,
+			violations,
+			references,
+			clashes,
+		)
 	}
 }
 

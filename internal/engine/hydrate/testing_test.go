@@ -111,7 +111,10 @@ func hydrateError(g *given) (*hydrate.Result, error) {
 	for _, assignment := range g.assignments {
 		if of := assignment.Target; !seen[of.Name] {
 			seen[of.Name] = true
-			g.fleet.Workloads = append(g.fleet.Workloads, fleet.Workload{Name: of.Workload.Name, DeploymentTargets: []fleet.DeploymentTarget{*of.Target}})
+			g.fleet.Workloads = append(
+				g.fleet.Workloads,
+				fleet.Workload{Name: of.Workload.Name, DeploymentTargets: []fleet.DeploymentTarget{*of.Target}},
+			)
 		}
 	}
 	return hydrate.Hydrate(&g.fleet, g.config, g.assignments)

@@ -77,11 +77,26 @@ func TestAReferenceIsCheckedBeforeOtherValuesAreKnown(t *testing.T) {
 	g := dev().container("c", nil, `{}`).secrets("P=vault:db").container("d", nil, "")
 	equal(t, "violations", breaking(t, g, `{"properties":{"P":{"type":"integer"}}}`), `/P must be an integer, not a reference to a secret`)
 	g = dev().container("c", nil, `{"P":"x"}`).container("d", nil, "")
-	equal(t, "violations", breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`), `/P must be a reference to a secret: give it in secrets of a config container, not in data`)
+	equal(
+		t,
+		"violations",
+		breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`),
+		`/P must be a reference to a secret: give it in secrets of a config container, not in data`,
+	)
 	g = dev().container("c", nil, `{"P":"x"}`)
-	equal(t, "without any reference", breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`), `/P must be a reference to a secret: give it in secrets of a config container, not in data`)
+	equal(
+		t,
+		"without any reference",
+		breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`),
+		`/P must be a reference to a secret: give it in secrets of a config container, not in data`,
+	)
 	g = dev().configMap("c", nil, `{"P":"911"}`)
-	equal(t, "of a ConfigMap", breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`), `/P must be a reference to a secret: give it in secrets of a config container, not in data`)
+	equal(
+		t,
+		"of a ConfigMap",
+		breaking(t, g, `{"properties":{"P":{"format":"secret"}}}`),
+		`/P must be a reference to a secret: give it in secrets of a config container, not in data`,
+	)
 }
 
 func TestAMissingSecretNamesTheContainersThatHaveIt(t *testing.T) {

@@ -13,7 +13,12 @@ func (o *Object) Identity() Identity { return Identity{o.Group, o.Kind, o.Namesp
 
 // Compare orders identities by group, kind, namespace and name.
 func (i Identity) Compare(other Identity) int {
-	return cmp.Or(cmp.Compare(i.Group, other.Group), cmp.Compare(i.Kind, other.Kind), cmp.Compare(i.Namespace, other.Namespace), cmp.Compare(i.Name, other.Name))
+	return cmp.Or(
+		cmp.Compare(i.Group, other.Group),
+		cmp.Compare(i.Kind, other.Kind),
+		cmp.Compare(i.Namespace, other.Namespace),
+		cmp.Compare(i.Name, other.Name),
+	)
 }
 
 // IsGenerated says whether the object has no name of its own: the API server makes one that begins with Name.

@@ -12,7 +12,8 @@ import (
 func TestASecretIsShownWithoutItsValues(t *testing.T) {
 	t.Parallel()
 	secret := objects.Object{Kind: "Secret", Name: "a", YAML: []byte(
-		"apiVersion: v1\ndata: {password: Y2FuYXJ5}\nkind: Secret\nmetadata:\n  annotations: {last: canary}\n  name: a\nstringData: {token: canary}\n")}
+		"apiVersion: v1\ndata: {password: Y2FuYXJ5}\nkind: Secret\nmetadata:\n  annotations: {last: canary}\n  name: a\nstringData: {token: canary}\n",
+	)}
 	text, images, err := secret.Shown()
 	if err != nil || len(images) > 0 || strings.Contains(text, "canary") || strings.Contains(text, "Y2FuYXJ5") {
 		t.Errorf("it is shown as\n%s%v %v", text, images, err)

@@ -41,7 +41,8 @@ func compute(t *testing.T, api, db map[string]any) (*pipeline.Result, []pipeline
 
 func TestWhatTwoFoldersWouldBothWriteIsAnError(t *testing.T) {
 	_, findings := compute(t, map[string]any{"namespace": "shared"}, map[string]any{"namespace": "shared"})
-	if got := fmt.Sprint(findings); len(findings) != 1 || !strings.Contains(got, `"api-live" writes "platform-config" into namespace "shared", too`) {
+	if got := fmt.Sprint(findings); len(findings) != 1 ||
+		!strings.Contains(got, `"api-live" writes "platform-config" into namespace "shared", too`) {
 		t.Errorf("got %s", got)
 	}
 }

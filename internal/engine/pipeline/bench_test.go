@@ -108,7 +108,9 @@ func BenchmarkSecrets(b *testing.B) {
 				templates, _ := render.Compile(f)
 				if wrong := templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 					return hydrated.Snapshots[i].References(), hydrated.Snapshots[i].DecidedBy
-				}); len(wrong) > 0 {
+				}); len(
+					wrong,
+				) > 0 {
 					b.Error(wrong)
 				}
 				return renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) {

@@ -41,7 +41,11 @@ func TestRulesAboutDocumentsSeeThoseOfTheirDestination(t *testing.T) {
 	result := mustCompute(t, value(t))
 	owner := rules("object.kind != 'Kustomization' || object.metadata.labels['flotilla.dev/owner'] == 'mine'")
 	for name, holds := range map[string]bool{"mine": true, "yours": false} {
-		results, found := result.Constraints(t.Context(), owner, pipeline.Destination{Owner: name, Repo: &render.Repo{URL: "x.git", Branch: "main"}})
+		results, found := result.Constraints(
+			t.Context(),
+			owner,
+			pipeline.Destination{Owner: name, Repo: &render.Repo{URL: "x.git", Branch: "main"}},
+		)
 		if len(found) > 0 || results.Rules[0].Looked == 0 || results.Rules[0].Holds() != holds {
 			t.Errorf("of %q: %v, %v", name, results, found)
 		}

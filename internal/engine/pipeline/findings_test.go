@@ -20,8 +20,10 @@ func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
 				"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
 			},
 		}},
-		"target_policies": []any{map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}}},
-		"templates":       []any{map[string]any{"name": "default", "type": "namespace", "manifests": []any{"kind: [\n"}}},
+		"target_policies": []any{
+			map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}},
+		},
+		"templates": []any{map[string]any{"name": "default", "type": "namespace", "manifests": []any{"kind: [\n"}}},
 	})
 	for _, deployedFirst := range []bool{true, false} {
 		result, findings := pipeline.Compute(broken)
@@ -52,15 +54,23 @@ func TestFindingsThatDifferByWhatTheyQuoteAreFew(t *testing.T) {
 	for i := range 100 {
 		site := fmt.Sprint("site-", i)
 		types = append(types, map[string]any{"name": site, "labels": map[string]any{"site": site, "region": "east"}})
-		containers = append(containers, map[string]any{"name": site, "labels": map[string]any{"site": site}, "data": map[string]any{"LEVEL": "info"}})
+		containers = append(
+			containers,
+			map[string]any{"name": site, "labels": map[string]any{"site": site}, "data": map[string]any{"LEVEL": "info"}},
+		)
 	}
 	_, findings := pipeline.Compute(valueOf(t, map[string]any{
 		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": types,
 		"workloads": []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": map[string]any{
 			"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
 		}}},
-		"target_policies":   []any{map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}}},
-		"config_containers": append(containers, map[string]any{"name": "region", "labels": map[string]any{"region": "east"}, "data": map[string]any{"LEVEL": "debug"}}),
+		"target_policies": []any{
+			map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}},
+		},
+		"config_containers": append(
+			containers,
+			map[string]any{"name": "region", "labels": map[string]any{"region": "east"}, "data": map[string]any{"LEVEL": "debug"}},
+		),
 	}))
 	if len(findings) != fleet.MaxAlike+1 || findings[fleet.MaxAlike].Message != "95 further findings of this kind are not shown" {
 		t.Errorf("there are %d findings: %v", len(findings), findings)

@@ -73,10 +73,12 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		snapshot := r.Snapshots.Snapshots[i]
 		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
-	wrong = append(wrong, r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
-		snapshot := r.Snapshots.Snapshots[i]
-		return snapshot.References(), snapshot.DecidedBy
-	})...)
+	wrong = append(
+		wrong,
+		r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+			snapshot := r.Snapshots.Snapshots[i]
+			return snapshot.References(), snapshot.DecidedBy
+		})...)
 	wrong = append(wrong, r.Templates.ArrangeFinals(r.Schedule.Assignments)...)
 	errors.addAll("Invalid rendering", wrong)
 	if found := errors.list(); len(found) > 0 {

@@ -155,7 +155,9 @@ func TestAllErrorsAreReportedOnceAndWithoutAResult(t *testing.T) {
 }
 
 func TestClustersOfHosts(t *testing.T) {
-	f := &fleet.Fleet{Clusters: []fleet.Cluster{{Name: "b", ClusterType: "drone"}, {Name: "a", ClusterType: "drone"}, {Name: "c", ClusterType: "large"}}}
+	f := &fleet.Fleet{
+		Clusters: []fleet.Cluster{{Name: "b", ClusterType: "drone"}, {Name: "a", ClusterType: "drone"}, {Name: "c", ClusterType: "large"}},
+	}
 	if got := pipeline.ClustersOf(f, []string{"drone", "clusters/gone"}); !slices.Equal(got, []string{"a", "b", "gone"}) {
 		t.Error(got)
 	}

@@ -83,7 +83,9 @@ func (r *Rendering) checkUndefined() {
 		if err != nil {
 			return // the templates have reported it
 		}
-		catalog = catalog.With(r.Result.Definitions.All...).With(definitions[assignment.Host.ClusterType.Name]...).With(definitions[assignment.Host.Name]...)
+		catalog = catalog.With(r.Result.Definitions.All...).
+			With(definitions[assignment.Host.ClusterType.Name]...).
+			With(definitions[assignment.Host.Name]...)
 		drops := r.Result.Templates.DropsFields(assignment)
 		for j := range check.undefined {
 			o := &check.undefined[j]

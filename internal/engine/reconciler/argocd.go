@@ -28,7 +28,12 @@ var argocd = Reconciler{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
 		Notices: []Notice{
-			{"succeeded", true, syncedRevision, argoStatus}, {"degraded", false, syncedRevision, argoStatus}, {"failed", false, triedRevision, argoStatus},
+			{
+				"succeeded",
+				true,
+				syncedRevision,
+				argoStatus,
+			}, {"degraded", false, syncedRevision, argoStatus}, {"failed", false, triedRevision, argoStatus},
 		},
 		NoticeContext: `{{if eq .app.metadata.name "${name}-cluster"}}${feedback.cluster_context}{{else}}${feedback.cluster_type_context}{{end}}`,
 		Controllers: []Controller{
@@ -85,15 +90,31 @@ var (
 	argoDiverting = []Field{
 		{"source.directory.jsonnet", nil}, {"source.helm", nil}, {"source.kustomize", nil}, {"source.plugin", nil}, {"sourceHydrator", nil},
 	}
-	argoApplication = append(under("spec", argoSource), Field{"spec.syncPolicy.automated.enabled", false}, Field{"spec.ignoreDifferences", nil})
+	argoApplication = append(
+		under("spec", argoSource),
+		Field{"spec.syncPolicy.automated.enabled", false},
+		Field{"spec.ignoreDifferences", nil},
+	)
 
 	argoDecisive = []Decisive{
 		{
 			Group: argoGroup, Kind: "Application", Diverting: under("spec", argoDiverting),
 			Fields: append(slices.Clip(argoApplication), Field{"metadata.annotations[" + argoSkips + "]", "true"}),
 		},
-		{Group: argoGroup, Kind: "ApplicationSet", Fields: append(slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
-			Field{"spec.ignoreApplicationDifferences", nil}, Field{"spec.strategy", nil}, Field{"spec.syncPolicy.applicationsSync", nil}, Field{"spec.templatePatch", nil})},
+		{
+			Group: argoGroup,
+			Kind:  "ApplicationSet",
+			Fields: append(
+				slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
+				Field{
+					"spec.ignoreApplicationDifferences",
+					nil,
+				},
+				Field{"spec.strategy", nil},
+				Field{"spec.syncPolicy.applicationsSync", nil},
+				Field{"spec.templatePatch", nil},
+			),
+		},
 		{Group: argoGroup, Kind: "AppProject", Fields: []Field{
 			{"spec.clusterResourceBlacklist", nil}, {"spec.namespaceResourceBlacklist", nil}, {"spec.namespaceResourceWhitelist", nil},
 			{"spec.destinationServiceAccounts", nil}, {"spec.signatureKeys", nil}, {"spec.syncWindows", nil},

@@ -63,8 +63,24 @@ var argocdHooks = &objects.Hooks{
 var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
-	f.only("source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters", "fileParameters",
-		"skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials", "version")
+	f.only(
+		"source.helm",
+		"releaseName",
+		"namespace",
+		"values",
+		"valuesObject",
+		"valueFiles",
+		"ignoreMissingValueFiles",
+		"parameters",
+		"fileParameters",
+		"skipCrds",
+		"skipTests",
+		"skipSchemaValidation",
+		"kubeVersion",
+		"apiVersions",
+		"passCredentials",
+		"version",
+	)
 	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
 	version, apis := f.versions("source.helm")
 	if version == "" { // Argo CD passes the numbers of the clusters' version alone
@@ -92,7 +108,10 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 		}
 	}
 	f.each("source.helm.parameters", func(one *fields) {
-		helm.Parameters = append(helm.Parameters, objects.Parameter{Name: one.text("name"), Value: one.text("value"), IsText: one.flag("forceString")})
+		helm.Parameters = append(
+			helm.Parameters,
+			objects.Parameter{Name: one.text("name"), Value: one.text("value"), IsText: one.flag("forceString")},
+		)
 	})
 	return helm
 }
@@ -109,7 +128,9 @@ func (f *fields) kustomize() *objects.Kustomize {
 		NamePrefix: f.text("source.kustomize.namePrefix"), NameSuffix: f.text("source.kustomize.nameSuffix"),
 		Patches: f.patches("source.kustomize.patches"), Components: f.texts("source.kustomize.components"),
 		CommonLabels: f.textMap("source.kustomize.commonLabels"), CommonAnnotations: f.textMap("source.kustomize.commonAnnotations"),
-		LabelsWithoutSelector: f.flag("source.kustomize.labelWithoutSelector"), LabelsIncludeTemplates: f.flag("source.kustomize.labelIncludeTemplates"),
+		LabelsWithoutSelector: f.flag(
+			"source.kustomize.labelWithoutSelector",
+		), LabelsIncludeTemplates: f.flag("source.kustomize.labelIncludeTemplates"),
 	}
 	for _, text := range f.texts("source.kustomize.images") {
 		kustomize.Images = append(kustomize.Images, imageOf(text))

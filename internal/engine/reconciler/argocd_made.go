@@ -43,7 +43,12 @@ func (o *Object) applicationMade(application *Object) verdict.Status {
 	case status.Verdict == verdict.Failed:
 		return status
 	case o.isPatching():
-		return o.say(verdict.Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
+		return o.say(
+			verdict.Unknown,
+			time.Time{},
+			"changes what it makes by more than its template, so %s cannot be compared with it",
+			application,
+		)
 	case !same:
 		return o.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
 	}
@@ -52,7 +57,8 @@ func (o *Object) applicationMade(application *Object) verdict.Status {
 
 // isPatching says whether what an ApplicationSet makes may differ from its template.
 func (o *Object) isPatching() bool {
-	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") || deep.Holds(o.value("spec", "generators"), hasTemplate)
+	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") ||
+		deep.Holds(o.value("spec", "generators"), hasTemplate)
 }
 
 // hasTemplate says whether a generator has a template of its own, which is merged over the other.

@@ -15,12 +15,18 @@ const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 var (
 	applicationRemoval = Removal{
 		Keeping: patching(change{"metadata.finalizers", withoutFinalizer}, change{"spec.syncPolicy.automated.prune", from(true, false)}),
-		Pruning: patching(change{"metadata.finalizers", withFinalizer}), Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
+		Pruning: patching(
+			change{"metadata.finalizers", withFinalizer},
+		), Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
 		Kept: keptByArgo, Mark: markForArgo, Delay: 2 * time.Second,
 	}
 	applicationSetRemoval = Removal{
 		// Its controller gives its Applications back whatever the template has.
-		Keeping: patching(change{preserves, to(true)}, change{templateFinalizers, withoutFinalizer}, change{"spec.template.spec.syncPolicy.automated.prune", from(true, false)}),
+		Keeping: patching(
+			change{preserves, to(true)},
+			change{templateFinalizers, withoutFinalizer},
+			change{"spec.template.spec.syncPolicy.automated.prune", from(true, false)},
+		),
 		Pruning: patching(change{preserves, from(true, false)}, change{templateFinalizers, withFinalizer}),
 	}
 )

@@ -42,8 +42,15 @@ func (o *Listing) application(a *Object) verdict.Status {
 	default:
 		return a.say(verdict.Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
-	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(finished) {
-		return a.say(verdict.Progressing, finished, "was synced at %s, and its health was determined before that", finished.UTC().Format(time.RFC3339))
+	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(
+		finished,
+	) {
+		return a.say(
+			verdict.Progressing,
+			finished,
+			"was synced at %s, and its health was determined before that",
+			finished.UTC().Format(time.RFC3339),
+		)
 	}
 	message := a.text("status", "health", "message")
 	if message != "" {
@@ -89,7 +96,12 @@ func (o *Object) operation() (verdict.Status, bool) {
 		}
 		return o.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return o.say(verdict.Failed, verdict.Latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
+		return o.say(
+			verdict.Failed,
+			verdict.Latest(started, o.time("status", "operationState", "finishedAt")),
+			"cannot be synced: %s",
+			whyOf(message, phase),
+		), true
 	case phase == "Running" || phase == "Terminating":
 		return o.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
 	case o.has("operation"):

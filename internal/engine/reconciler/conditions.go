@@ -37,7 +37,11 @@ func (o *Object) condition(of string) (condition, bool) {
 // say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
 // longer than Kubernetes allows, or steer a terminal.
 func (o *Object) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
-	return verdict.Status{Verdict: is, Since: since, Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
+	return verdict.Status{
+		Verdict: is,
+		Since:   since,
+		Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...)),
+	}
 }
 
 // waitingReasons are those of conditions that are false because something else comes first.

@@ -96,5 +96,7 @@ func pruneSync(live *unstructured.Unstructured) map[string]any {
 	if !slices.Contains(finalizers, syncFinalizer) {
 		finalizers = append(finalizers, syncFinalizer)
 	}
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Foreground"}, "finalizers": anyOf(finalizers)}}
+	return map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Foreground"}, "finalizers": anyOf(finalizers)},
+	}
 }

@@ -84,7 +84,8 @@ func (o *Object) syncError() string {
 	for _, stage := range syncStages {
 		errors, commit := o.list("status", stage, "errors"), o.text("status", stage, "commit")
 		count, _ := o.number("status", stage, "errorSummary", "totalCount")
-		if count = max(count, int64(len(errors))); count == 0 || commit != "" && commit != newest || stage == "source" && last != "" && newest == last {
+		if count = max(count, int64(len(errors))); count == 0 || commit != "" && commit != newest ||
+			stage == "source" && last != "" && newest == last {
 			continue
 		}
 		first := whyOf("")

@@ -232,7 +232,9 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 			one.only("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
 			patch.Target = &objects.Target{
 				Group: one.text("target.group"), Version: one.text("target.version"), Kind: one.text("target.kind"), Name: one.text("target.name"),
-				Namespace: one.text("target.namespace"), LabelSelector: one.text("target.labelSelector"), AnnotationSelector: one.text("target.annotationSelector"),
+				Namespace: one.text(
+					"target.namespace",
+				), LabelSelector: one.text("target.labelSelector"), AnnotationSelector: one.text("target.annotationSelector"),
 			}
 		}
 		all = append(all, patch)
@@ -244,7 +246,10 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 func (f *fields) images(path string) (all []objects.Image) {
 	f.each(path, func(one *fields) {
 		one.only("", "name", "newName", "newTag", "digest")
-		all = append(all, objects.Image{Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest")})
+		all = append(
+			all,
+			objects.Image{Name: one.text("name"), NewName: one.text("newName"), NewTag: one.text("newTag"), Digest: one.text("digest")},
+		)
 	})
 	return all
 }

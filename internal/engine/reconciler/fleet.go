@@ -43,7 +43,14 @@ var fleet = Reconciler{
 			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace", Removal: fleetRemoval,
 			Status: (*Listing).bundle,
 		},
-		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer, Status: (*Listing).bundleDeployment},
+		{
+			Group:    fleetGroup,
+			Kind:     "BundleDeployment",
+			Versions: "v1alpha1",
+			Resource: "bundledeployments",
+			Role:     Consumer,
+			Status:   (*Listing).bundleDeployment,
+		},
 	},
 }
 

@@ -62,7 +62,10 @@ var flux = Reconciler{
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: []string{"dependsOn", "valuesFrom"},
-			Either: [2]string{"chartRef", "chart"}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
+			Either: [2]string{
+				"chartRef",
+				"chart",
+			}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
 			Final: helmReleaseFinal, Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
 		},
 		{
@@ -106,13 +109,21 @@ var fluxDecisive = []Decisive{
 		{"spec.ignore", nil}, {"spec.include", nil}, {"spec.sparseCheckout", nil}, {"spec.verify", nil},
 		{"spec.proxySecretRef", nil}, // it reads by way of others
 	}},
-	{Group: "notification" + ofFlux, Kind: "Provider", Fields: []Field{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}}},
+	{
+		Group:  "notification" + ofFlux,
+		Kind:   "Provider",
+		Fields: []Field{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}},
+	},
 	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []Field{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
 }
 
 // fluxOwn leaves out what kustomize-controller has applied, and what helm-controller has of a chart: that is of people.
 var fluxOwn = []Own{
-	{Group: fluxSources, Kind: "HelmChart", Managers: []string{"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller"}},
+	{
+		Group:    fluxSources,
+		Kind:     "HelmChart",
+		Managers: []string{"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller"},
+	},
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
 }
 
@@ -154,6 +165,8 @@ func checkConcurrency(deployment *unstructured.Unstructured) string {
 	if workers >= enoughConcurrency {
 		return ""
 	}
-	return "the Deployment kustomize-controller has " + strconv.Itoa(workers) + " workers, and waits for health with them: a workload that does not get " +
+	return "the Deployment kustomize-controller has " + strconv.Itoa(
+		workers,
+	) + " workers, and waits for health with them: a workload that does not get " +
 		"ready keeps newer commits from arriving. Give it the argument --feature-gates=CancelHealthCheckOnNewRevision=true, or --concurrent=20"
 }

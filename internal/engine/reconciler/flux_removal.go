@@ -16,7 +16,11 @@ var fluxRemoval = Removal{
 		return "Orphan"
 	}}),
 	// While it is suspended, its finalizer removes nothing.
-	Pruning: patching(change{"spec.prune", to(true)}, change{"spec.deletionPolicy", from("Orphan", "Delete")}, change{"spec.suspend", from(true, false)}),
+	Pruning: patching(
+		change{"spec.prune", to(true)},
+		change{"spec.deletionPolicy", from("Orphan", "Delete")},
+		change{"spec.suspend", from(true, false)},
+	),
 	Removes: fluxRemoves, Inventory: fluxInventory, Kept: keptByFlux, Mark: markForFlux,
 }
 

@@ -22,7 +22,11 @@ func (o *Listing) kustomization(k *Object) verdict.Status {
 	own.Since = k.since(own)
 	own = o.linked(k, own, 0)
 	if own.Verdict == verdict.Ready && !checksHealth(k) {
-		return k.say(verdict.Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
+		return k.say(
+			verdict.Unknown,
+			own.Since,
+			"has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready",
+		)
 	}
 	return own
 }
@@ -88,7 +92,13 @@ func (o *Object) tried(own verdict.Status) verdict.Status {
 	case own.Verdict == verdict.Failed && ready.reason == outcome:
 		own.Since = last.time("firstReconciled")
 	case own.Verdict == verdict.Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
-		return o.say(verdict.Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", wording.Count(int(attempts), "time", "times"), o.progress(ready))
+		return o.say(
+			verdict.Failed,
+			last.time("firstReconciled"),
+			"has failed %s, and is tried again: %s",
+			wording.Count(int(attempts), "time", "times"),
+			o.progress(ready),
+		)
 	}
 	return own
 }
@@ -120,7 +130,8 @@ func (o *Object) retried(own verdict.Status) verdict.Status {
 	ready, _ := o.condition("Ready")
 	again, is := o.condition("Reconciling")
 	stalled, gaveUp := o.condition("Stalled")
-	if own.Verdict != verdict.Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" || gaveUp && stalled.status == "True" {
+	if own.Verdict != verdict.Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" ||
+		gaveUp && stalled.status == "True" {
 		return own
 	}
 	installs, _ := o.number("status", "installFailures")

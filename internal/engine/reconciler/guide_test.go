@@ -37,7 +37,10 @@ func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "| `reconciler` | `reconciler` | `" + strings.Join(reconciler.Names(), "`, `") + "` |\n"; !strings.Contains(string(text), want) {
+	if want := "| `reconciler` | `reconciler` | `" + strings.Join(reconciler.Names(), "`, `") + "` |\n"; !strings.Contains(
+		string(text),
+		want,
+	) {
 		t.Errorf("the guide has no row %s", want)
 	}
 }

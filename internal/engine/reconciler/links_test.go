@@ -114,7 +114,8 @@ func checkFields(t *testing.T, kind *reconciler.Kind, schema *field) {
 			t.Errorf("%s has no field %s", kind.Kind, reference.Field)
 			continue
 		}
-		if of := named.Properties["kind"]; of != nil && !slices.Equal(slices.Sorted(slices.Values(of.Enum)), slices.Sorted(slices.Values(reference.Kinds))) {
+		if of := named.Properties["kind"]; of != nil &&
+			!slices.Equal(slices.Sorted(slices.Values(of.Enum)), slices.Sorted(slices.Values(reference.Kinds))) {
 			t.Errorf("%s of %s can name %v, not %v", reference.Field, kind.Kind, of.Enum, reference.Kinds)
 		}
 	}

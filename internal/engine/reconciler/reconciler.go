@@ -395,7 +395,8 @@ func OfGroup(group string) *Reconciler {
 // for that.
 func InstallersFolder(file string) (folder string, is bool) {
 	for _, one := range all {
-		if within := path.Dir(file); one.Agent.Synced != "" && path.Base(file) == one.Agent.Synced && slices.Contains(one.Agent.Names, path.Base(within)) {
+		if within := path.Dir(file); one.Agent.Synced != "" && path.Base(file) == one.Agent.Synced &&
+			slices.Contains(one.Agent.Names, path.Base(within)) {
 			return path.Dir(within), true
 		}
 	}

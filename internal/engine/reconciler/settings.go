@@ -121,7 +121,9 @@ func (k *Kind) FieldNames() []string {
 }
 
 // suspicious are names of fields that name a Secret, an account, a namespace, a cluster or a source.
-var suspicious = regexp.MustCompile(`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|credential|token|password|repo|url|source|project|plugin`)
+var suspicious = regexp.MustCompile(
+	`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|credential|token|password|repo|url|source|project|plugin`,
+)
 
 // isSuspicious says whether the last step of a path is called as fields are that reach something. Such a field needs an entry
 // of its own, or one above that reaches something.
@@ -176,7 +178,8 @@ func (k *Kind) ReachBelow(path string) Reach {
 // value replaces. The path "" is the spec itself.
 func (k *Kind) DecidesTrust(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
-		return field.Trust && (path == "" || field.Path == path || strings.HasPrefix(path, field.Path+".") || strings.HasPrefix(field.Path, path+"."))
+		return field.Trust &&
+			(path == "" || field.Path == path || strings.HasPrefix(path, field.Path+".") || strings.HasPrefix(field.Path, path+"."))
 	})
 }
 

@@ -46,7 +46,8 @@ func (o *Listing) externalSecret(e *Object) verdict.Status {
 	case !strings.HasPrefix(e.text("status", "syncedResourceVersion"), fmt.Sprintf("%d-", generation)):
 		return e.say(verdict.Progressing, ready.changed, "was changed after its Secret was written")
 	}
-	if policy := e.text("spec", "refreshPolicy"); policy == "OnChange" || policy == "CreatedOnce" { // else it moves each time that the store is asked
+	if policy := e.text("spec", "refreshPolicy"); policy == "OnChange" ||
+		policy == "CreatedOnce" { // else it moves each time that the store is asked
 		own.Since = verdict.Latest(own.Since, e.time("status", "refreshTime"))
 	}
 	return own

@@ -176,8 +176,15 @@ func (a *arranger) appProjects() {
 		if a.templates.hostOf(a.projects[on][0]).reconciler.OnHub() {
 			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
-				a.add(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
-					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name", on.host, name, other.workspace, other.host)
+				a.add(
+					&a.findings,
+					fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
+					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name",
+					on.host,
+					name,
+					other.workspace,
+					other.host,
+				)
 			}
 			onHub[name] = on
 		}
@@ -255,8 +262,15 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	var clashes placedFindings
 	compare := func(one, other *schedule.Assignment, name string) {
 		if other != nil && other.Target != one.Target {
-			clashes.add(strconv.Quote(one.Host.Name), targetPath(one.Target), "its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
-				"give one of them another name, or another namespace", name, other.Target.Name, other.Target.Workload.Workspace)
+			clashes.add(
+				strconv.Quote(one.Host.Name),
+				targetPath(one.Target),
+				"its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
+					"give one of them another name, or another namespace",
+				name,
+				other.Target.Name,
+				other.Target.Workload.Workspace,
+			)
 		}
 	}
 	// Each folder has the namespace of its deployment target.
@@ -266,8 +280,15 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			return
 		}
 		if other := named[at]; other != nil && other.Target != assignment.Target {
-			clashes.add(strconv.Quote(host), targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
-				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, of.Product)
+			clashes.add(
+				strconv.Quote(host),
+				targetPath(assignment.Target).Attribute("namespace"),
+				"deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
+					"have the same object: give one of them another namespace",
+				other.Target.Name,
+				assignment.Namespace,
+				of.Product,
+			)
 		} else if host == assignment.Host.Name {
 			named[at] = assignment
 		}
@@ -345,8 +366,17 @@ func (a *arranger) applications(assignment *schedule.Assignment, name string, na
 			}
 			other := named[objectOn{"", name + "-" + cluster[:i]}]
 			if other != nil && slices.Contains(a.clustersOf(other.Host), cluster[i+1:]) {
-				a.add(&a.findings, targetPath(assignment.Target), "its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
-					"give one of them another name, or another namespace", cluster, name+"-"+cluster, other.Target.Name, other.Target.Workload.Workspace, cluster[i+1:])
+				a.add(
+					&a.findings,
+					targetPath(assignment.Target),
+					"its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
+						"give one of them another name, or another namespace",
+					cluster,
+					name+"-"+cluster,
+					other.Target.Name,
+					other.Target.Workload.Workspace,
+					cluster[i+1:],
+				)
 			}
 		}
 	}

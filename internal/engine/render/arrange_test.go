@@ -47,8 +47,18 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	t.Helper()
 	f := &fleet.Fleet{
 		Environment: "dev", Workspaces: n.workspaces, Explicit: true, Templates: n.templates,
-		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap", Decryption: n.decryption, SecretService: n.secretService, SecretStores: n.stores}},
-		Clusters:     []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
+		ClusterTypes: []fleet.ClusterType{
+			{
+				Name:             "drone",
+				Reconciler:       n.reconciler,
+				NamespaceService: "default",
+				ConfigType:       "configmap",
+				Decryption:       n.decryption,
+				SecretService:    n.secretService,
+				SecretStores:     n.stores,
+			},
+		},
+		Clusters: []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.targets)) {
 		target := n.targets[name]
@@ -85,16 +95,18 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) render.EncryptedReach {
 		return render.EncryptedReach{Known: !targetOf(i).isPending, Files: targetOf(i).encrypted, References: len(targetOf(i).secrets) > 0}
 	})...)
-	findings = append(findings, templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
-		secrets := targetOf(i).secrets
-		return func(yield func(string, fleet.SecretReference) bool) {
-			for _, key := range slices.Sorted(maps.Keys(secrets)) {
-				if !yield(key, secrets[key]) {
-					return
+	findings = append(
+		findings,
+		templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+			secrets := targetOf(i).secrets
+			return func(yield func(string, fleet.SecretReference) bool) {
+				for _, key := range slices.Sorted(maps.Keys(secrets)) {
+					if !yield(key, secrets[key]) {
+						return
+					}
 				}
-			}
-		}, func(string) string { return "db" }
-	})...)
+			}, func(string) string { return "db" }
+		})...)
 	files = map[string]string{}
 	for i, assignment := range scheduled.Assignments {
 		subject := render.Subject{
@@ -204,7 +216,14 @@ func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, findings, _ := neighbours{reconciler: "flux", templates: test.templates, workspaces: []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, targets: test.targets}.render(t)
+			_, findings, _ := neighbours{
+				reconciler: "flux",
+				templates:  test.templates,
+				workspaces: []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}},
+				targets:    test.targets,
+			}.render(
+				t,
+			)
 			if test.want == "" && findings != nil || test.want != "" && (len(findings) != 1 || !strings.HasPrefix(findings.Error(), test.want)) {
 				t.Errorf("findings\n%v\nwant\n%s", findings, test.want)
 			}
@@ -302,7 +321,10 @@ func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
 func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
 	f := deployment{}.fleet()
 	f.Workspaces = []fleet.Workspace{
-		{Name: "a", ArgocdProject: &fleet.ArgocdProject{Name: "shared"}}, {Name: "b", ArgocdProject: &fleet.ArgocdProject{Name: "shared", Render: true}},
+		{
+			Name:          "a",
+			ArgocdProject: &fleet.ArgocdProject{Name: "shared"},
+		}, {Name: "b", ArgocdProject: &fleet.ArgocdProject{Name: "shared", Render: true}},
 	}
 	_, findings := render.Compile(f)
 	if want := `workspaces["a"].argocd_project: project "shared" is rendered for workspace "b", and allows only what belongs to that workspace: choose another name`; findings.Error() != want {
@@ -333,7 +355,12 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 				test.api.hosts = []string{"drone"}
 			}
 			test.needed.hosts = []string{"drone"}
-			_, findings, warnings := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.needed}}.render(t)
+			_, findings, warnings := neighbours{
+				reconciler: test.reconciler,
+				targets:    map[string]neighbour{"api": test.api, "db": test.needed},
+			}.render(
+				t,
+			)
 			want := ""
 			if test.want != "" {
 				want = `workloads["api"].requires: deployment target "api-dev" requires "db-dev", and is deployed without waiting for it: ` + test.want
@@ -430,7 +457,13 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 		}
 		reconciler := []string{"flux", "argocd", "fleet"}[random.IntN(3)]
-		files, findings, _ := neighbours{reconciler: reconciler, workspaces: []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}}, targets: targets}.render(t)
+		files, findings, _ := neighbours{
+			reconciler: reconciler,
+			workspaces: []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}},
+			targets:    targets,
+		}.render(
+			t,
+		)
 		if findings != nil {
 			continue
 		}
@@ -487,7 +520,8 @@ func TestNamespacesThatConfigSyncWouldFindTwiceAreFindings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings, _ := neighbours{reconciler: test.reconciler, targets: map[string]neighbour{"api": test.api, "db": test.db}}.render(t)
-			if got := fmt.Sprint(findings); strings.Contains(got, "two files have the same object") != (test.want != "") || !strings.Contains(got, test.want) {
+			if got := fmt.Sprint(findings); strings.Contains(got, "two files have the same object") != (test.want != "") ||
+				!strings.Contains(got, test.want) {
 				t.Errorf("findings %v, want %s", findings, test.want)
 			}
 		})

@@ -31,7 +31,12 @@ func builtins() map[templateKey]*fleet.Template {
 		for name, text := range builtinTexts(kind) {
 			extension := path.Ext(name)
 			name = strings.TrimSuffix(name, extension)
-			templates[templateKey{kind, name}] = &fleet.Template{Name: name, Type: kind, ContentType: contentTypes[extension], Manifests: []string{text}}
+			templates[templateKey{kind, name}] = &fleet.Template{
+				Name:        name,
+				Type:        kind,
+				ContentType: contentTypes[extension],
+				Manifests:   []string{text},
+			}
 		}
 	}
 	return templates

@@ -244,7 +244,11 @@ func (c *check) json(content []byte) {
 	object, ok := value.(map[string]any)
 	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
 		if c.reconciler != nil && c.reconciler.ReadsJSON {
-			c.report(1, "is not a Kubernetes document, but %s reads every file that ends in .json as one: use another content_type", c.reconciler.Product)
+			c.report(
+				1,
+				"is not a Kubernetes document, but %s reads every file that ends in .json as one: use another content_type",
+				c.reconciler.Product,
+			)
 		}
 		return
 	}

@@ -256,8 +256,12 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 			continue
 		}
 		if owner := rendered[team.ArgocdProject.Name]; owner != "" && owner != team.Name {
-			c.findings.Report(fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
-				"project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name", team.ArgocdProject.Name, owner)
+			c.findings.Report(
+				fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
+				"project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name",
+				team.ArgocdProject.Name,
+				owner,
+			)
 		}
 	}
 }
@@ -278,7 +282,9 @@ func (c *compiler) wrapConfig(host *host) {
 func (c *compiler) wrapped(configType string) *compiled {
 	key := templateKey{wrappedConfig, configType}
 	if c.compiled[key] == nil {
-		template, findings := compileTemplate(&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}})
+		template, findings := compileTemplate(
+			&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}},
+		)
 		if findings != nil {
 			panic(findings) // the files are part of the binary
 		}
@@ -333,7 +339,12 @@ const manifestName = "manifest"
 // parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
 // must be added before it runs. isRoot says that it will run with the data of an assignment, of which it adds to reads
 // what the text reads. more are functions beside those of all templates.
-func parseManifest(text string, isRoot bool, reads map[string]bool, more template.FuncMap) (parsed *template.Template, mutates bool, err error) {
+func parseManifest(
+	text string,
+	isRoot bool,
+	reads map[string]bool,
+	more template.FuncMap,
+) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
 		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
 	}

@@ -152,7 +152,13 @@ func TestConfigurationIsOverTheValuesOfAChart(t *testing.T) {
 		"values:deep":    `map[a:4 deep:map[a:0 b:2 c:3 deep:map[b:5] new:6]]`,
 		"values:other.x": `map[a:4 deep:map[b:2 c:3] other:map[x:map[a:0 deep:map[b:5] new:6]]]`,
 	} {
-		files := deployment{manifests: manifests, configAs: fleet.ConfigAs{forms}, config: object(t, `{"a": 0, "deep": {"b": 5}, "new": 6}`)}.render(t)
+		files := deployment{
+			manifests: manifests,
+			configAs:  fleet.ConfigAs{forms},
+			config:    object(t, `{"a": 0, "deep": {"b": 5}, "new": 6}`),
+		}.render(
+			t,
+		)
 		documents := documentsOf(t, []byte(files["reconciler.yaml"]))
 		if got := fmt.Sprint(at(documents[1], "spec.values")); got != want {
 			t.Errorf("%s: got %s, want %s", forms, got, want)

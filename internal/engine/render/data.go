@@ -115,7 +115,11 @@ func (d *data) setNames(name func(slot int) string) {
 
 // values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
 // parameter in the place of a reference whose secret comes from a Secret is left out, since reconcilers may prefer it to that.
-func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any, fromSecret map[string]fleet.SecretReference) map[string]any {
+func (d *data) values(
+	target *fleet.DeploymentTarget,
+	parameters map[string]any,
+	fromSecret map[string]fleet.SecretReference,
+) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
 	if len(fromSecret) > 0 {

@@ -89,7 +89,12 @@ func (a *encryptedArranger) check(one encryptedIn) {
 	if one.file.Method == encrypted.SOPS {
 		where := fmt.Sprintf("cluster type %q", clusterType.Name)
 		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
-			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s: %s; give a SealedSecret there, or references to a store, in secrets", host.reconciler.NoSOPS)
+			a.report(
+				one.file,
+				where,
+				"is encrypted with SOPS, but reaches %%s: %s; give a SealedSecret there, or references to a store, in secrets",
+				host.reconciler.NoSOPS,
+			)
 		} else if clusterType.Decryption == nil {
 			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s, whose agent has no key for it: set the cluster type's decryption")
 		}
@@ -125,9 +130,15 @@ func (a *encryptedArranger) share() {
 				arranged := a.templates.arranged[one.Assignment]
 				arranged.waits = arranged.waits || a.waitsBefore(one)
 			case one.file.Text != first.file.Text:
-				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name),
+				a.report(
+					one.file,
+					fmt.Sprintf("deployment target %q", one.Target.Name),
 					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
-					on.name, on.namespace, first.Target.Name, first.file.Container)
+					on.name,
+					on.namespace,
+					first.Target.Name,
+					first.file.Container,
+				)
 			default:
 				arranged := a.templates.arranged[one.Assignment]
 				arranged.elsewhere = append(arranged.elsewhere, on.name)

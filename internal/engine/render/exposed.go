@@ -36,9 +36,18 @@ func (c *check) isUnexposed(t *Templates, template *compiled, file File) bool {
 			if found.Line > 0 {
 				where = fmt.Sprintf(", line %d,", found.Line)
 			}
-			c.findings.Report(fleet.PathOf("templates", template.name), "%s template: %s: %s%s looks like a credential (rule %s), and files are committed "+
-				"as they are: refer to a Secret instead; if it is none, add allow_plain = [%q] to deployment target %q",
-				template.kind, file.Name, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
+			c.findings.Report(
+				fleet.PathOf("templates", template.name),
+				"%s template: %s: %s%s looks like a credential (rule %s), and files are committed "+
+					"as they are: refer to a Secret instead; if it is none, add allow_plain = [%q] to deployment target %q",
+				template.kind,
+				file.Name,
+				name,
+				where,
+				found.Rule,
+				name,
+				c.subject.Assignment.Target.Name,
+			)
 		}
 	}
 	return isUnexposed

@@ -21,7 +21,13 @@ func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 				continue
 			}
 			if hint := fleet.DidYouMean(violation.Steps[last], violation.Known); hint != "" {
-				a.add(&a.warnings, pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]), "is no field of a %s that Flotilla knows%s", kind.Kind, hint)
+				a.add(
+					&a.warnings,
+					pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]),
+					"is no field of a %s that Flotilla knows%s",
+					kind.Kind,
+					hint,
+				)
 			}
 		}
 	}

@@ -40,17 +40,33 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 		at := fleet.PathOf("cluster_types", assignment.Host.ClusterType.Name).Attribute("reconciler")
 		switch {
 		case host.reconciler == nil:
-			add(at, "is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q", assignment.Target.Name, how)
+			add(
+				at,
+				"is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q",
+				assignment.Target.Name,
+				how,
+			)
 		case host.reconciler.NoObjects != "":
-			add(at, "is %q, and deployment target %q has render = %q: %s", host.reconciler.Name, assignment.Target.Name, how, host.reconciler.NoObjects)
+			add(
+				at,
+				"is %q, and deployment target %q has render = %q: %s",
+				host.reconciler.Name,
+				assignment.Target.Name,
+				how,
+				host.reconciler.NoObjects,
+			)
 		}
 		if pinned, isPinned := artifactOf(&assignment.Target.Target.Manifests); !isPinned {
 			hint := ""
 			if pinned.Storage == "git" {
 				hint = ", or give the full id of a commit as commit"
 			}
-			add(targetPath(assignment.Target).Attribute("manifests"),
-				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s", how, hint)
+			add(
+				targetPath(assignment.Target).Attribute("manifests"),
+				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s",
+				how,
+				hint,
+			)
 		}
 	}
 	return append(findings, weakened.list()...)

@@ -141,20 +141,37 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 		isPlain, err := hasPlainSecret(o)
 		switch {
 		case o.On != "":
-			mistakes = append(mistakes, fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: set values with which it is, "+
-				"or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview))
+			mistakes = append(
+				mistakes,
+				fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: set values with which it is, "+
+					"or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview),
+			)
 		case err != nil:
 			mistakes = append(mistakes, err)
 		case isPlain && o.Kind != "Secret":
-			mistakes = append(mistakes, fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name))
+			mistakes = append(
+				mistakes,
+				fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name),
+			)
 		case isPlain:
 			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
 		case len(skipped)+len(o.YAML) > MaxFile:
 			mistakes = append(mistakes, fmt.Errorf("%s %q has more than %d MiB", o.Kind, o.Name, MaxFile>>20))
 		case !asChart && o.IsGenerated():
-			mistakes = append(mistakes, fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+			mistakes = append(
+				mistakes,
+				fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects),
+			)
 		case !asChart && i > 0 && o.Identity() == result.Objects[i-1].Identity():
-			mistakes = append(mistakes, fmt.Errorf("%s %q is there as a hook and as another object, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects))
+			mistakes = append(
+				mistakes,
+				fmt.Errorf(
+					"%s %q is there as a hook and as another object, with which render = %q is not possible",
+					o.Kind,
+					o.Name,
+					fleet.RenderObjects,
+				),
+			)
 		}
 		if asChart && o.IsCRD {
 			definitions = append(definitions, o.YAML)
@@ -164,8 +181,16 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 	}
 	if len(secrets) > 0 {
 		secrets = slices.Compact(secrets)
-		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
-			"encrypt them with SOPS, or set render = %q", wording.OneOrMany(len(secrets), "Secret", "Secrets"), wording.List(secrets, wording.Named), fleet.RenderPreview))
+		mistakes = append(
+			mistakes,
+			fmt.Errorf(
+				"%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
+					"encrypt them with SOPS, or set render = %q",
+				wording.OneOrMany(len(secrets), "Secret", "Secrets"),
+				wording.List(secrets, wording.Named),
+				fleet.RenderPreview,
+			),
+		)
 	}
 	text, crds := bytes.Join(all, separator), bytes.Join(definitions, separator)
 	if size := releaseSize(text); asChart && size > maxRelease {

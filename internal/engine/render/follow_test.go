@@ -42,7 +42,14 @@ func followed(t *testing.T, d deployment, result *objects.Result) (map[string]st
 }
 
 func chart(storage string) fleet.Manifests {
-	return fleet.Manifests{Manifests: folder.Manifests{Storage: storage, Repo: map[string]string{"helm": "https://charts.example.com", "oci": "oci://registry.example.com/charts"}[storage], Chart: "till", Version: "1.2.1"}}
+	return fleet.Manifests{
+		Manifests: folder.Manifests{
+			Storage: storage,
+			Repo:    map[string]string{"helm": "https://charts.example.com", "oci": "oci://registry.example.com/charts"}[storage],
+			Chart:   "till",
+			Version: "1.2.1",
+		},
+	}
 }
 
 func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
@@ -52,7 +59,14 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 		Chart: &objects.Chart{Name: "till", Version: "1.2.1", AppVersion: "7"},
 		Objects: []objects.Object{
 			final("", "ConfigMap", "a", "kind: ConfigMap\ntext: '{{ .Values.a }}'\n"),
-			{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "tills", IsCRD: true, YAML: []byte("kind: CustomResourceDefinition\n")},
+			{
+				Group:   "apiextensions.k8s.io",
+				Version: "v1",
+				Kind:    "CustomResourceDefinition",
+				Name:    "tills",
+				IsCRD:   true,
+				YAML:    []byte("kind: CustomResourceDefinition\n"),
+			},
 			final("", "Secret", "account", "kind: Secret\nmetadata:\n  name: account\ntype: kubernetes.io/service-account-token\n"),
 		},
 	}
@@ -108,11 +122,13 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 			}
 		}
 		listed := skip + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"
-		if !strings.HasPrefix(files["kustomization.yaml"], listed+"  - namespace.yaml\n") || !strings.HasSuffix(files["kustomization.yaml"], "  - reconciler.yaml\n") {
+		if !strings.HasPrefix(files["kustomization.yaml"], listed+"  - namespace.yaml\n") ||
+			!strings.HasSuffix(files["kustomization.yaml"], "  - reconciler.yaml\n") {
 			t.Errorf("%s: the folder's own objects are %q", name, files["kustomization.yaml"])
 		}
 		if test.isChart {
-			if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + rest; files["objects/charts/rendered/objects.yaml"] != want || files["objects/charts/rendered/crds/objects.yaml"] != skip+crd {
+			if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + rest; files["objects/charts/rendered/objects.yaml"] != want ||
+				files["objects/charts/rendered/crds/objects.yaml"] != skip+crd {
 				t.Errorf("%s: the objects are %q", name, files)
 			}
 			for _, want := range []string{"name: till\n", "version: 1.2.1+", "appVersion: \"7\"\n"} {
@@ -122,7 +138,8 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 			}
 			continue
 		}
-		if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + crd + "---\n" + rest; files["objects/objects.yaml"] != want || files["objects/kustomization.yaml"] != listed+"  - objects.yaml\n" {
+		if want := skip + "kind: ConfigMap\ntext: '{{ .Values.a }}'\n---\n" + crd + "---\n" + rest; files["objects/objects.yaml"] != want ||
+			files["objects/kustomization.yaml"] != listed+"  - objects.yaml\n" {
 			t.Errorf("%s: the objects are %q", name, files)
 		}
 	}

@@ -18,14 +18,29 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var (
-	helmChart = fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo", Version: "6.7.x"}, Parameters: map[string]any{
-		"secret_ref": "charts",
-		"values":     map[string]any{"replicas": json.Number("2"), "message": "hello: \"world\"\n"},
-	}}
-	ociManifests = fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/hello", Tag: "1.2.3", Path: "./deploy"}}
-	ociChart     = fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/charts/", Chart: "podinfo", Version: "6.7.x"}}
-	gitChart     = fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "ssh://git@git.example.com/hello", Commit: "0123456789abcdef0123456789abcdef01234567", Path: "charts/hello"}, Type: "helm"}
-	gitTag       = fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Tag: "v1.2.3"}}
+	helmChart = fleet.Manifests{
+		Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo", Version: "6.7.x"},
+		Parameters: map[string]any{
+			"secret_ref": "charts",
+			"values":     map[string]any{"replicas": json.Number("2"), "message": "hello: \"world\"\n"},
+		},
+	}
+	ociManifests = fleet.Manifests{
+		Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/hello", Tag: "1.2.3", Path: "./deploy"},
+	}
+	ociChart = fleet.Manifests{
+		Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/charts/", Chart: "podinfo", Version: "6.7.x"},
+	}
+	gitChart = fleet.Manifests{
+		Manifests: folder.Manifests{
+			Storage: "git",
+			Repo:    "ssh://git@git.example.com/hello",
+			Commit:  "0123456789abcdef0123456789abcdef01234567",
+			Path:    "charts/hello",
+		},
+		Type: "helm",
+	}
+	gitTag = fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Tag: "v1.2.3"}}
 )
 
 func required(name string, manifests fleet.Manifests) fleet.Workload {
@@ -41,7 +56,12 @@ var team = fleet.Workspace{
 	ResourceQuota: map[string]string{"requests.cpu": "4", "pods": "20"}, NetworkPolicy: "isolated",
 	LimitRange: []fleet.Limit{
 		{Type: "Container", Default: map[string]string{"cpu": "1"}, DefaultRequest: map[string]string{"cpu": "100m"}},
-		{Type: "Pod", Max: map[string]string{"memory": "4Gi"}, Min: map[string]string{"memory": "16Mi"}, MaxLimitRequestRatio: map[string]string{"cpu": "10"}},
+		{
+			Type:                 "Pod",
+			Max:                  map[string]string{"memory": "4Gi"},
+			Min:                  map[string]string{"memory": "16Mi"},
+			MaxLimitRequestRatio: map[string]string{"cpu": "10"},
+		},
 	},
 	ServiceAccount: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"},
 }
@@ -79,7 +99,11 @@ var (
 		"tls.crt":     {Store: "vault", Key: `it's "quoted" {{ .Namespace }}`},
 	}
 	ofTwoStores = map[string]fleet.SecretReference{
-		"API_TOKEN": {Store: "cloud", Key: "api-token", Version: "0123456789abcdef"}, "DB_PASSWORD": {Store: "team", Key: "db", Property: "password"},
+		"API_TOKEN": {
+			Store:   "cloud",
+			Key:     "api-token",
+			Version: "0123456789abcdef",
+		}, "DB_PASSWORD": {Store: "team", Key: "db", Property: "password"},
 	}
 )
 
@@ -90,7 +114,11 @@ func ofProvider(store, key, property, version string) map[string]fleet.SecretRef
 	case "csi-vault":
 		less.Property = "user"
 	case "csi-aws":
-		less = fleet.SecretReference{Store: store, Key: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf", Version: "uuid/01234567-89ab-cdef-0123-456789abcdef"}
+		less = fleet.SecretReference{
+			Store:   store,
+			Key:     "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf",
+			Version: "uuid/01234567-89ab-cdef-0123-456789abcdef",
+		}
 	case "csi-gcp":
 		less.Key = "projects/other/locations/europe-west1/secrets/" + key
 	}
@@ -110,28 +138,34 @@ func TestBuiltinTemplates(t *testing.T) {
 	redis := required("redis", helmChart)
 	api := required("api", fromGit())
 	cases := map[string]deployment{
-		"flux-git":          {},
-		"flux-git-commit":   {manifests: gitChart},
-		"flux-git-tag":      {manifests: gitTag},
-		"flux-helm":         {manifests: helmChart, requires: []fleet.Workload{api, redis}},
-		"flux-oci":          {manifests: ociManifests, requires: []fleet.Workload{api, redis}},
-		"flux-oci-chart":    {manifests: ociChart},
-		"flux-cluster":      {cluster: true},
-		"argocd-git":        {reconciler: "argocd", requires: []fleet.Workload{api, redis}},
-		"argocd-git-chart":  {reconciler: "argocd", manifests: gitChart},
-		"argocd-helm":       {reconciler: "argocd", manifests: helmChart},
-		"argocd-oci":        {reconciler: "argocd", manifests: ociManifests},
-		"argocd-oci-chart":  {reconciler: "argocd", manifests: ociChart},
-		"hub-git":           {reconciler: "argocd-hub", requires: []fleet.Workload{api, redis}},
-		"hub-helm":          {reconciler: "argocd-hub", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
-		"hub-cluster":       {reconciler: "argocd-hub", manifests: ociChart, cluster: true},
-		"tenant-hub":        {workspace: team, reconciler: "argocd-hub"},
-		"fleet-git":         {reconciler: "fleet", manifests: gitTag},
-		"fleet-helm":        {reconciler: "fleet", manifests: helmChart, requires: []fleet.Workload{api, redis}},
-		"fleet-oci-chart":   {reconciler: "fleet", manifests: ociChart},
-		"sync-git":          {reconciler: "config-sync", requires: []fleet.Workload{api}},
-		"sync-git-tag":      {reconciler: "config-sync", manifests: with(gitTag, map[string]any{"secret_ref": "hello-git"})},
-		"sync-git-ssh":      {reconciler: "config-sync", manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "git@git.example.com:hello.git"}, Parameters: map[string]any{"secret_ref": "hello-git"}}},
+		"flux-git":         {},
+		"flux-git-commit":  {manifests: gitChart},
+		"flux-git-tag":     {manifests: gitTag},
+		"flux-helm":        {manifests: helmChart, requires: []fleet.Workload{api, redis}},
+		"flux-oci":         {manifests: ociManifests, requires: []fleet.Workload{api, redis}},
+		"flux-oci-chart":   {manifests: ociChart},
+		"flux-cluster":     {cluster: true},
+		"argocd-git":       {reconciler: "argocd", requires: []fleet.Workload{api, redis}},
+		"argocd-git-chart": {reconciler: "argocd", manifests: gitChart},
+		"argocd-helm":      {reconciler: "argocd", manifests: helmChart},
+		"argocd-oci":       {reconciler: "argocd", manifests: ociManifests},
+		"argocd-oci-chart": {reconciler: "argocd", manifests: ociChart},
+		"hub-git":          {reconciler: "argocd-hub", requires: []fleet.Workload{api, redis}},
+		"hub-helm":         {reconciler: "argocd-hub", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"hub-cluster":      {reconciler: "argocd-hub", manifests: ociChart, cluster: true},
+		"tenant-hub":       {workspace: team, reconciler: "argocd-hub"},
+		"fleet-git":        {reconciler: "fleet", manifests: gitTag},
+		"fleet-helm":       {reconciler: "fleet", manifests: helmChart, requires: []fleet.Workload{api, redis}},
+		"fleet-oci-chart":  {reconciler: "fleet", manifests: ociChart},
+		"sync-git":         {reconciler: "config-sync", requires: []fleet.Workload{api}},
+		"sync-git-tag":     {reconciler: "config-sync", manifests: with(gitTag, map[string]any{"secret_ref": "hello-git"})},
+		"sync-git-ssh": {
+			reconciler: "config-sync",
+			manifests: fleet.Manifests{
+				Manifests:  folder.Manifests{Storage: "git", Repo: "git@git.example.com:hello.git"},
+				Parameters: map[string]any{"secret_ref": "hello-git"},
+			},
+		},
 		"sync-oci":          {reconciler: "config-sync", manifests: ociManifests},
 		"sync-long-name":    {reconciler: "config-sync", namespace: "a-namespace-of-the-team"},
 		"tenant-sync":       {workspace: team, reconciler: "config-sync"},
@@ -153,21 +187,65 @@ func TestBuiltinTemplates(t *testing.T) {
 
 		"secrets-one-store":      {secretService: "external-secrets", stores: stores, secrets: ofVault, config: awkward},
 		"secrets-several-stores": {secretService: "external-secrets", stores: stores, secrets: ofTwoStores},
-		"secrets-named":          {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"secret:credentials"}, reconciler: "argocd"},
-		"secrets-values-flux":    {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"configmap", "values:global.platform"}, manifests: helmChart, config: map[string]any{"REGION": "east"}},
-		"secrets-values-alone":   {secretService: "external-secrets", stores: stores, secrets: ofVault, configAs: fleet.ConfigAs{"values"}, manifests: with(ociChart, object(t, `{"helm_release": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}, "values": {"DB_PASSWORD": "none"}}`))},
-		"secrets-values-fleet":   {secretService: "external-secrets", stores: stores, secrets: ofTwoStores, configAs: fleet.ConfigAs{"values:{{ fail }}"}, manifests: with(helmChart, object(t, `{"helm_op": {"helm": {"valuesFrom": [{"configMapKeyRef": {"name": "more"}}]}}}`)), reconciler: "fleet"},
-		"secrets-csi-vault":      {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-vault", "secret/data/db", "password", "3")},
-		"secrets-csi-azure":      {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-azure", "db-password", "", "0123456789abcdef")},
-		"secrets-csi-aws":        {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-aws", "prod/db", "user.pass-word", "AWSPREVIOUS")},
-		"secrets-csi-gcp":        {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-gcp", "db", "password", "3")},
-		"secrets-none":           {secretService: "external-secrets", stores: stores},
+		"secrets-named": {
+			secretService: "external-secrets",
+			stores:        stores,
+			secrets:       ofVault,
+			configAs:      fleet.ConfigAs{"secret:credentials"},
+			reconciler:    "argocd",
+		},
+		"secrets-values-flux": {
+			secretService: "external-secrets",
+			stores:        stores,
+			secrets:       ofVault,
+			configAs:      fleet.ConfigAs{"configmap", "values:global.platform"},
+			manifests:     helmChart,
+			config:        map[string]any{"REGION": "east"},
+		},
+		"secrets-values-alone": {
+			secretService: "external-secrets",
+			stores:        stores,
+			secrets:       ofVault,
+			configAs:      fleet.ConfigAs{"values"},
+			manifests: with(
+				ociChart,
+				object(t, `{"helm_release": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}, "values": {"DB_PASSWORD": "none"}}`),
+			),
+		},
+		"secrets-values-fleet": {
+			secretService: "external-secrets",
+			stores:        stores,
+			secrets:       ofTwoStores,
+			configAs:      fleet.ConfigAs{"values:{{ fail }}"},
+			manifests:     with(helmChart, object(t, `{"helm_op": {"helm": {"valuesFrom": [{"configMapKeyRef": {"name": "more"}}]}}}`)),
+			reconciler:    "fleet",
+		},
+		"secrets-csi-vault": {
+			secretService: "secrets-store-csi",
+			stores:        providers,
+			secrets:       ofProvider("csi-vault", "secret/data/db", "password", "3"),
+		},
+		"secrets-csi-azure": {
+			secretService: "secrets-store-csi",
+			stores:        providers,
+			secrets:       ofProvider("csi-azure", "db-password", "", "0123456789abcdef"),
+		},
+		"secrets-csi-aws": {
+			secretService: "secrets-store-csi",
+			stores:        providers,
+			secrets:       ofProvider("csi-aws", "prod/db", "user.pass-word", "AWSPREVIOUS"),
+		},
+		"secrets-csi-gcp": {secretService: "secrets-store-csi", stores: providers, secrets: ofProvider("csi-gcp", "db", "password", "3")},
+		"secrets-none":    {secretService: "external-secrets", stores: stores},
 
-		"values-flux":       {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},
-		"values-flux-oci":   {manifests: ociChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
-		"values-argocd":     {reconciler: "argocd", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
-		"values-fleet":      {reconciler: "fleet", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values:platform"}},
-		"substitute":        {config: map[string]any{"REGION": "east", "REPLICAS": json.Number("3"), "DEBUG": true}, configAs: fleet.ConfigAs{"substitute"}},
+		"values-flux":     {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},
+		"values-flux-oci": {manifests: ociChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"values-argocd":   {reconciler: "argocd", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"values-fleet":    {reconciler: "fleet", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values:platform"}},
+		"substitute": {
+			config:   map[string]any{"REGION": "east", "REPLICAS": json.Number("3"), "DEBUG": true},
+			configAs: fleet.ConfigAs{"substitute"},
+		},
 		"tenant-flux":       {workspace: team},
 		"tenant-flux-helm":  {workspace: team, manifests: helmChart},
 		"tenant-argocd":     {workspace: team, reconciler: "argocd"},

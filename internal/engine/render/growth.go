@@ -86,7 +86,10 @@ func growing(functions map[string]any) map[string]any {
 			return "\n" + indented, err
 		},
 		"replace": func(from, to, in string) (string, error) {
-			return text(float64(len(in))+float64(strings.Count(in, from))*float64(len(to)), func() string { return strings.ReplaceAll(in, from, to) })
+			return text(
+				float64(len(in))+float64(strings.Count(in, from))*float64(len(to)),
+				func() string { return strings.ReplaceAll(in, from, to) },
+			)
 		},
 		"join": func(separator string, list any) (string, error) {
 			parts := toStrings(list)

@@ -45,7 +45,10 @@ func TestWhatPeopleWroteIsNoTemplateOfAHub(t *testing.T) {
 	for _, value := range hostile {
 		config := map[string]any{"a": value, "{{.name}}": []any{value, "{{ not a template", "}}"}}
 		manifests := helmChart
-		manifests.Parameters = map[string]any{"values": map[string]any{"b": value}, "application": map[string]any{"info": []any{map[string]any{"name": "x", "value": value}}}}
+		manifests.Parameters = map[string]any{
+			"values":      map[string]any{"b": value},
+			"application": map[string]any{"info": []any{map[string]any{"name": "x", "value": value}}},
+		}
 		there := deployment{reconciler: "argocd", manifests: manifests, config: config, configAs: fleet.ConfigAs{"values"}}
 		hub := there
 		hub.reconciler = "argocd-hub"

@@ -34,8 +34,10 @@ var parameterNames = func() []string {
 }()
 
 // parameterKinds are the kinds over whose specs parameters are merged, by the names of these.
-var parameterKinds = slices.SortedFunc(slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
-	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) })
+var parameterKinds = slices.SortedFunc(
+	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
+	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) },
+)
 
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
@@ -211,7 +213,15 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), imageProblem(host, assignment), t.verifyProblem(host, assignment))
+	return errors.Join(
+		unknown,
+		misused,
+		outside,
+		form,
+		deploysProblem(host, assignment),
+		imageProblem(host, assignment),
+		t.verifyProblem(host, assignment),
+	)
 }
 
 // verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
@@ -220,7 +230,11 @@ func (t *Templates) verifyProblem(host *host, assignment *schedule.Assignment) e
 		return nil
 	}
 	manifests := &assignment.Target.Target.Manifests
-	problem := host.reconciler.Unverified(t.parametersOf(assignment), manifestsOf(manifests), strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"))
+	problem := host.reconciler.Unverified(
+		t.parametersOf(assignment),
+		manifestsOf(manifests),
+		strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"),
+	)
 	if problem == "" {
 		return nil
 	}
@@ -246,13 +260,19 @@ func deploysProblem(host *host, assignment *schedule.Assignment) error {
 func imageProblem(host *host, assignment *schedule.Assignment) error {
 	target := assignment.Target.Target
 	manifests := &target.Manifests
-	if host.reconciler == nil || !host.reconciler.OneImage || target.ManifestsPending || manifests.Storage != "oci" || artifact.Image(manifests.Manifests) != "" {
+	if host.reconciler == nil || !host.reconciler.OneImage || target.ManifestsPending || manifests.Storage != "oci" ||
+		artifact.Image(manifests.Manifests) != "" {
 		return nil
 	}
 	return fleet.Findings{{
 		Path: targetPath(assignment.Target).Attribute("manifests").Attribute("version").String(),
-		Message: fmt.Sprintf("%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
-			"or give the fleet artifacts, those of flotilla_artifacts", manifests.Version, host.reconciler.Name, assignment.Host.ClusterType.Name),
+		Message: fmt.Sprintf(
+			"%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
+				"or give the fleet artifacts, those of flotilla_artifacts",
+			manifests.Version,
+			host.reconciler.Name,
+			assignment.Host.ClusterType.Name,
+		),
 	}}
 }
 

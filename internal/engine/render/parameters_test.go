@@ -119,8 +119,11 @@ func TestParametersReachEveryField(t *testing.T) {
 
 func TestParametersOfADeploymentTargetAreOverThoseOfItsClusterType(t *testing.T) {
 	files := deployment{
-		parameters: object(t, `{"kustomization": {"interval": "1h", "timeout": "1m", "wait": null, "force": true}, "git_repository": {"interval": "1h"}, "helm_release": {"interval": "1h"}}`),
-		manifests:  with(fromGit(), object(t, `{"kustomization": {"interval": "2m", "force": null}}`)),
+		parameters: object(
+			t,
+			`{"kustomization": {"interval": "1h", "timeout": "1m", "wait": null, "force": true}, "git_repository": {"interval": "1h"}, "helm_release": {"interval": "1h"}}`,
+		),
+		manifests: with(fromGit(), object(t, `{"kustomization": {"interval": "2m", "force": null}}`)),
 	}.render(t)
 	documents := documentsOf(t, []byte(files["reconciler.yaml"]))
 	if got := at(documents[0], "spec.interval"); got != "1h" {
@@ -147,7 +150,12 @@ func TestDependenciesAreAddedTo(t *testing.T) {
 }
 
 func TestAClusterTypesChartFieldsAreLeftOutWhereTheChartIsAnArtifact(t *testing.T) {
-	files := deployment{manifests: ociChart, parameters: object(t, `{"helm_release": {"chart": {"spec": {"interval": "1m"}}, "interval": "1h"}}`)}.render(t)
+	files := deployment{
+		manifests:  ociChart,
+		parameters: object(t, `{"helm_release": {"chart": {"spec": {"interval": "1m"}}, "interval": "1h"}}`),
+	}.render(
+		t,
+	)
 	documents := documentsOf(t, []byte(files["reconciler.yaml"]))
 	if chart, interval := at(documents[1], "spec.chart"), at(documents[1], "spec.interval"); chart != nil || interval != "1h" {
 		t.Errorf("chart %v, interval %v", chart, interval)
@@ -242,7 +250,10 @@ func TestFilesDoNotDependOnWhatWasRenderedBefore(t *testing.T) {
 	f, config := fleettest.Reference(2_000, 1)
 	for i := range f.ClusterTypes {
 		if i%3 == 0 && f.ClusterTypes[i].Reconciler == "flux" {
-			f.ClusterTypes[i].Parameters = object(t, `{"kustomization": {"interval": "1h", "postBuild": {"substitute": {"a": "b"}}}, "helm_release": {"values": {"a": 1}}}`)
+			f.ClusterTypes[i].Parameters = object(
+				t,
+				`{"kustomization": {"interval": "1h", "postBuild": {"substitute": {"a": "b"}}}, "helm_release": {"values": {"a": 1}}}`,
+			)
 		}
 	}
 	for i := range f.Workloads {
@@ -305,7 +316,10 @@ func compile(t testing.TB, f *fleet.Fleet) *render.Templates {
 // A text that looks like the marks of shapes is a text like any other.
 func TestAValueThatIsLikeAMarkStaysWhatItIs(t *testing.T) {
 	f := deployment{manifests: with(fromGit(), object(t, `{"secret_ref": "flotilla4f1d9c0a7be2635d80x"}`))}.fleet()
-	f.ClusterTypes = append(f.ClusterTypes, fleet.ClusterType{Name: "large", Reconciler: "flux", NamespaceService: "default", ConfigType: "configmap"})
+	f.ClusterTypes = append(
+		f.ClusterTypes,
+		fleet.ClusterType{Name: "large", Reconciler: "flux", NamespaceService: "default", ConfigType: "configmap"},
+	)
 	templates := compile(t, f)
 	for range 4 {
 		subject := deployment{}.subject(f)

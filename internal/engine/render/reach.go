@@ -81,8 +81,13 @@ func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.Kind, at string) 
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
 		return true
 	}
-	c.report(path, "decides which content or which server is trusted, which workspace %q does not allow its workloads: leave it to the parameters of the "+
-		"cluster type, or add %q to the parameters of the workspace", c.team.Name, field)
+	c.report(
+		path,
+		"decides which content or which server is trusted, which workspace %q does not allow its workloads: leave it to the parameters of the "+
+			"cluster type, or add %q to the parameters of the workspace",
+		c.team.Name,
+		field,
+	)
 	return false
 }
 
@@ -106,12 +111,24 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 		isOthers := func(owner string) bool { return owner != c.team.Name }
 		if object, isValues := strings.CutSuffix(name, valuesSuffix); isName && isValues && reach == reconciler.Secrets {
 			if i := slices.IndexFunc(c.objects[object], isOthers); i >= 0 {
-				c.report(path, "%q is the Secret with the values of a workload of workspace %q, which this workload of workspace %q cannot use", name, c.objects[object][i], c.team.Name)
+				c.report(
+					path,
+					"%q is the Secret with the values of a workload of workspace %q, which this workload of workspace %q cannot use",
+					name,
+					c.objects[object][i],
+					c.team.Name,
+				)
 			}
 			return
 		}
 		if i := slices.IndexFunc(c.objects[name], isOthers); isName && reach == reconciler.Objects && i >= 0 {
-			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use", name, c.objects[name][i], c.team.Name)
+			c.report(
+				path,
+				"%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use",
+				name,
+				c.objects[name][i],
+				c.team.Name,
+			)
 		}
 		return
 	case isName && reconciler.IsAgents(name):

@@ -30,7 +30,9 @@ var attacks = map[string]struct {
 		deployment{}, `{"secret_ref": "other-team"}`, "secret_ref", "Secrets", fleet.Workspace{Secrets: []string{"other-team"}},
 	},
 	"values from any Secret": {
-		deployment{manifests: helmChart}, `{"helm_release": {"valuesFrom": [{"kind": "Secret", "name": "db", "valuesKey": "x", "optional": true}]}}`,
+		deployment{
+			manifests: helmChart,
+		}, `{"helm_release": {"valuesFrom": [{"kind": "Secret", "name": "db", "valuesKey": "x", "optional": true}]}}`,
 		"helm_release.valuesFrom[0].name", "Secrets", fleet.Workspace{Secrets: []string{"db"}},
 	},
 	"variables from any Secret": {
@@ -104,7 +106,9 @@ var attacks = map[string]struct {
 		"helm_op.labels.flotilla.dev/owner", "other objects", fleet.Workspace{Parameters: []string{"helm_op.labels"}},
 	},
 	"another project": {
-		deployment{reconciler: "argocd"}, `{"project": "default"}`, "project", "another account", fleet.Workspace{Parameters: []string{"project"}},
+		deployment{
+			reconciler: "argocd",
+		}, `{"project": "default"}`, "project", "another account", fleet.Workspace{Parameters: []string{"project"}},
 	},
 	"another project by its field": {
 		deployment{reconciler: "argocd"}, `{"application": {"project": "default"}}`,
@@ -115,7 +119,10 @@ var attacks = map[string]struct {
 		"application.source.plugin.name", "programs", fleet.Workspace{Parameters: []string{"application.source.plugin"}},
 	},
 	"values from any URL": {
-		deployment{reconciler: "argocd", manifests: helmChart}, `{"application": {"source": {"helm": {"valueFiles": ["values.yaml", "https://10.0.0.1/x.yaml"]}}}}`,
+		deployment{
+			reconciler: "argocd",
+			manifests:  helmChart,
+		}, `{"application": {"source": {"helm": {"valueFiles": ["values.yaml", "https://10.0.0.1/x.yaml"]}}}}`,
 		"application.source.helm.valueFiles[1]", "other sources", fleet.Workspace{Sources: []string{"https://10.0.0.1", "https://charts.example.com"}},
 	},
 	"components from any URL": {
@@ -147,7 +154,8 @@ func TestAWorkloadReachesOnlyWhatItsWorkspaceAllows(t *testing.T) {
 					continue // decided by the workspace
 				}
 				base.workspace = team
-				if said := refusal(t, base); !strings.Contains(said, attack.reaches) || !strings.Contains(said, parametersPath+attack.field+": reaches ") ||
+				if said := refusal(t, base); !strings.Contains(said, attack.reaches) ||
+					!strings.Contains(said, parametersPath+attack.field+": reaches ") ||
 					!strings.Contains(said, `which workspace "kaizen" does not allow its workloads: add `) {
 					t.Errorf("said %q, want %s, %s", said, attack.field, attack.reaches)
 				}
@@ -169,7 +177,9 @@ func TestAWorkloadReachesOnlyWhatItsWorkspaceAllows(t *testing.T) {
 }
 
 // registryChart is a chart of a registry that a HelmRepository names.
-var registryChart = fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "app", Version: "1.2.3"}}
+var registryChart = fleet.Manifests{
+	Manifests: folder.Manifests{Storage: "helm", Repo: "oci://registry.example.com/charts", Chart: "app", Version: "1.2.3"},
+}
 
 // trusted are fields that decide what is trusted, each with the deployment that has it. The values make a check ineffective, or
 // take it away.
@@ -188,18 +198,33 @@ var trusted = map[string]struct {
 	"oci_repository.verify.matchOIDCIdentity[0].subject": {
 		deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {"matchOIDCIdentity": [{"subject": ".*"}]}}}`,
 	},
-	"oci_repository.verify.matchOIDCIdentity": {deployment{manifests: ociManifests}, `{"oci_repository": {"verify": {"matchOIDCIdentity": []}}}`},
-	"oci_repository.insecure":                 {deployment{manifests: ociManifests}, `{"oci_repository": {"insecure": true}}`},
-	"oci_repository.certSecretRef.name":       {deployment{manifests: ociManifests}, `{"oci_repository": {"certSecretRef": {"name": "mine"}}}`},
-	"helm_repository.insecure":                {deployment{manifests: helmChart}, `{"helm_repository": {"insecure": true}}`},
-	"helm_repository.certSecretRef":           {deployment{manifests: helmChart}, `{"helm_repository": {"certSecretRef": null}}`},
-	"helm_release.chart.spec.verify.provider": {deployment{manifests: registryChart}, `{"helm_release": {"chart": {"spec": {"verify": {"provider": "x"}}}}}`},
-	"git_repo.insecureSkipTLSVerify":          {deployment{reconciler: "fleet"}, `{"git_repo": {"insecureSkipTLSVerify": true}}`},
-	"git_repo.caBundle":                       {deployment{reconciler: "fleet"}, `{"git_repo": {"caBundle": "bWluZQ=="}}`},
-	"helm_op.insecureSkipTLSVerify":           {deployment{reconciler: "fleet", manifests: helmChart}, `{"helm_op": {"insecureSkipTLSVerify": true}}`},
-	"root_sync.git.noSSLVerify":               {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"noSSLVerify": true}}}`},
-	"root_sync.git.proxy":                     {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"proxy": "http://10.0.0.1"}}}`},
-	"root_sync.git.caCertSecretRef.name":      {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"caCertSecretRef": {"name": "mine"}}}}`},
+	"oci_repository.verify.matchOIDCIdentity": {
+		deployment{manifests: ociManifests},
+		`{"oci_repository": {"verify": {"matchOIDCIdentity": []}}}`,
+	},
+	"oci_repository.insecure": {deployment{manifests: ociManifests}, `{"oci_repository": {"insecure": true}}`},
+	"oci_repository.certSecretRef.name": {
+		deployment{manifests: ociManifests},
+		`{"oci_repository": {"certSecretRef": {"name": "mine"}}}`,
+	},
+	"helm_repository.insecure":      {deployment{manifests: helmChart}, `{"helm_repository": {"insecure": true}}`},
+	"helm_repository.certSecretRef": {deployment{manifests: helmChart}, `{"helm_repository": {"certSecretRef": null}}`},
+	"helm_release.chart.spec.verify.provider": {
+		deployment{manifests: registryChart},
+		`{"helm_release": {"chart": {"spec": {"verify": {"provider": "x"}}}}}`,
+	},
+	"git_repo.insecureSkipTLSVerify": {deployment{reconciler: "fleet"}, `{"git_repo": {"insecureSkipTLSVerify": true}}`},
+	"git_repo.caBundle":              {deployment{reconciler: "fleet"}, `{"git_repo": {"caBundle": "bWluZQ=="}}`},
+	"helm_op.insecureSkipTLSVerify": {
+		deployment{reconciler: "fleet", manifests: helmChart},
+		`{"helm_op": {"insecureSkipTLSVerify": true}}`,
+	},
+	"root_sync.git.noSSLVerify": {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"noSSLVerify": true}}}`},
+	"root_sync.git.proxy":       {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"proxy": "http://10.0.0.1"}}}`},
+	"root_sync.git.caCertSecretRef.name": {
+		deployment{reconciler: "config-sync"},
+		`{"root_sync": {"git": {"caCertSecretRef": {"name": "mine"}}}}`,
+	},
 }
 
 // What is trusted belongs to the platform, also where a workspace confines nothing, or lists the Secret as its own.
@@ -301,7 +326,10 @@ func TestSourcesOfAWorkspace(t *testing.T) {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
-	if said := refusal(t, deployment{workspace: fleet.Workspace{Name: "kaizen", Sources: []string{}}}); !strings.HasSuffix(said, "which are none") {
+	if said := refusal(t, deployment{workspace: fleet.Workspace{Name: "kaizen", Sources: []string{}}}); !strings.HasSuffix(
+		said,
+		"which are none",
+	) {
 		t.Errorf("a list that came out empty allows something: %s", said)
 	}
 }
@@ -309,7 +337,8 @@ func TestSourcesOfAWorkspace(t *testing.T) {
 func TestNamespacesOfAConfinedWorkspace(t *testing.T) {
 	for namespace, allowed := range map[string]bool{"kaizen": true, "kaizen-shop": true, "kaizenshop": false, "monitoring": false, "cert-manager": false} {
 		said := refusal(t, deployment{workspace: withAccount, namespace: namespace})
-		if allowed != (said == "") || !allowed && !strings.HasPrefix(said, `workloads["hello"].deployment_targets["dev"].namespace: workspace "kaizen" does not allow`) {
+		if allowed != (said == "") ||
+			!allowed && !strings.HasPrefix(said, `workloads["hello"].deployment_targets["dev"].namespace: workspace "kaizen" does not allow`) {
 			t.Errorf("%s: %q", namespace, said)
 		}
 		free := withAccount
@@ -339,9 +368,17 @@ func TestLabelsOfNamespacesAreDecided(t *testing.T) {
 
 // onDrone is a fleet of two teams, whose workloads are on the cluster types drone and large.
 func onDrone(reconciler string, workloads ...fleet.Workload) *fleet.Fleet {
-	f := &fleet.Fleet{Environment: "dev", Workspaces: []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, Explicit: true, Workloads: workloads}
+	f := &fleet.Fleet{
+		Environment: "dev",
+		Workspaces:  []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}},
+		Explicit:    true,
+		Workloads:   workloads,
+	}
 	for _, name := range []string{"drone", "large"} {
-		f.ClusterTypes = append(f.ClusterTypes, fleet.ClusterType{Name: name, Reconciler: reconciler, NamespaceService: "default", ConfigType: "configmap"})
+		f.ClusterTypes = append(
+			f.ClusterTypes,
+			fleet.ClusterType{Name: name, Reconciler: reconciler, NamespaceService: "default", ConfigType: "configmap"},
+		)
 		for _, workload := range workloads {
 			f.Assignments = append(f.Assignments, fleet.ExplicitAssignment{
 				ClusterType: name, DeploymentTarget: fleet.FullName(workload.Name, workload.DeploymentTargets[0].Name),
@@ -370,7 +407,11 @@ func arranged(t *testing.T, f *fleet.Fleet) (names map[string]string, findings f
 }
 
 func workloadOf(team, name, target, namespace string, manifests fleet.Manifests) fleet.Workload {
-	return fleet.Workload{Name: name, Workspace: team, DeploymentTargets: []fleet.DeploymentTarget{{Name: target, Namespace: namespace, Manifests: manifests}}}
+	return fleet.Workload{
+		Name:              name,
+		Workspace:         team,
+		DeploymentTargets: []fleet.DeploymentTarget{{Name: target, Namespace: namespace, Manifests: manifests}},
+	}
 }
 
 // Names of deployment targets are chosen by teams, and the objects of all are in one namespace.
@@ -407,13 +448,23 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	include := func(name string) fleet.Manifests {
 		return with(fromGit(), object(t, `{"git_repository": {"include": [{"repository": {"name": "`+name+`"}}]}}`))
 	}
-	_, findings := arranged(t, onDrone("flux", workloadOf("kaizen", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))))
+	_, findings := arranged(
+		t,
+		onDrone(
+			"flux",
+			workloadOf("kaizen", "pay", "live", "", fromGit()),
+			workloadOf("other", "spy", "live", "", include("dev-large-pay-live")),
+		),
+	)
 	const want = `workloads["spy"].deployment_targets["live"].manifests.parameters.git_repository.include[0].repository.name: ` +
 		`"dev-large-pay-live" is an object of a workload of workspace "kaizen", which this workload of workspace "other" cannot use`
 	if findings.Error() != want {
 		t.Errorf("found %v", findings)
 	}
-	_, findings = arranged(t, onDrone("flux", workloadOf("other", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))))
+	_, findings = arranged(
+		t,
+		onDrone("flux", workloadOf("other", "pay", "live", "", fromGit()), workloadOf("other", "spy", "live", "", include("dev-large-pay-live"))),
+	)
 	if findings != nil {
 		t.Errorf("a team's own: %v", findings)
 	}
@@ -421,7 +472,10 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	two := onDrone("flux", workloadOf("kaizen", "a-pay", "live", "", fromGit()), workloadOf("other", "pay", "live", "", fromGit()),
 		workloadOf("other", "spy", "live", "", include("dev-drone-a-pay-live")))
 	two.ClusterTypes[1].Name, two.Assignments[3].ClusterType, two.Assignments[4].ClusterType, two.Assignments[5].ClusterType = "drone-a", "drone-a", "drone-a", "drone-a"
-	if _, findings := arranged(t, two); !strings.Contains(findings.Error(), `"dev-drone-a-pay-live" is an object of a workload of workspace "kaizen"`) {
+	if _, findings := arranged(t, two); !strings.Contains(
+		findings.Error(),
+		`"dev-drone-a-pay-live" is an object of a workload of workspace "kaizen"`,
+	) {
 		t.Errorf("found %v", findings)
 	}
 }
@@ -436,7 +490,10 @@ func TestNoWorkloadReadsTheSecretValuesOfAnotherTeam(t *testing.T) {
 	} {
 		spying := func(team string) fleet.Findings {
 			spy := with(helmChart, object(t, strings.ReplaceAll(test.parameters, "NAME", "dev-drone-pay-live-platform-values")))
-			_, findings := arranged(t, onDrone(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)))
+			_, findings := arranged(
+				t,
+				onDrone(test.reconciler, workloadOf("kaizen", "pay", "live", "", helmChart), workloadOf(team, "spy", "live", "", spy)),
+			)
 			return findings
 		}
 		want := parameters + test.at + `: "dev-drone-pay-live-platform-values" is the Secret with the values of a workload of workspace "kaizen", ` +

@@ -103,7 +103,12 @@ func zarfSource(documents []any) source {
 	if chart := textAt(component, "charts.0.repoName"); chart != "" {
 		repository += "/" + chart
 	}
-	return source{repository, textAt(component, "charts.0.version"), textAt(component, "charts.0.gitPath"), textAt(component, "charts.0.namespace")}
+	return source{
+		repository,
+		textAt(component, "charts.0.version"),
+		textAt(component, "charts.0.gitPath"),
+		textAt(component, "charts.0.namespace"),
+	}
 }
 
 func TestAllReconcilersGetTheSame(t *testing.T) {
@@ -180,7 +185,10 @@ func TestValuesStayInTheirPlace(t *testing.T) {
 				}
 				line := strings.ReplaceAll(value, "\n", "") // no URL has several
 				scheme := map[string]string{"git": "https://", "helm": "https://", "oci": "oci://"}[storage]
-				manifests := fleet.Manifests{Manifests: folder.Manifests{Storage: storage, Repo: scheme + "x/" + line, Version: value, Chart: line, Path: value, Branch: value}, Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}}}
+				manifests := fleet.Manifests{
+					Manifests:  folder.Manifests{Storage: storage, Repo: scheme + "x/" + line, Version: value, Chart: line, Path: value, Branch: value},
+					Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}},
+				}
 				if storage == "git" {
 					manifests.Chart, manifests.Version = "", ""
 					delete(manifests.Parameters, "values")

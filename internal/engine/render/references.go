@@ -41,7 +41,13 @@ func (t *Templates) externalSecrets(host *host, template *compiled, subject Subj
 			return File{}, false, nil
 		}
 	}
-	row := referenceRow{Templates: t, host: host, template: template, subject: subject, runner: t.runners.Get().(*runner)} // what the caller's is filled with stays
+	row := referenceRow{
+		Templates: t,
+		host:      host,
+		template:  template,
+		subject:   subject,
+		runner:    t.runners.Get().(*runner),
+	} // what the caller's is filled with stays
 	defer t.runners.Put(row.runner)
 	head, isRight, err := row.head(store)
 	if err != nil || head == nil {

@@ -102,7 +102,8 @@ func CheckPlace(files []folder.File, at folder.Location) error {
 // mayFollow reports whether a file may have objects that follow final objects.
 func mayFollow(file folder.File) bool {
 	extension := path.Ext(file.Name)
-	return (extension == ".yaml" || extension == ".yml") && !strings.Contains(file.Name, "/") && bytes.Contains(file.Content, []byte("/"+folder.ObjectsFolder))
+	return (extension == ".yaml" || extension == ".yml") && !strings.Contains(file.Name, "/") &&
+		bytes.Contains(file.Content, []byte("/"+folder.ObjectsFolder))
 }
 
 // follower is what an object that deploys says of what it follows.

@@ -166,7 +166,11 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 	if err != nil || content == nil {
 		return content, err
 	}
-	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaceOf(subject.Assignment.Target.Workload.Workspace))
+	content, err = e.mergeFields(
+		content,
+		e.data.manifests["parameters"].(map[string]any),
+		t.workspaceOf(subject.Assignment.Target.Workload.Workspace),
+	)
 	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
 		content, err = literal(content, of)
 	}
@@ -197,8 +201,13 @@ func tooLarge(subject Subject) error {
 		path = fleet.PathOf("config_containers", container).Attribute("data").Key(largest)
 	}
 	var findings fleet.Findings
-	findings.Report(path, "the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
-		subject.Assignment.Target.Name, maxConfigMap>>20, largest)
+	findings.Report(
+		path,
+		"the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
+		subject.Assignment.Target.Name,
+		maxConfigMap>>20,
+		largest,
+	)
 	return findings
 }
 

@@ -18,10 +18,15 @@ import (
 // ArrangeSecrets finds references to secrets that cannot arrive where they reach, each once for all hosts. reach returns the
 // references that reach the assignment of a number, by key and sorted, and the container that decides a key.
 func (t *Templates) ArrangeSecrets(
-	assignments []*schedule.Assignment, reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
+	assignments []*schedule.Assignment,
+	reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
 ) fleet.Findings {
 	a := &secretArranger{
-		arranger: arranger{templates: t, seen: map[string]bool{}, writers: map[namespaceOn][]*schedule.Assignment{}}, checked: map[referenceOn]bool{},
+		arranger: arranger{
+			templates: t,
+			seen:      map[string]bool{},
+			writers:   map[namespaceOn][]*schedule.Assignment{},
+		}, checked: map[referenceOn]bool{},
 	}
 	for i, assignment := range assignments {
 		host := t.hostOf(assignment)
@@ -64,8 +69,15 @@ func (a *secretArranger) references(
 			hasAny, firstKey, firstStore = true, key, reference.Store
 		}
 		if host.service != nil && host.service.OneStore && reference.Store != firstStore {
-			a.report(secretPath(origin(key), key).Attribute("store"), "is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
-				reference.Store, firstKey, firstStore, host.service.Name, clusterType)
+			a.report(
+				secretPath(origin(key), key).Attribute("store"),
+				"is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
+				reference.Store,
+				firstKey,
+				firstStore,
+				host.service.Name,
+				clusterType,
+			)
 		}
 		if on := (referenceOn{host, key, reference}); !a.checked[on] {
 			a.checked[on] = true
@@ -80,11 +92,20 @@ func secretPath(container, key string) *fleet.Path {
 }
 
 // reference finds what is wrong with one reference on the clusters of a type.
-func (a *secretArranger) reference(clusterType string, host *host, key string, reference fleet.SecretReference, origin func(key string) string) {
+func (a *secretArranger) reference(
+	clusterType string,
+	host *host,
+	key string,
+	reference fleet.SecretReference,
+	origin func(key string) string,
+) {
 	if !host.hasSecrets {
-		a.report(fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
+		a.report(
+			fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
 			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
-			origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
+			origin(key),
+			strings.Join(fleet.BuiltinTemplates["secret"], ", "),
+		)
 		return
 	}
 	report := func(attribute, format string, arguments ...any) {
@@ -95,7 +116,11 @@ func (a *secretArranger) reference(clusterType string, host *host, key string, r
 		a.report(path, format, arguments...)
 	}
 	if len(validation.IsConfigMapKey(key)) > 0 {
-		report("", `key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`, key)
+		report(
+			"",
+			`key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`,
+			key,
+		)
 	}
 	store, known := host.stores[reference.Store]
 	if !known {
@@ -125,8 +150,13 @@ func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, refe
 	isListed := slices.ContainsFunc(forms, func(form string) bool { return form == "secret" || strings.HasPrefix(form, "secret:") })
 	switch reason := noSecretValues(host, maps.Collect(references)); {
 	case among && !isListed && reason != "":
-		a.report(path, `"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart use the existing Secret %q`,
-			clusterType, reason, cmp.Or(name, defaultSecretName))
+		a.report(
+			path,
+			`"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart use the existing Secret %q`,
+			clusterType,
+			reason,
+			cmp.Or(name, defaultSecretName),
+		)
 	case !among && name == "":
 		a.report(path, `has no form for the references to secrets that reach the deployment target: add "secret"`)
 	}

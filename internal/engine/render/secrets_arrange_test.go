@@ -132,7 +132,13 @@ func TestStoresThatASecretServiceCannotUseAreFindings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := fleet.Template{Type: "secret", Name: "own", Manifests: []string{"a: b"}}
-			_, findings := render.Compile(deployment{secretService: test.service, stores: map[string]fleet.SecretStore{"v": test.store}, templates: []fleet.Template{own}}.fleet())
+			_, findings := render.Compile(
+				deployment{
+					secretService: test.service,
+					stores:        map[string]fleet.SecretStore{"v": test.store},
+					templates:     []fleet.Template{own},
+				}.fleet(),
+			)
 			var got []string
 			for _, finding := range findings {
 				got = append(got, finding.String())

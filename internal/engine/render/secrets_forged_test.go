@@ -69,7 +69,11 @@ func entriesOf(key, property, version string) map[string]map[string]any {
 	if version != "" {
 		path += "?version=" + url.QueryEscape(version)
 	}
-	azure := map[string]any{"objectName": regexp.MustCompile("^(secret|key|cert)/").ReplaceAllString(key, ""), "objectType": "secret", "objectAlias": "DB"}
+	azure := map[string]any{
+		"objectName":  regexp.MustCompile("^(secret|key|cert)/").ReplaceAllString(key, ""),
+		"objectType":  "secret",
+		"objectAlias": "DB",
+	}
 	for _, kind := range []string{"key", "cert"} {
 		if strings.HasPrefix(key, kind+"/") {
 			azure["objectType"] = kind

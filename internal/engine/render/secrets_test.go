@@ -48,8 +48,11 @@ func TestAKubernetesAPITakesTheObjectsOfSecretServices(t *testing.T) {
 		}},
 	} {
 		parts := strings.Split(resource, "/")
-		at := server.Client().Resource(kinds.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).Namespace("flux-system")
-		if _, err := at.Apply(t.Context(), "wrong", wrong, metav1.ApplyOptions{FieldManager: "test"}); err == nil || !strings.Contains(err.Error(), "store") {
+		at := server.Client().
+			Resource(kinds.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).
+			Namespace("flux-system")
+		if _, err := at.Apply(t.Context(), "wrong", wrong, metav1.ApplyOptions{FieldManager: "test"}); err == nil ||
+			!strings.Contains(err.Error(), "store") {
 			t.Errorf("%s with a field that it does not have: %v", resource, err)
 		}
 	}

@@ -33,7 +33,8 @@ func TestKeysOfYAMLsOwnAreTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var read map[string]any
-		if err := yaml.Unmarshal([]byte(text), &read); err != nil || !reflect.DeepEqual(read, object) || !strings.Contains(text, "\"<<\":") || !strings.Contains(text, `"=": "="`) {
+		if err := yaml.Unmarshal([]byte(text), &read); err != nil || !reflect.DeepEqual(read, object) || !strings.Contains(text, "\"<<\":") ||
+			!strings.Contains(text, `"=": "="`) {
 			t.Errorf("%s: %v: %s is read as %v", name, err, text, read)
 		}
 	}

@@ -180,7 +180,9 @@ func TestUnscheduledSaysWhy(t *testing.T) {
 			if test.policies != "" {
 				policies = "target_policies:\n" + test.policies
 			}
-			result, findings := schedule.Schedule(decode(t, hosts+"workloads: [{name: hello, labels: {family: web}, deployment_targets: {live: {}}}]\n"+policies))
+			result, findings := schedule.Schedule(
+				decode(t, hosts+"workloads: [{name: hello, labels: {family: web}, deployment_targets: {live: {}}}]\n"+policies),
+			)
 			if len(findings) > 0 {
 				t.Fatal(findings)
 			}
@@ -193,7 +195,9 @@ func TestUnscheduledSaysWhy(t *testing.T) {
 }
 
 func TestAFleetWithoutHostsSaysSo(t *testing.T) {
-	result, _ := schedule.Schedule(decode(t, workloads+"target_policies: [{name: p, cluster_selector: {}}, {name: q, cluster_type_selector: {}}]"))
+	result, _ := schedule.Schedule(
+		decode(t, workloads+"target_policies: [{name: p, cluster_selector: {}}, {name: q, cluster_type_selector: {}}]"),
+	)
 	if got, want := result.Unscheduled[0].Reason, `target policy "p" selects it, but environment "dev" has no cluster`; got != want {
 		t.Errorf("reason %q, want %q", got, want)
 	}
@@ -238,7 +242,10 @@ assignments:
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	if got, want := keys(result.Assignments), []string{"clusters/drone-1/hello-test", "drone/hello-live", "vault/hello-live"}; !slices.Equal(got, want) {
+	if got, want := keys(result.Assignments), []string{"clusters/drone-1/hello-test", "drone/hello-live", "vault/hello-live"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("assignments %q, want %q", got, want)
 	}
 	if got := result.Assignments[0].Policies; got != nil {
@@ -329,7 +336,8 @@ func FuzzNamespace(f *testing.F) {
 	f.Add("dev", "drone", "hello-live")
 	f.Add("d", "clusters/"+strings.Repeat("a-", 31)+"a", strings.Repeat("b", 63))
 	f.Fuzz(func(t *testing.T, environment, host, target string) {
-		if fleet.CheckLabelName(environment) != "" || fleet.CheckLabelName(strings.TrimPrefix(host, "clusters/")) != "" || fleet.CheckLabelName(target) != "" {
+		if fleet.CheckLabelName(environment) != "" || fleet.CheckLabelName(strings.TrimPrefix(host, "clusters/")) != "" ||
+			fleet.CheckLabelName(target) != "" {
 			return
 		}
 		if problems := validation.IsDNS1123Label(schedule.Namespace(environment, host, target)); problems != nil {

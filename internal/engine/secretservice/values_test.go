@@ -60,10 +60,14 @@ func FuzzValues(f *testing.F) {
 	f.Add("{", "KEY", "\u2028\u0085")
 	f.Fuzz(func(t *testing.T, below, key, secret string) {
 		const longest = 500 // a longer key is no simple key in YAML
-		if !utf8.ValidString(below) || len(below) > longest || key == "" || len(key) > 253 || strings.Trim(key, "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+		if !utf8.ValidString(below) || len(below) > longest || key == "" || len(key) > 253 ||
+			strings.Trim(key, "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
 			return
 		}
-		if strings.ContainsFunc(secret, func(r rune) bool { return r > 0x7e || r == utf8.RuneError }) { // what JSON writes as it is, and YAML may not take
+		if strings.ContainsFunc(
+			secret,
+			func(r rune) bool { return r > 0x7e || r == utf8.RuneError },
+		) { // what JSON writes as it is, and YAML may not take
 			return
 		}
 		var got map[string]map[string]string

@@ -115,9 +115,16 @@ func parseURL(name, raw string) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the %s cannot be parsed as the http or https URL of a Git host, such as https://git.example.com/team/app", name)
 	case parsed.Scheme == "":
-		return nil, fmt.Errorf("pull requests and commit statuses need an http or https URL of a Git host, and the %s has no scheme: begin it with https://", name)
+		return nil, fmt.Errorf(
+			"pull requests and commit statuses need an http or https URL of a Git host, and the %s has no scheme: begin it with https://",
+			name,
+		)
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return nil, fmt.Errorf("pull requests and commit statuses need an http or https URL of a Git host, and the scheme of the %s is %q", name, parsed.Scheme)
+		return nil, fmt.Errorf(
+			"pull requests and commit statuses need an http or https URL of a Git host, and the scheme of the %s is %q",
+			name,
+			parsed.Scheme,
+		)
 	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
 		return nil, fmt.Errorf("the %s has credentials in it; remove them, and give them to the provider's git attribute", name)
 	case parsed.Hostname() == "":

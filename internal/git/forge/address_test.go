@@ -162,7 +162,8 @@ func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", w, request, err)
 		}
 	}
-	if _, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "h"}, "", forge.Now); err == nil || !strings.Contains(err.Error(), "at a given commit only") {
+	if _, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "h"}, "", forge.Now); err == nil ||
+		!strings.Contains(err.Error(), "at a given commit only") {
 		t.Errorf("err = %v", err)
 	}
 	if r.url != "" {

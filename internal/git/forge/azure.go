@@ -184,7 +184,8 @@ func (a *azureAPI) request(pull *azurePull) *request {
 // name is the name of a reviewer: of a person the account, which is mostly an
 // email address, of a team project/team.
 func (i azureIdentity) name() string {
-	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") && (i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
+	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") &&
+		(i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
 		return project[1:] + "/" + team
 	}
 	return i.UniqueName
@@ -267,7 +268,11 @@ func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
 			return one.ID, nil
 		}
 	}
-	return "", failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential; name a person by email address, a team as project/team", name)
+	return "", failf(
+		ErrReviewer,
+		"reviewer %q does not exist, or is hidden from this credential; name a person by email address, a team as project/team",
+		name,
+	)
 }
 
 // ask requests reviews. Azure keeps reviewers on its list after their review.

@@ -69,7 +69,10 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	case len(before) == collection+1:
 		at.owner = before[collection]
 	default:
-		return address{}, fmt.Errorf("the URL's path %q is not that of a repository of Azure Repos: organization/project/_git/repository", clone.Path)
+		return address{}, fmt.Errorf(
+			"the URL's path %q is not that of a repository of Azure Repos: organization/project/_git/repository",
+			clone.Path,
+		)
 	}
 	if at.api = api; api == nil {
 		at.api = &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: strings.Join(before[:collection], "/")}

@@ -36,10 +36,16 @@ func onAzure(t *testing.T, exchanges []exchange, options ...forge.Options) *forg
 
 func azPull(changes ...fields) fields {
 	return with(fields{
-		"repository": fields{"id": "repo", "name": "gitops", "project": fields{"id": "project", "name": "owner"}}, "pullRequestId": 7, "status": "active",
+		"repository": fields{
+			"id":      "repo",
+			"name":    "gitops",
+			"project": fields{"id": "project", "name": "owner"},
+		}, "pullRequestId": 7, "status": "active",
 		"createdBy": fields{"id": azMe, "displayName": "Bot", "uniqueName": "bot@example.com"}, "creationDate": "2026-01-26T19:01:12.1234567Z",
 		"title": devTitle, "description": devBody, "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "mergeStatus": "succeeded", "isDraft": false,
-		"lastMergeSourceCommit": fields{"commitId": newHead}, "lastMergeTargetCommit": fields{"commitId": oldHead}, "lastMergeCommit": fields{"commitId": "e5bd3914e2e596debea16f433f57875b5b90bcd6"},
+		"lastMergeSourceCommit": fields{
+			"commitId": newHead,
+		}, "lastMergeTargetCommit": fields{"commitId": oldHead}, "lastMergeCommit": fields{"commitId": "e5bd3914e2e596debea16f433f57875b5b90bcd6"},
 		"reviewers": []fields{},
 	}, changes...)
 }
@@ -68,7 +74,15 @@ func azStatus(word string) fields { return fields{"mergeStatus": word} }
 func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
-		return &forge.PullRequest{Number: number, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+		return &forge.PullRequest{
+			Number:      number,
+			State:       state,
+			Owner:       "dev",
+			Base:        "main",
+			Head:        "flotilla/dev",
+			HeadCommit:  newHead,
+			MergeCommit: mergeCommit,
+		}
 	}
 	number := func(n int) fields { return fields{"pullRequestId": n} }
 	long := devBody + strings.Repeat("x", 500)
@@ -128,7 +142,11 @@ func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
 	}
 	_, err := onAzure(t, []exchange{
 		{request: azOpen, answer: azList(page...)},
-		{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), status: 403, answer: fields{"message": "TF401027: You need the Git 'GenericRead' permission."}},
+		{
+			request: strings.Replace(azOpen, "skip=0", "skip=100", 1),
+			status:  403,
+			answer:  fields{"message": "TF401027: You need the Git 'GenericRead' permission."},
+		},
 	}).Current(t.Context(), dev, 7)
 	wantError(t, err, forge.ErrUnauthorized, "GenericRead")
 }
@@ -161,8 +179,19 @@ func azPeople(filter, id, name, account, mail string) exchange {
 	}
 	if id != "" {
 		e.answer = fields{"count": 2, "value": []fields{
-			{"id": "44444444-aaaa-4aaa-8aaa-444444444444", "providerDisplayName": "Anna Other", "properties": fields{"Account": fields{"$type": "System.String", "$value": "anna.other@example.com"}}},
-			{"id": id, "providerDisplayName": name, "properties": fields{"Account": fields{"$type": "System.String", "$value": account}, "Mail": fields{"$type": "System.String", "$value": mail}}},
+			{
+				"id":                  "44444444-aaaa-4aaa-8aaa-444444444444",
+				"providerDisplayName": "Anna Other",
+				"properties":          fields{"Account": fields{"$type": "System.String", "$value": "anna.other@example.com"}},
+			},
+			{
+				"id":                  id,
+				"providerDisplayName": name,
+				"properties": fields{
+					"Account": fields{"$type": "System.String", "$value": account},
+					"Mail":    fields{"$type": "System.String", "$value": mail},
+				},
+			},
 		}}
 	}
 	return e
@@ -172,7 +201,9 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: azPost, status: 201, answer: azPull(azStatus(azQueued)),
-		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoted(devBody) + `}`,
+		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoted(
+			devBody,
+		) + `}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: azOpen, answer: azList()}
@@ -330,7 +361,10 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 			answer.Body = readCloser(`{"value": []}`)
 			return answer, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.Options{Over: over})
+		host, err := forge.NewGitHost(
+			forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}},
+			forge.Options{Over: over},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +392,10 @@ func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
 				Body: readCloser("you sent " + r.Header.Get("Authorization")),
 			}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.Options{Over: over})
+		host, err := forge.NewGitHost(
+			forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials},
+			forge.Options{Over: over},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,13 @@ type bitbucketChange struct {
 
 // bitbucketEach hands what is listed over until take returns false. Of the URL of a next page only the query is used:
 // its server is the Git host's name for itself, and may not be that of api_url.
-func bitbucketEach[T any](ctx context.Context, b *bitbucketCloud, to *url.URL, query url.Values, take func(T) (more bool, err error)) error {
+func bitbucketEach[T any](
+	ctx context.Context,
+	b *bitbucketCloud,
+	to *url.URL,
+	query url.Values,
+	take func(T) (more bool, err error),
+) error {
 	return pages(func(int) (bool, error) {
 		var page struct {
 			Values []T    `json:"values"`
@@ -354,7 +360,10 @@ type bitbucketBuild struct {
 // status is that of a build of this time. It is pending for what is in progress or not known.
 func (b bitbucketBuild) status(at time.Time) status {
 	return status{Status: Status{
-		Context: cmp.Or(b.Name, b.Key), Key: b.Key, State: cmp.Or(bitbucketStates[b.State], Pending), Description: b.Description, Time: at.UTC(), URL: b.URL,
+		Context: cmp.Or(
+			b.Name,
+			b.Key,
+		), Key: b.Key, State: cmp.Or(bitbucketStates[b.State], Pending), Description: b.Description, Time: at.UTC(), URL: b.URL,
 	}}
 }
 

@@ -107,7 +107,16 @@ var (
 func TestCloudCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
-		return &forge.PullRequest{Number: number, URL: cloudURL, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+		return &forge.PullRequest{
+			Number:      number,
+			URL:         cloudURL,
+			State:       state,
+			Owner:       "dev",
+			Base:        "main",
+			Head:        "flotilla/dev",
+			HeadCommit:  newHead,
+			MergeCommit: mergeCommit,
+		}
 	}
 	open := func(pulls ...fields) exchange {
 		return exchange{request: cloudList("main"), answer: cloudPage(pulls...)}
@@ -173,7 +182,9 @@ func TestCloudEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: cloudPost, status: 201, answer: cloudPull(),
-		body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `, "source": {"branch": {"name": "flotilla/dev"}}, "destination": {"branch": {"name": "main"}}}`,
+		body: `{"title": "Deploy dev", "description": ` + quoted(
+			devBody,
+		) + `, "source": {"branch": {"name": "flotilla/dev"}}, "destination": {"branch": {"name": "main"}}}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: cloudList("main"), answer: cloudPage()}
@@ -187,7 +198,11 @@ func TestCloudEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	}
 	nobody := exchange{request: user(cloudBenID, "").request, status: 404, answer: cloudRefusal("No such user")}
 	put := func(title, more string) exchange {
-		return exchange{request: cloudPut, body: `{"title": ` + quoted(title) + `, "description": ` + quoted(devBody) + more + `}`, answer: cloudPull()}
+		return exchange{
+			request: cloudPut,
+			body:    `{"title": ` + quoted(title) + `, "description": ` + quoted(devBody) + more + `}`,
+			answer:  cloudPull(),
+		}
 	}
 	both := `, "reviewers": [{"uuid": "` + cloudAnna + `"}, {"uuid": "` + cloudBen + `"}]`
 	byAnna := fields{"reviewers": []fields{{"type": "user", "uuid": cloudAnna}}}
@@ -256,7 +271,11 @@ func TestCloudMergeNow(t *testing.T) {
 		return exchange{request: cloudGet, answer: pull}
 	}
 	by := func(way string) exchange {
-		return exchange{request: cloudMerge, body: `{"close_source_branch": false, "merge_strategy": "` + way + `"}`, answer: cloudPull(cloudMerged)}
+		return exchange{
+			request: cloudMerge,
+			body:    `{"close_source_branch": false, "merge_strategy": "` + way + `"}`,
+			answer:  cloudPull(cloudMerged),
+		}
 	}
 	do := flat(ways("squash", "merge_commit"), by("merge_commit"))
 	refused := func(status int, message string) []exchange {
@@ -266,11 +285,19 @@ func TestCloudMergeNow(t *testing.T) {
 	}
 	long := by("merge_commit")
 	long.status, long.answer = 202, nil
-	long.header = map[string]string{"Location": "https://api.bitbucket.org/2.0/repositories/owner/gitops/pullrequests/7/merge/task-status/task-1"}
+	long.header = map[string]string{
+		"Location": "https://api.bitbucket.org/2.0/repositories/owner/gitops/pullrequests/7/merge/task-status/task-1",
+	}
 	task := func(status int, answer fields) exchange {
 		return exchange{request: cloudTask, status: status, answer: answer}
 	}
-	pending, success := task(0, fields{"task_status": "PENDING"}), task(0, fields{"task_status": "SUCCESS", "merge_result": cloudPull(cloudMerged)})
+	pending, success := task(
+		0,
+		fields{"task_status": "PENDING"},
+	), task(
+		0,
+		fields{"task_status": "SUCCESS", "merge_result": cloudPull(cloudMerged)},
+	)
 	const checks = "This pull request cannot be merged: 1 approval is needed"
 	for name, test := range map[string]struct {
 		exchanges []exchange
@@ -375,7 +402,8 @@ func TestCloudReviewersAreNamedByTheirIDs(t *testing.T) {
 	} {
 		w := simply()
 		w.Reviewers = []string{reviewer}
-		if err := host.Check(w, ""); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "is not an Atlassian account ID or a UUID in braces") {
+		if err := host.Check(w, ""); (err == nil) != good ||
+			err != nil && !strings.Contains(err.Error(), "is not an Atlassian account ID or a UUID in braces") {
 			t.Errorf("%q: %v", reviewer, err)
 		}
 	}
@@ -407,7 +435,10 @@ func TestCloudTakesEachKindOfToken(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials}, forge.Options{Over: over})
+		host, err := forge.NewGitHost(
+			forge.Repository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials},
+			forge.Options{Over: over},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,10 @@ func locateDataCenter(clone, api *url.URL) (address, error) {
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	at := len(segments) - 3
 	if at < 0 || segments[at] != dataCenterSCM {
-		return address{}, fmt.Errorf("the URL's path %q is not that of a repository of Bitbucket Data Center: scm/project/repository.git", clone.Path)
+		return address{}, fmt.Errorf(
+			"the URL's path %q is not that of a repository of Bitbucket Data Center: scm/project/repository.git",
+			clone.Path,
+		)
 	}
 	project, person := strings.CutPrefix(segments[at+1], "~")
 	owner, name, err := ownerAndName(clone, project+"/"+segments[at+2])
@@ -220,7 +223,12 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 }
 
 func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	change := dataCenterChange{Title: title, Description: body, From: &dataCenterRef{ID: branchRef + head}, To: &dataCenterRef{ID: branchRef + base}}
+	change := dataCenterChange{
+		Title:       title,
+		Description: body,
+		From:        &dataCenterRef{ID: branchRef + head},
+		To:          &dataCenterRef{ID: branchRef + base},
+	}
 	return pullOf(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
@@ -339,10 +347,16 @@ func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
 
 // statuses reads the only list of builds that there is, which has the newest hundred of a commit.
 func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
-	err = dataCenterEach(ctx, b, joined(b.at.api, "build-status", "latest", "commits", commit), url.Values{"orderBy": {"NEWEST"}}, func(s dataCenterBuild) bool {
-		found = append(found, s.status())
-		return true
-	})
+	err = dataCenterEach(
+		ctx,
+		b,
+		joined(b.at.api, "build-status", "latest", "commits", commit),
+		url.Values{"orderBy": {"NEWEST"}},
+		func(s dataCenterBuild) bool {
+			found = append(found, s.status())
+			return true
+		},
+	)
 	return found, true, err
 }
 

@@ -37,7 +37,11 @@ func centerPull(changes ...fields) fields {
 	return with(fields{
 		"id": 7, "version": 3, "title": devTitle, "description": devBody, "state": "OPEN", "open": true, "closed": false, "draft": false, "locked": false,
 		"createdDate": 1769454072000, "updatedDate": 1769454072000, "author": fields{"user": fields{"name": "bot"}, "role": "AUTHOR"},
-		"fromRef": centerRef("flotilla/dev", newHead, 5), "toRef": centerRef("main", oldHead, 5), "reviewers": []fields{}, "participants": []fields{},
+		"fromRef": centerRef(
+			"flotilla/dev",
+			newHead,
+			5,
+		), "toRef": centerRef("main", oldHead, 5), "reviewers": []fields{}, "participants": []fields{},
 		"links": fields{"self": []fields{{"href": centerURL}}},
 	}, changes...)
 }
@@ -47,24 +51,42 @@ func centerPage(values ...fields) fields {
 }
 
 func centerRefusal(kind, message string, more ...fields) fields {
-	return fields{"errors": []fields{with(fields{"context": nil, "message": message, "exceptionName": "com.atlassian.bitbucket.pull." + kind}, more...)}}
+	return fields{
+		"errors": []fields{with(fields{"context": nil, "message": message, "exceptionName": "com.atlassian.bitbucket.pull." + kind}, more...)},
+	}
 }
 
 var (
-	centerMerged  = fields{"state": "MERGED", "version": 4, "properties": fields{"mergeCommit": fields{"id": mergedAs, "displayId": mergedAs[:11]}}}
+	centerMerged = fields{
+		"state":      "MERGED",
+		"version":    4,
+		"properties": fields{"mergeCommit": fields{"id": mergedAs, "displayId": mergedAs[:11]}},
+	}
 	centerClosed  = fields{"state": "DECLINED", "version": 4}
 	centerOldHead = fields{"fromRef": centerRef("flotilla/dev", oldHead, 5)}
 	centerFork    = fields{"fromRef": centerRef("flotilla/dev", newHead, 6)}
 	centerLater   = fields{"version": 4}
 	centerAnna    = fields{"reviewers": []fields{{"user": fields{"name": "anna"}, "role": "REVIEWER", "status": "APPROVED"}}}
-	centerStale   = centerRefusal("PullRequestOutOfDateException", "You are attempting to modify a pull request based on out-of-date information.",
-		fields{"currentVersion": 4, "expectedVersion": 3})
+	centerStale   = centerRefusal(
+		"PullRequestOutOfDateException",
+		"You are attempting to modify a pull request based on out-of-date information.",
+		fields{"currentVersion": 4, "expectedVersion": 3},
+	)
 )
 
 func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(state forge.State, mergeCommit string) *forge.PullRequest {
-		return &forge.PullRequest{Number: 7, URL: centerURL, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+		return &forge.PullRequest{
+			Number:      7,
+			URL:         centerURL,
+			State:       state,
+			Owner:       "dev",
+			Base:        "main",
+			Head:        "flotilla/dev",
+			HeadCommit:  newHead,
+			MergeCommit: mergeCommit,
+		}
 	}
 	open := func(pulls ...fields) exchange { return exchange{request: centerList, answer: centerPage(pulls...)} }
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
@@ -96,14 +118,20 @@ func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 		})
 	}
 	free(t, onCenter(t, []exchange{open(centerPull(), centerPull(centerFork, fields{"description": prodMark}))}), "")
-	free(t, onCenter(t, []exchange{open(centerPull(fields{"toRef": centerRef("prod", oldHead, 5)}))}), `pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod"`)
+	free(
+		t,
+		onCenter(t, []exchange{open(centerPull(fields{"toRef": centerRef("prod", oldHead, 5)}))}),
+		`pull request #7 of assignment "dev" goes from "flotilla/dev" into "prod"`,
+	)
 }
 
 func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
 		request: "POST " + center, status: 201, answer: centerPull(),
-		body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `, "fromRef": {"id": "refs/heads/flotilla/dev"}, "toRef": {"id": "refs/heads/main"}}`,
+		body: `{"title": "Deploy dev", "description": ` + quoted(
+			devBody,
+		) + `, "fromRef": {"id": "refs/heads/flotilla/dev"}, "toRef": {"id": "refs/heads/main"}}`,
 	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: centerList, answer: centerPage()}
@@ -112,7 +140,11 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	}
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
 	put := func(version, more string) exchange {
-		return exchange{request: centerPut, body: `{"version": ` + version + `, "title": "Deploy dev", "description": ` + quoted(devBody) + more + `}`, answer: centerPull()}
+		return exchange{
+			request: centerPut,
+			body:    `{"version": ` + version + `, "title": "Deploy dev", "description": ` + quoted(devBody) + more + `}`,
+			answer:  centerPull(),
+		}
 	}
 	stale := put("3", "")
 	stale.status, stale.answer = 409, centerStale
@@ -123,9 +155,16 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		}
 		return exchange{request: "GET /rest/api/latest/users?filter=" + filter + "&limit=100&start=0", answer: centerPage(found...)}
 	}
-	ask := exchange{request: "POST " + center + "/7/participants", body: `{"user": {"name": "Ben"}, "role": "REVIEWER"}`, answer: fields{"user": fields{"name": "ben"}, "role": "REVIEWER"}}
+	ask := exchange{
+		request: "POST " + center + "/7/participants",
+		body:    `{"user": {"name": "Ben"}, "role": "REVIEWER"}`,
+		answer:  fields{"user": fields{"name": "ben"}, "role": "REVIEWER"},
+	}
 	unable := ask
-	unable.status, unable.answer = 409, centerRefusal("InvalidPullRequestReviewersException", "Errors encountered while adding some reviewers to this pull request.")
+	unable.status, unable.answer = 409, centerRefusal(
+		"InvalidPullRequestReviewersException",
+		"Errors encountered while adding some reviewers to this pull request.",
+	)
 	asking := simply()
 	asking.Reviewers = []string{"Anna", "Ben"}
 	ben := simply()
@@ -194,9 +233,19 @@ func TestDataCenterMergeNow(t *testing.T) {
 	doLater := do
 	doLater.request = strings.Replace(centerMerge, "version=3", "version=4", 1)
 	refused := func(status int, answer any) exchange { e := do; e.status, e.answer = status, answer; return e }
-	vetoed := refused(409, centerRefusal("PullRequestMergeVetoedException", "Merging the pull request has been vetoed.", fields{"conflicted": false, "vetoes": []fields{
-		{"summaryMessage": "Not all required builds are successful yet", "detailedMessage": "You still need a minimum of one successful build."}, {"summaryMessage": "2 approvals are needed"},
-	}}))
+	vetoed := refused(
+		409,
+		centerRefusal(
+			"PullRequestMergeVetoedException",
+			"Merging the pull request has been vetoed.",
+			fields{"conflicted": false, "vetoes": []fields{
+				{
+					"summaryMessage":  "Not all required builds are successful yet",
+					"detailedMessage": "You still need a minimum of one successful build.",
+				}, {"summaryMessage": "2 approvals are needed"},
+			}},
+		),
+	)
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
@@ -329,7 +378,8 @@ func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
 		strings.Repeat("ä", 255): true, strings.Repeat("a", 256): false,
 	} {
 		w.Labels, w.Reviewers = nil, []string{reviewer}
-		if err := host.Check(w, forge.WhenChecksSucceed); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "is not a username") {
+		if err := host.Check(w, forge.WhenChecksSucceed); (err == nil) != good ||
+			err != nil && !strings.Contains(err.Error(), "is not a username") {
 			t.Errorf("%q: %v", reviewer, err)
 		}
 	}
@@ -350,7 +400,10 @@ func TestDataCenterSendsTokensAndPasswords(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials}, forge.Options{Over: over})
+		host, err := forge.NewGitHost(
+			forge.Repository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials},
+			forge.Options{Over: over},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

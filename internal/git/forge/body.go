@@ -24,7 +24,13 @@ func Body(changes []folder.Change, limit int) string {
 	changes = slices.Clone(changes)
 	slices.SortFunc(changes, func(a, b folder.Change) int { return a.Compare(b.Key) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %s.\n", wording.Count(len(changes), "deployment target", "deployment targets"), wording.Count(hosts(changes), "host", "hosts"), tally(changes))
+	fmt.Fprintf(
+		&b,
+		"%s on %s: %s.\n",
+		wording.Count(len(changes), "deployment target", "deployment targets"),
+		wording.Count(hosts(changes), "host", "hosts"),
+		tally(changes),
+	)
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
 	for i, change := range changes {
 		what := string(change.Action)

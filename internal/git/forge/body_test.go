@@ -97,7 +97,10 @@ func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 	var changes []folder.Change
 	for i := range 20_000 {
 		changes = append(changes, folder.Change{
-			Key: folder.Key{Host: fmt.Sprintf("cluster-type-%03d", i%500), DeploymentTarget: fmt.Sprintf("workload-%05d-target", i)}, Action: folder.Added, After: "0123456789abcdef",
+			Key: folder.Key{
+				Host:             fmt.Sprintf("cluster-type-%03d", i%500),
+				DeploymentTarget: fmt.Sprintf("workload-%05d-target", i),
+			}, Action: folder.Added, After: "0123456789abcdef",
 		})
 	}
 	for _, limit := range []int{forge.MaxBody, 3_400, 1_000} {
@@ -118,7 +121,10 @@ func FuzzBody(f *testing.F) {
 		f.Add(name, "target", "v")
 	}
 	f.Fuzz(func(t *testing.T, host, target, version string) {
-		body := forge.Body([]folder.Change{{Key: folder.Key{Host: host, DeploymentTarget: target}, Action: folder.Changed, Before: version, After: "x" + version}}, forge.MaxBody)
+		body := forge.Body(
+			[]folder.Change{{Key: folder.Key{Host: host, DeploymentTarget: target}, Action: folder.Changed, Before: version, After: "x" + version}},
+			forge.MaxBody,
+		)
 		if len(body) > forge.MaxBody {
 			t.Fatalf("the body has %d bytes", len(body))
 		}

@@ -58,7 +58,8 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Errorf("%s: the body is %s\nand not %s", got, body, e.body)
 	}
 	_, password, _ := r.BasicAuth() // Azure's
-	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary && password != canary {
+	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary &&
+		password != canary {
 		s.t.Errorf("%s: the credentials are %q", got, authorization)
 	}
 	if r.UserAgent() != "terraform-provider-flotilla/1.2.3" {

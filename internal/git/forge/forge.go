@@ -167,10 +167,17 @@ func NewGitHost(repository Repository, options Options) (*GitHost, error) {
 		return nil, err
 	}
 	if repository.Credentials.App != nil && !at.kind.GitHubApps {
-		return nil, fmt.Errorf("the provider's git.github_app is for GitHub, and the repository is on %s; give credentials for the URL of its server in git.credentials", at.kind.Title)
+		return nil, fmt.Errorf(
+			"the provider's git.github_app is for GitHub, and the repository is on %s; give credentials for the URL of its server in git.credentials",
+			at.kind.Title,
+		)
 	}
 	if app := repository.Credentials.App; app != nil && origin(at.api) != app.Server() {
-		return nil, fmt.Errorf("the GitHub App is for %s, and the API of the repository is %s; set url of github_app to that", app.Server(), origin(at.api))
+		return nil, fmt.Errorf(
+			"the GitHub App is for %s, and the API of the repository is %s; set url of github_app to that",
+			app.Server(),
+			origin(at.api),
+		)
 	}
 	secrets := secret.NewScrubber(
 		append(repository.Credentials.App.Secrets(), repository.Credentials.Password, repository.Credentials.Token),

@@ -157,7 +157,8 @@ func (g *giteaAPI) request(pull *gitea.PullRequest) *request {
 }
 
 func (g *giteaAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	pull, _, err := g.sdk(ctx).CreatePullRequest(g.at.owner, g.at.name, gitea.CreatePullRequestOption{Base: base, Head: head, Title: title, Body: body})
+	pull, _, err := g.sdk(ctx).
+		CreatePullRequest(g.at.owner, g.at.name, gitea.CreatePullRequestOption{Base: base, Head: head, Title: title, Body: body})
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,8 @@ func (g *giteaAPI) know(ctx context.Context, reviewer string) error {
 // ask requests reviews. Gitea keeps reviewers on its list after their review.
 func (g *giteaAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	users, teams := teamsApart(reviewers)
-	_, err := g.sdk(ctx).CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
+	_, err := g.sdk(ctx).
+		CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
 	return reviewerError(err)
 }
 

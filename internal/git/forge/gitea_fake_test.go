@@ -33,7 +33,9 @@ func teaPull(changes ...fields) fields {
 }
 
 func nextPage(page string) map[string]string {
-	return map[string]string{"Link": `<https://gitea.example.com/x?limit=50&page=` + page + `>; rel="next",<https://gitea.example.com/x?page=9>; rel="last"`}
+	return map[string]string{
+		"Link": `<https://gitea.example.com/x?limit=50&page=` + page + `>; rel="next",<https://gitea.example.com/x?page=9>; rel="last"`,
+	}
 }
 
 func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
@@ -56,7 +58,9 @@ func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
 func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
 	t.Parallel()
 	closed := teaPull(fields{"state": "closed", "number": 3})
-	long := teaPull(fields{"number": 8, "body": strings.Repeat("x", 33<<20), "head": fields{"label": "bomb", "ref": "bomb", "sha": oldHead, "repo_id": 6}})
+	long := teaPull(
+		fields{"number": 8, "body": strings.Repeat("x", 33<<20), "head": fields{"label": "bomb", "ref": "bomb", "sha": oldHead, "repo_id": 6}},
+	)
 	one := func(page string) string { return "GET " + tea + "/pulls?limit=1&page=" + page + "&state=open" }
 	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: closed},
@@ -84,7 +88,9 @@ func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
 // known by its number is asked for by that.
 func TestGiteaIsNotAskedForAllClosedRequests(t *testing.T) {
 	t.Parallel()
-	closed := teaPull(fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}})
+	closed := teaPull(
+		fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}},
+	)
 	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: closed},
 		{request: teaOpen, answer: []fields{}},
@@ -111,13 +117,21 @@ func TestGiteaTakesLabelsAndTeamsOfTheOrganization(t *testing.T) {
 		{request: teaOpen, answer: []fields{teaPull(fields{"requested_reviewers_teams": []fields{{"id": 1, "name": "sre"}}})}},
 		{request: "GET " + tea + "/labels?limit=50&page=1", answer: []fields{{"id": 10, "name": "other"}}, header: nextPage("2")},
 		{request: "GET " + tea + "/labels?limit=50&page=2", answer: []fields{{"id": 11, "name": "Of the repository"}}},
-		{request: "GET /api/v1/orgs/owner/labels?limit=50&page=1", answer: []fields{{"id": 12, "name": "of the organization"}, {"id": 13, "name": "of the repository"}}},
+		{
+			request: "GET /api/v1/orgs/owner/labels?limit=50&page=1",
+			answer:  []fields{{"id": 12, "name": "of the organization"}, {"id": 13, "name": "of the repository"}},
+		},
 		{
 			request: "POST " + tea + "/labels", status: 201, answer: fields{"id": 14, "name": "new"},
 			body: `{"name": "new", "color": "#0052cc", "description": "", "exclusive": false, "is_archived": false}`,
 		},
 		{request: "POST " + tea + "/issues/7/labels", body: `{"labels": [11, 12, 14]}`, answer: []fields{}},
-		{request: "POST " + tea + "/pulls/7/requested_reviewers", body: `{"reviewers": [], "team_reviewers": ["platform"]}`, status: 201, answer: []fields{}},
+		{
+			request: "POST " + tea + "/pulls/7/requested_reviewers",
+			body:    `{"reviewers": [], "team_reviewers": ["platform"]}`,
+			status:  201,
+			answer:  []fields{},
+		},
 	})
 	if _, err := host.Ensure(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -140,7 +154,12 @@ func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
 		{request: "DELETE " + tea + "/pulls/7/merge", status: 204},
 	})
 	_, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}, newHead, forge.WhenChecksSucceed)
-	wantError(t, err, forge.ErrHeadMoved, oldHead+", not "+newHead+", and is not merged: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again")
+	wantError(
+		t,
+		err,
+		forge.ErrHeadMoved,
+		oldHead+", not "+newHead+", and is not merged: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again",
+	)
 }
 
 // What a Git host says is printed: in errors, and as attributes.
@@ -183,7 +202,11 @@ func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
 		start, merged := time.Now(), false
 		answer := func(status int, of any) (*http.Response, error) {
 			text, err := json.Marshal(of)
-			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}, err
+			return &http.Response{
+				StatusCode: status,
+				Header:     http.Header{"Content-Type": {"application/json"}},
+				Body:       io.NopCloser(bytes.NewReader(text)),
+			}, err
 		}
 		server := roundTripper(func(r *http.Request) (*http.Response, error) {
 			switch {

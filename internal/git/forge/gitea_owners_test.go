@@ -103,7 +103,12 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 	p.api("POST", "/branches", map[string]any{"new_branch_name": "other", "old_branch_name": "main"}, nil)
 	into := dev
 	into.Base = "other"
-	wantError(t, p.host.Free(t.Context(), into), forge.ErrNotOwned, `of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`)
+	wantError(
+		t,
+		p.host.Free(t.Context(), into),
+		forge.ErrNotOwned,
+		`of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`,
+	)
 	ours := p.current(dev)
 	elsewhere := *ours
 	elsewhere.Head = "flotilla/prod"
@@ -188,7 +193,14 @@ func TestGiteaLabelsAndReviewersAreAddedToThoseOfPeople(t *testing.T) {
 	p.api("POST", "/labels", map[string]any{"name": "urgent", "color": "#ff0000"}, nil)
 	p.api("POST", fmt.Sprintf("/issues/%d/labels", request.Number), map[string]any{"labels": []string{"urgent"}}, nil)
 	p.api("POST", fmt.Sprintf("/pulls/%d/requested_reviewers", request.Number), map[string]any{"reviewers": []string{other.Name}}, nil)
-	p.server.API(t, reviewer, "POST", fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", p.user.Name, request.Number), map[string]any{"event": "APPROVED", "body": "Fine"}, nil)
+	p.server.API(
+		t,
+		reviewer,
+		"POST",
+		fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", p.user.Name, request.Number),
+		map[string]any{"event": "APPROVED", "body": "Fine"},
+		nil,
+	)
 	w.Labels = append(w.Labels, "more")
 	p.ensure(w)
 	if labels, asked := names(); labels != "dev stage,fleet,more,urgent," || asked != other.Name+"," {
@@ -305,7 +317,10 @@ func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 	p := newProject(t)
 	var changes []folder.Change
 	for _, name := range hostileNames(p.user.Name) {
-		changes = append(changes, folder.Change{Key: folder.Key{Host: name, DeploymentTarget: "target"}, Action: folder.Changed, Before: name, After: "b"})
+		changes = append(
+			changes,
+			folder.Change{Key: folder.Key{Host: name, DeploymentTarget: "target"}, Action: folder.Changed, Before: name, After: "b"},
+		)
 	}
 	rendered := p.render(forge.Body(changes, forge.MaxBody))
 	if strings.Count(rendered, "<tr>") != len(changes)+1 {
@@ -335,7 +350,10 @@ func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 	for i := range 20_000 {
 		name := names[i%len(names)]
 		changes = append(changes, folder.Change{
-			Key: folder.Key{Host: fmt.Sprintf("type-%03d-%s", i%500, name), DeploymentTarget: fmt.Sprintf("%05d-%s", i, name)}, Action: folder.Added, After: "0123456789abcdef",
+			Key: folder.Key{
+				Host:             fmt.Sprintf("type-%03d-%s", i%500, name),
+				DeploymentTarget: fmt.Sprintf("%05d-%s", i, name),
+			}, Action: folder.Added, After: "0123456789abcdef",
 		})
 	}
 	w := wanted(dev)

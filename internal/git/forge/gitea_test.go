@@ -182,7 +182,8 @@ func TestGiteaRequestIsOpenedUpdatedInPlaceAndMerged(t *testing.T) {
 	if updated.Number != opened.Number || len(p.pulls()) != 1 {
 		t.Errorf("the update opened another request: %+v", updated)
 	}
-	if got := p.pull(opened.Number); got.Title != "Deploy more" || !strings.Contains(got.Body, "Nothing but") || !strings.HasPrefix(got.Body, "<!-- flotilla-assignment: dev -->\n") {
+	if got := p.pull(opened.Number); got.Title != "Deploy more" || !strings.Contains(got.Body, "Nothing but") ||
+		!strings.HasPrefix(got.Body, "<!-- flotilla-assignment: dev -->\n") {
 		t.Errorf("the request is now %+v", got)
 	}
 

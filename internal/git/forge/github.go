@@ -117,7 +117,12 @@ func (g *githubAPI) request(pull *github.PullRequest) *request {
 }
 
 func (g *githubAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	pull, _, err := g.client.PullRequests.Create(ctx, g.at.owner, g.at.name, &github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body})
+	pull, _, err := g.client.PullRequests.Create(
+		ctx,
+		g.at.owner,
+		g.at.name,
+		&github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +176,13 @@ func (g *githubAPI) ask(ctx context.Context, r *request, reviewers []string) err
 	if len(users)+len(teams) == 0 {
 		return nil
 	}
-	_, _, err := g.client.PullRequests.RequestReviewers(ctx, g.at.owner, g.at.name, r.Number, github.ReviewersRequest{Reviewers: users, TeamReviewers: teams})
+	_, _, err := g.client.PullRequests.RequestReviewers(
+		ctx,
+		g.at.owner,
+		g.at.name,
+		r.Number,
+		github.ReviewersRequest{Reviewers: users, TeamReviewers: teams},
+	)
 	return reviewerError(err)
 }
 
@@ -180,7 +191,14 @@ func (g *githubAPI) merge(ctx context.Context, r *request, headCommit string) er
 	if err != nil {
 		return err
 	}
-	_, _, err = g.client.PullRequests.Merge(ctx, g.at.owner, g.at.name, r.Number, "", &github.PullRequestOptions{SHA: headCommit, MergeMethod: method})
+	_, _, err = g.client.PullRequests.Merge(
+		ctx,
+		g.at.owner,
+		g.at.name,
+		r.Number,
+		"",
+		&github.PullRequestOptions{SHA: headCommit, MergeMethod: method},
+	)
 	if answered(err, http.StatusMethodNotAllowed) && says(err, "base branch was modified") {
 		return failf(errBusy, "%w", err)
 	}
@@ -284,7 +302,13 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 
 // created reads the list of all statuses, newest first: the combined status does not say who set them.
 func (g *githubAPI) created(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
-	listed, response, err := g.client.Repositories.ListStatuses(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
+	listed, response, err := g.client.Repositories.ListStatuses(
+		ctx,
+		g.at.owner,
+		g.at.name,
+		commit,
+		&github.ListOptions{Page: page, PerPage: 100},
+	)
 	if err != nil {
 		return nil, true, err
 	}
@@ -293,7 +317,13 @@ func (g *githubAPI) created(ctx context.Context, commit string, page int) (found
 
 // statuses reads the combined status, which has the latest of each context.
 func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
-	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
+	combined, response, err := g.client.Repositories.GetCombinedStatus(
+		ctx,
+		g.at.owner,
+		g.at.name,
+		commit,
+		&github.ListOptions{Page: page, PerPage: 100},
+	)
 	if err != nil {
 		return nil, true, err
 	}

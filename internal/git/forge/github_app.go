@@ -118,7 +118,12 @@ func (a *GitHubApp) Secrets() []string {
 // that GitHub refuses the token; the text has no secret.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
 	if !a.Serves(repository.String()) {
-		return "", failf(ErrGitHubApp, "the App is for %s, and the repository is on %s; set url of github_app to the API of that server", a.Server(), origin(repository))
+		return "", failf(
+			ErrGitHubApp,
+			"the App is for %s, and the repository is on %s; set url of github_app to the API of that server",
+			a.Server(),
+			origin(repository),
+		)
 	}
 	release, err := a.turn.Take(ctx, "")
 	if err != nil {
@@ -152,7 +157,12 @@ func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripp
 		next: over, origins: []string{origin(root)}, secrets: secrets, patience: defaultPatience, userAgent: defaultUserAgent,
 	}}
 	base := root.String()
-	sdk, err := github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, &base), github.WithDisableRateLimitCheck(), github.WithAuthToken(signed))
+	sdk, err := github.NewClient(
+		github.WithHTTPClient(client),
+		github.WithURLs(&base, &base),
+		github.WithDisableRateLimitCheck(),
+		github.WithAuthToken(signed),
+	)
 	if err != nil {
 		return appToken{}, err
 	}
@@ -177,8 +187,11 @@ func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) 
 	case errors.Is(kind, context.Canceled), errors.Is(kind, context.DeadlineExceeded):
 		return kind
 	case answered(err, http.StatusNotFound):
-		kind, advice = ErrGitHubApp, fmt.Sprintf(": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
-			"the account's settings show the App, .../installations/%d", a.installation)
+		kind, advice = ErrGitHubApp, fmt.Sprintf(
+			": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
+				"the account's settings show the App, .../installations/%d",
+			a.installation,
+		)
 	case answered(err, http.StatusUnauthorized):
 		kind, advice = ErrGitHubApp, ": is the private key one of this App, and does the clock of this machine go right?"
 	case errors.Is(kind, ErrUnauthorized), errors.Is(kind, ErrRefused):

@@ -68,7 +68,10 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusNotFound, fields{"message": "Integration not found"})
 	case strings.HasSuffix(r.URL.Path, "/app/installations/8/access_tokens"):
 		answer(http.StatusCreated, fields{
-			"token": fmt.Sprintf("ghs_%d", s.asked), "expires_at": time.Now().Add(s.lasts).UTC().Format(time.RFC3339), "permissions": fields{"contents": "write"},
+			"token": fmt.Sprintf(
+				"ghs_%d",
+				s.asked,
+			), "expires_at": time.Now().Add(s.lasts).UTC().Format(time.RFC3339), "permissions": fields{"contents": "write"},
 		})
 	case strings.HasSuffix(r.URL.Path, "/app/installations/9/access_tokens"):
 		answer(http.StatusForbidden, fields{"message": "This installation has been suspended"})
@@ -124,7 +127,8 @@ func TestAGitHubAppKeepsATokenUntilShortlyBeforeItsEnd(t *testing.T) {
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
-				if token, err := tokenOf(t.Context(), app, "https://github.com/owner/gitops.git", over); err != nil || !strings.HasPrefix(token, "ghs_") {
+				if token, err := tokenOf(t.Context(), app, "https://github.com/owner/gitops.git", over); err != nil ||
+					!strings.HasPrefix(token, "ghs_") {
 					t.Errorf("the token is %q: %v", token, err)
 				}
 			})
@@ -196,12 +200,18 @@ func TestWhatGitHubSaysOfAnAppIsAnErrorWithoutSecrets(t *testing.T) {
 	// A server that is not there is no mistake of the App.
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, forge.ErrUnreachable) {
+	if _, err := tokenOf(t.Context(), anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(
+		err,
+		forge.ErrUnreachable,
+	) {
 		t.Errorf("no server: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(err, context.Canceled) {
+	if _, err := tokenOf(ctx, anApp(t, "7", "8", appPEM(), server.URL), server.URL+"/owner/gitops", http.DefaultTransport); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -44,13 +44,37 @@ func hubListed(changes ...fields) fields {
 		"created_at": "2026-01-26T19:01:12Z", "updated_at": "2026-01-26T19:01:12Z", "closed_at": nil, "merged_at": nil,
 		"merge_commit_sha": "e5bd3914e2e596debea16f433f57875b5b90bcd6", // of the merge for tests
 		"labels":           []fields{}, "requested_reviewers": []fields{}, "requested_teams": []fields{}, "auto_merge": nil, "author_association": "OWNER",
-		"head": fields{"label": "owner:flotilla/dev", "ref": "flotilla/dev", "sha": newHead, "user": fields{"login": "owner"}, "repo": fields{"id": 5, "full_name": "owner/gitops"}},
-		"base": fields{"label": "owner:main", "ref": "main", "sha": oldHead, "user": fields{"login": "owner"}, "repo": fields{"id": 5, "full_name": "owner/gitops"}},
+		"head": fields{
+			"label": "owner:flotilla/dev",
+			"ref":   "flotilla/dev",
+			"sha":   newHead,
+			"user":  fields{"login": "owner"},
+			"repo":  fields{"id": 5, "full_name": "owner/gitops"},
+		},
+		"base": fields{
+			"label": "owner:main",
+			"ref":   "main",
+			"sha":   oldHead,
+			"user":  fields{"login": "owner"},
+			"repo":  fields{"id": 5, "full_name": "owner/gitops"},
+		},
 	}, changes...)
 }
 
 func hubPull(changes ...fields) fields {
-	return with(hubListed(fields{"merged": false, "mergeable": true, "rebaseable": true, "mergeable_state": "clean", "merged_by": nil, "comments": 0, "commits": 1}), changes...)
+	return with(
+		hubListed(
+			fields{
+				"merged":          false,
+				"mergeable":       true,
+				"rebaseable":      true,
+				"mergeable_state": "clean",
+				"merged_by":       nil,
+				"comments":        0,
+				"commits":         1,
+			},
+		),
+		changes...)
 }
 
 var (
@@ -82,8 +106,11 @@ func hubMutation(name, input string) string {
 }
 
 var (
-	hubAsk     = `{"sha": "` + newHead + `", "merge_method": "merge"}`
-	hubEnable  = hubMutation("enablePullRequestAutoMerge", `{"pullRequestId": "PR_node", "expectedHeadOid": "`+newHead+`", "mergeMethod": "MERGE"}`)
+	hubAsk    = `{"sha": "` + newHead + `", "merge_method": "merge"}`
+	hubEnable = hubMutation(
+		"enablePullRequestAutoMerge",
+		`{"pullRequestId": "PR_node", "expectedHeadOid": "`+newHead+`", "mergeMethod": "MERGE"}`,
+	)
 	hubDisable = hubMutation("disablePullRequestAutoMerge", `{"pullRequestId": "PR_node"}`)
 )
 
@@ -142,7 +169,9 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 // The description leaves out that a fork may have been deleted.
 func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
 	t.Parallel()
-	deleted := `[{"number": 7, "body": ` + quoted(devBody) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
+	deleted := `[{"number": 7, "body": ` + quoted(
+		devBody,
+	) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
 	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Current(t.Context(), dev, 0)
 	if err != nil || got != nil {
 		t.Errorf("current is %+v, %v", got, err)
@@ -173,10 +202,19 @@ func TestGitHubBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
 
 func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
-	create := exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`}
+	create := exchange{
+		request: "POST " + hub + "/pulls",
+		status:  201,
+		answer:  hubPull(),
+		body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`,
+	}
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	validation := func(changes fields) fields {
-		return fields{"message": "Validation Failed", "errors": []fields{with(fields{"resource": "PullRequest", "code": "custom"}, changes)}, "documentation_url": "x"}
+		return fields{
+			"message":           "Validation Failed",
+			"errors":            []fields{with(fields{"resource": "PullRequest", "code": "custom"}, changes)},
+			"documentation_url": "x",
+		}
 	}
 	demanding := simply()
 	demanding.Labels, demanding.Reviewers = []string{"Fleet", "dev"}, []string{"Anna", "ben", "carl", "owner/platform", "owner/sre"}
@@ -275,7 +313,11 @@ func TestGitHubMergeNow(t *testing.T) {
 	refused := func(status int, message string) exchange {
 		return exchange{request: hubMerge, body: hubAsk, status: status, answer: hubRefusal(message)}
 	}
-	done := exchange{request: hubMerge, body: hubAsk, answer: fields{"sha": mergedAs, "merged": true, "message": "Pull Request successfully merged"}}
+	done := exchange{
+		request: hubMerge,
+		body:    hubAsk,
+		answer:  fields{"sha": mergedAs, "merged": true, "message": "Pull Request successfully merged"},
+	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
@@ -346,10 +388,16 @@ func TestGitHubMergeNow(t *testing.T) {
 func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	armed := fields{"auto_merge": fields{"enabled_by": fields{"login": "bot"}, "merge_method": "merge", "commit_title": "x", "commit_message": "x"}}
+	armed := fields{
+		"auto_merge": fields{"enabled_by": fields{"login": "bot"}, "merge_method": "merge", "commit_title": "x", "commit_message": "x"},
+	}
 	blocked := fields{"mergeable_state": "blocked"}
 	asked := func(answer any) []exchange {
-		return []exchange{{request: hubGet, answer: hubPull(blocked)}, hubRepository(true, true, true), {request: hubGraphQL, body: hubEnable, answer: answer}}
+		return []exchange{
+			{request: hubGet, answer: hubPull(blocked)},
+			hubRepository(true, true, true),
+			{request: hubGraphQL, body: hubEnable, answer: answer},
+		}
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
@@ -397,10 +445,19 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	t.Run("taken back", func(t *testing.T) {
 		t.Parallel()
 		host := onGitHub(t, []exchange{
-			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: fields{"data": fields{"disablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}},
+			{
+				request: hubGet,
+				answer:  hubPull(armed),
+			}, {request: hubGraphQL, body: hubDisable, answer: fields{"data": fields{"disablePullRequestAutoMerge": fields{"pullRequest": fields{"number": 7}}}}},
 			{request: hubGet, answer: hubPull()},
-			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("UNPROCESSABLE", "Can't disable auto-merge")}, {request: hubGet, answer: hubPull()},
-			{request: hubGet, answer: hubPull(armed)}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(armed)},
+			{
+				request: hubGet,
+				answer:  hubPull(armed),
+			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("UNPROCESSABLE", "Can't disable auto-merge")}, {request: hubGet, answer: hubPull()},
+			{
+				request: hubGet,
+				answer:  hubPull(armed),
+			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(armed)},
 		})
 		for range 3 {
 			if err := host.Hold(t.Context(), request); err != nil {

@@ -31,7 +31,12 @@ func labListed(changes ...fields) fields {
 		"title": devTitle, "description": devBody, "state": "opened", "draft": false, "web_url": labURL,
 		"source_branch": "flotilla/dev", "target_branch": "main", "sha": newHead,
 		"created_at": "2026-01-26T19:01:12.000Z", "updated_at": "2026-01-26T19:01:12.000Z", "merged_at": nil, "closed_at": nil, "prepared_at": "2026-01-26T19:01:12.000Z",
-		"author": fields{"id": 2, "username": "bot", "name": "Bot", "state": "active"}, "assignee": nil, "assignees": []fields{}, "reviewers": []fields{}, "labels": []string{},
+		"author": fields{
+			"id":       2,
+			"username": "bot",
+			"name":     "Bot",
+			"state":    "active",
+		}, "assignee": nil, "assignees": []fields{}, "reviewers": []fields{}, "labels": []string{},
 		"merge_status": "can_be_merged", "detailed_merge_status": "mergeable", "merge_when_pipeline_succeeds": false, "has_conflicts": false,
 		"merge_commit_sha": nil, "squash_commit_sha": nil, "squash": false, "should_remove_source_branch": nil, "force_remove_source_branch": false,
 		"references":             fields{"short": "!7", "relative": "!7", "full": "group/sub/gitops!7"},
@@ -48,11 +53,20 @@ func labMerge(changes ...fields) fields {
 }
 
 var (
-	labMerged  = fields{"state": "merged", "merged_at": "2026-01-26T19:02:12.000Z", "merge_commit_sha": mergedAs, "detailed_merge_status": "not_open"}
+	labMerged = fields{
+		"state":                 "merged",
+		"merged_at":             "2026-01-26T19:02:12.000Z",
+		"merge_commit_sha":      mergedAs,
+		"detailed_merge_status": "not_open",
+	}
 	labClosed  = fields{"state": "closed", "closed_at": "2026-01-26T19:02:12.000Z", "detailed_merge_status": "not_open"}
 	labOldHead = fields{"sha": oldHead}
 	labFork    = fields{"source_project_id": 6}
-	labArmed   = fields{"merge_when_pipeline_succeeds": true, "merge_user": fields{"id": 2, "username": "bot"}, "detailed_merge_status": "ci_still_running"}
+	labArmed   = fields{
+		"merge_when_pipeline_succeeds": true,
+		"merge_user":                   fields{"id": 2, "username": "bot"},
+		"detailed_merge_status":        "ci_still_running",
+	}
 )
 
 func labStatus(status string) fields { return fields{"detailed_merge_status": status} }
@@ -60,10 +74,22 @@ func labStatus(status string) fields { return fields{"detailed_merge_status": st
 func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(state forge.State, mergeCommit string) *forge.PullRequest {
-		return &forge.PullRequest{Number: 7, URL: labURL, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+		return &forge.PullRequest{
+			Number:      7,
+			URL:         labURL,
+			State:       state,
+			Owner:       "dev",
+			Base:        "main",
+			Head:        "flotilla/dev",
+			HeadCommit:  newHead,
+			MergeCommit: mergeCommit,
+		}
 	}
 	closed := func(known ...fields) []exchange {
-		return []exchange{{request: labList, answer: []fields{labListed(labClosed), labListed(labMerged)}}, {request: labGet, answer: labMerge(known...)}}
+		return []exchange{
+			{request: labList, answer: []fields{labListed(labClosed), labListed(labMerged)}},
+			{request: labGet, answer: labMerge(known...)},
+		}
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
@@ -127,7 +153,10 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: labList, answer: []fields{}}
 	user := func(name string, id int) exchange {
-		return exchange{request: "GET /api/v4/users?username=" + name, answer: []fields{{"id": id, "username": strings.ToLower(name), "state": "active"}}}
+		return exchange{
+			request: "GET /api/v4/users?username=" + name,
+			answer:  []fields{{"id": id, "username": strings.ToLower(name), "state": "active"}},
+		}
 	}
 	anna := fields{"id": 3, "username": "anna"}
 	demanding := simply()
@@ -229,7 +258,10 @@ func TestGitLabMergeNow(t *testing.T) {
 		return e
 	}
 	limited := put
-	limited.status, limited.header, limited.answer = 429, map[string]string{"Retry-After": "3600", "Content-Type": "text/plain"}, "Retry later\n"
+	limited.status, limited.header, limited.answer = 429, map[string]string{
+		"Retry-After":  "3600",
+		"Content-Type": "text/plain",
+	}, "Retry later\n"
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error

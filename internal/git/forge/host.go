@@ -252,8 +252,15 @@ func (h *GitHost) opened(ctx context.Context, s Selector) (*request, error) {
 func (s Selector) notOwned(r *request) error {
 	switch r.Owner {
 	case "":
-		return failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or the mark in its description was removed; close it, or use another branch: %s",
-			r.Number, r.Head, r.Base, s.Owner, r.URL)
+		return failf(
+			ErrNotOwned,
+			"pull request #%d from %q into %q was not opened by assignment %q, or the mark in its description was removed; close it, or use another branch: %s",
+			r.Number,
+			r.Head,
+			r.Base,
+			s.Owner,
+			r.URL,
+		)
 	case s.Owner:
 		return failf(ErrNotOwned, "pull request #%d of assignment %q goes from %q into %q, not into %q; close it, or use another branch: %s",
 			r.Number, r.Owner, r.Head, r.Base, s.Base, r.URL)
@@ -359,7 +366,12 @@ func (h *GitHost) owned(ctx context.Context, p *PullRequest) (*request, error) {
 	case r.foreign || r.Head != p.Head:
 		return nil, failf(ErrNotOwned, "pull request #%d does not come from branch %q of this repository", p.Number, p.Head)
 	case r.Owner != p.Owner:
-		return nil, failf(ErrNotOwned, "pull request #%d does not have the mark of assignment %q in its description, and is not changed", p.Number, p.Owner)
+		return nil, failf(
+			ErrNotOwned,
+			"pull request #%d does not have the mark of assignment %q in its description, and is not changed",
+			p.Number,
+			p.Owner,
+		)
 	}
 	return r, nil
 }

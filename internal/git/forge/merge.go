@@ -93,7 +93,11 @@ func (h *GitHost) arranged(ctx context.Context, r *request, headCommit string) (
 		return nil, moved
 	}
 	if err := h.api.hold(ctx, again); err != nil {
-		return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge cannot be turned off: %w; turn it off by hand", moved, err)
+		return nil, fmt.Errorf(
+			"%w: auto-merge was turned on, the head moved meanwhile, and auto-merge cannot be turned off: %w; turn it off by hand",
+			moved,
+			err,
+		)
 	}
 	return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again", moved)
 }

@@ -84,7 +84,11 @@ type bounds struct {
 // checkMode reports a way of merging that a kind of Git host does not have.
 func (b bounds) checkMode(how MergeMode) error {
 	if b.noAutoMerge && how == WhenChecksSucceed {
-		return fmt.Errorf("this Git host has no auto-merge that its API turns on, so that a request cannot be merged %q; merge %q, or leave it to people", how, Now)
+		return fmt.Errorf(
+			"this Git host has no auto-merge that its API turns on, so that a request cannot be merged %q; merge %q, or leave it to people",
+			how,
+			Now,
+		)
 	}
 	return nil
 }
@@ -104,7 +108,9 @@ func isReviewer(reviewer string) bool {
 
 // azureReviewerPattern matches an email address, or a project and a team, both of
 // which may have spaces.
-var azureReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`)
+var azureReviewerPattern = regexp.MustCompile(
+	`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`,
+)
 
 // maxTitle is in characters: GitLab and Gitea take 255, GitHub 256, and the mark
 // of a draft may come before it.

@@ -43,7 +43,12 @@ func TestStatusesOnARealGitea(t *testing.T) {
 		set(ours(state), i+1)
 	}
 	set(forge.Status{Context: rolledOut, State: forge.Success}, 5)
-	long := forge.Status{Context: "ci / ü", State: forge.Success, Description: strings.Repeat("ü", 300), URL: "https://x.example.com/?a=b&c=%2F"}
+	long := forge.Status{
+		Context:     "ci / ü",
+		State:       forge.Success,
+		Description: strings.Repeat("ü", 300),
+		URL:         "https://x.example.com/?a=b&c=%2F",
+	}
 	set(long, 1)
 
 	err := p.host.SetStatus(t.Context(), newHead, ours(forge.Success))
@@ -71,7 +76,10 @@ func TestNoneOfManyStatusesOfOneCommitIsLost(t *testing.T) {
 		go func() {
 			var all error
 			for i := range each {
-				all = errors.Join(all, p.host.SetStatus(t.Context(), commit, forge.Status{Context: fmt.Sprintf("run-%d/%d", run, i), State: forge.Success}))
+				all = errors.Join(
+					all,
+					p.host.SetStatus(t.Context(), commit, forge.Status{Context: fmt.Sprintf("run-%d/%d", run, i), State: forge.Success}),
+				)
 			}
 			failed <- all
 		}()

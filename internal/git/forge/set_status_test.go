@@ -100,7 +100,11 @@ func statusWorlds() map[forge.Forge]statusWorld {
 			},
 			write: "POST " + azure + "/commits/" + newHead + "/statuses" + azVersion,
 			sent: func(state, description, link string) string {
-				return optional("targetUrl", link, fields{"context": fields{"genre": "flotilla", "name": "prod"}, "state": state, "description": description})
+				return optional(
+					"targetUrl",
+					link,
+					fields{"context": fields{"genre": "flotilla", "name": "prod"}, "state": state, "description": description},
+				)
 			},
 			made: azSaid(1, "flotilla", "prod", "succeeded", at), success: "succeeded", failure: "failed", error: "error", pending: "pending",
 			commit: "GET " + azure + "/commits/" + newHead + azVersion, repository: "GET " + azure + azVersion,
@@ -184,7 +188,8 @@ func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
 			t.Run(fmt.Sprint(kind, " ", state, " read"), func(t *testing.T) {
 				t.Parallel()
 				wanted := ours(state)
-				if got, err := scripted(t, kind, pathOf(kind), w.read(as(state))).Status(t.Context(), newHead, wanted); err != nil || got == nil || *got != wanted {
+				if got, err := scripted(t, kind, pathOf(kind), w.read(as(state))).Status(t.Context(), newHead, wanted); err != nil || got == nil ||
+					*got != wanted {
 					t.Errorf("got %+v, %v", got, err)
 				}
 				got, err := scripted(t, kind, pathOf(kind), w.read(w.has(word, "by hand", ciLink2))).Status(t.Context(), newHead, wanted)
@@ -220,7 +225,11 @@ func TestAStatusWithoutTextAndLinkIsTheSameOnEachHost(t *testing.T) {
 			if len(sent) != 1 {
 				t.Errorf("sent is %q", sent)
 			}
-			page, stands := "https://git.example.com"+strings.TrimSuffix(pathOf(kind), ".git"), kind == forge.GitLab || strings.HasPrefix(string(kind), "bitbucket")
+			page, stands := "https://git.example.com"+strings.TrimSuffix(
+				pathOf(kind),
+				".git",
+			), kind == forge.GitLab ||
+				strings.HasPrefix(string(kind), "bitbucket")
 			if (memory.last["description"] == memory.last["state"]) != stands || strings.Contains(sent[0], page) != stands {
 				t.Errorf("sent is %s", sent)
 			}
@@ -245,7 +254,12 @@ type statusMemory struct {
 
 func (m *statusMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(value any) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(toJSON(value))}, nil
+		return &http.Response{
+			StatusCode: http.StatusOK,
+			Header:     http.Header{"Content-Type": {"application/json"}},
+			Request:    r,
+			Body:       readCloser(toJSON(value)),
+		}, nil
 	}
 	if r.Method == http.MethodPost {
 		text, err := io.ReadAll(r.Body)
@@ -337,7 +351,8 @@ func TestWhyAStatusCannotBeSetIsSaid(t *testing.T) {
 		}
 	}
 	for _, commit := range []string{"", "main", newHead[:39], "../../../user"} {
-		if err := scripted(t, forge.Gitea, "/owner/gitops.git", nil).SetStatus(t.Context(), commit, ours(forge.Success)); err == nil || !strings.Contains(err.Error(), "full id of a commit") {
+		if err := scripted(t, forge.Gitea, "/owner/gitops.git", nil).SetStatus(t.Context(), commit, ours(forge.Success)); err == nil ||
+			!strings.Contains(err.Error(), "full id of a commit") {
 			t.Errorf("%q: %v", commit, err)
 		}
 	}
@@ -367,7 +382,8 @@ func TestALongDescriptionIsCutToWhatTheHostTakes(t *testing.T) {
 				}
 			}
 			text, _ := memory.last["description"].(string)
-			if len(sent) != 1 || len([]rune(text)) != most || !strings.HasPrefix(text, "a description that goes on ü") || !strings.HasSuffix(text, "ü…") {
+			if len(sent) != 1 || len([]rune(text)) != most || !strings.HasPrefix(text, "a description that goes on ü") ||
+				!strings.HasSuffix(text, "ü…") {
 				t.Errorf("sent %d times: %q", len(sent), text)
 			}
 			if got, err := host.Status(t.Context(), newHead, wanted); err != nil || got == nil || *got != wanted {
@@ -382,8 +398,10 @@ func TestNoStatusHasACanary(t *testing.T) {
 	t.Parallel()
 	for kind := range statusWorlds() {
 		var sent []string
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
-			forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}})
+		host, err := forge.NewGitHost(
+			forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
+			forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +448,8 @@ func TestLinksAndContextsAreChecked(t *testing.T) {
 		{"", "", "http or https"},
 	} {
 		err := forge.CheckLink(test.link, test.kind)
-		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret")) {
+		if test.says == "" && err != nil ||
+			test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%q on %q: %v", test.link, test.kind, err)
 		}
 	}
@@ -450,7 +469,8 @@ func FuzzCheckLink(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, link string) {
-		if forge.CheckLink(link, "") == nil && !strings.HasPrefix(strings.ToLower(link), "http://") && !strings.HasPrefix(strings.ToLower(link), "https://") {
+		if forge.CheckLink(link, "") == nil && !strings.HasPrefix(strings.ToLower(link), "http://") &&
+			!strings.HasPrefix(strings.ToLower(link), "https://") {
 			t.Errorf("%q is taken", link)
 		}
 	})
@@ -467,7 +487,10 @@ func FuzzAStatusThatWasSetIsFound(f *testing.F) {
 		}
 		for _, kind := range []forge.Forge{forge.Azure, forge.GitHub, forge.GitLab, forge.Bitbucket} {
 			var sent []string
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}})
+			host, err := forge.NewGitHost(
+				forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind},
+				forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,14 @@ func hubSaid(id int, context, state, at string) fields {
 }
 
 func hubCombined(statuses ...fields) fields {
-	return fields{"state": "failure", "sha": newHead, "total_count": 4, "statuses": append([]fields{}, statuses...), "commit_url": "https://x/commit", "url": "https://x/status"}
+	return fields{
+		"state":       "failure",
+		"sha":         newHead,
+		"total_count": 4,
+		"statuses":    append([]fields{}, statuses...),
+		"commit_url":  "https://x/commit",
+		"url":         "https://x/status",
+	}
 }
 
 func labSaid(id int, name, status, at string, changes ...fields) fields {
@@ -73,7 +80,15 @@ func cloudSaid(key, name, state, word, at string) fields {
 
 func centerSaid(key, name, state, word string, minute int) fields {
 	at := time.Date(2026, 1, 26, 19, minute, 0, 0, time.UTC).UnixMilli()
-	return fields{"key": key, "name": name, "state": state, "description": "said " + word, "url": "https://ci.example.com/" + name, "createdDate": at - 1000, "updatedDate": at}
+	return fields{
+		"key":         key,
+		"name":        name,
+		"state":       state,
+		"description": "said " + word,
+		"url":         "https://ci.example.com/" + name,
+		"createdDate": at - 1000,
+		"updatedDate": at,
+	}
 }
 
 func said(context string, state forge.StatusState, word, creator string, minute int) forge.Status {
@@ -190,7 +205,13 @@ func TestGitHubReportsCreatorsInTheListOfAllStatuses(t *testing.T) {
 	})
 	got, err := host.StatusesWithCreators(t.Context(), newHead)
 	want := []forge.Status{
-		said("a", forge.Success, "success", "mallory", 3), said("b", forge.Success, "success", "app[bot]", 2), said("c", forge.Success, "success", "", 1),
+		said(
+			"a",
+			forge.Success,
+			"success",
+			"mallory",
+			3,
+		), said("b", forge.Success, "success", "app[bot]", 2), said("c", forge.Success, "success", "", 1),
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
@@ -201,7 +222,8 @@ func TestAKindSaysWhetherItReportsCreators(t *testing.T) {
 	t.Parallel()
 	for _, kind := range forge.Kinds() {
 		err := scripted(t, kind.Forge, pathOf(kind.Forge), nil).CheckCreators()
-		if isSilent := strings.HasPrefix(string(kind.Forge), "bitbucket"); isSilent != (err != nil) || err != nil && !strings.Contains(err.Error(), kind.Title) {
+		if isSilent := strings.HasPrefix(string(kind.Forge), "bitbucket"); isSilent != (err != nil) ||
+			err != nil && !strings.Contains(err.Error(), kind.Title) {
 			t.Errorf("%s: %v", kind.Forge, err)
 		}
 	}
@@ -224,7 +246,16 @@ func TestAzuresGenresArePartOfAContext(t *testing.T) {
 	without["context"] = fields{"name": "x", "genre": nil}
 	without["updatedDate"] = "0001-01-01T00:00:00"
 	host := scripted(t, forge.Azure, pathOf(forge.Azure), []exchange{{request: azStatuses, answer: azList(
-		azSaid(1, "fluxcd", "kustomization/flotilla-store-17/4c2a9b1e", "succeeded", at), azSaid(2, "ci", "build", "failed", at), azSaid(3, "nightly", "build", "notApplicable", at), without,
+		azSaid(
+			1,
+			"fluxcd",
+			"kustomization/flotilla-store-17/4c2a9b1e",
+			"succeeded",
+			at,
+		),
+		azSaid(2, "ci", "build", "failed", at),
+		azSaid(3, "nightly", "build", "notApplicable", at),
+		without,
 	)}})
 	got, err := host.Statuses(t.Context(), newHead)
 	if err != nil {
@@ -234,7 +265,12 @@ func TestAzuresGenresArePartOfAContext(t *testing.T) {
 	for _, s := range got {
 		said = append(said, fmt.Sprintf("%s %s %s", s.Context, s.State, s.Time.Format(time.Kitchen)))
 	}
-	want := []string{"ci/build failure 7:00PM", "kustomization/flotilla-store-17/4c2a9b1e success 7:00PM", "nightly/build pending 7:00PM", "x failure 7:00PM"}
+	want := []string{
+		"ci/build failure 7:00PM",
+		"kustomization/flotilla-store-17/4c2a9b1e success 7:00PM",
+		"nightly/build pending 7:00PM",
+		"x failure 7:00PM",
+	}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
 	}
@@ -250,7 +286,9 @@ func TestStatusesOfOneNameAreDistinguishedByTheirKeys(t *testing.T) {
 		cloudSaid(keys[1], name, "FAILED", "failure", at), cloudSaid(keys[0], name, "SUCCESSFUL", "success", at),
 	)}})
 	got, err := host.Statuses(t.Context(), newHead)
-	if err != nil || len(got) != 2 || got[0].Key != keys[0] || got[0].State != forge.Success || got[1].Key != keys[1] || got[1].State != forge.Failure || got[0].Context != name {
+	if err != nil || len(got) != 2 || got[0].Key != keys[0] || got[0].State != forge.Success || got[1].Key != keys[1] ||
+		got[1].State != forge.Failure ||
+		got[0].Context != name {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -406,7 +444,10 @@ func TestAllStatusesOfManyClustersAreRead(t *testing.T) {
 		}
 		for i, s := range statuses {
 			want := forge.Status{
-				Context: fmt.Sprintf("kustomization/apps/%08x", i), State: forge.Success, Description: "ReconciliationSucceeded", Creator: p.user.Name, Time: s.Time,
+				Context: fmt.Sprintf(
+					"kustomization/apps/%08x",
+					i,
+				), State: forge.Success, Description: "ReconciliationSucceeded", Creator: p.user.Name, Time: s.Time,
 			}
 			if i%10 == depth {
 				want.State, want.Description = forge.Pending, "Progressing"

@@ -133,7 +133,8 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 			t.Parallel()
 			forEachForge(t, test.handler, func(t *testing.T, host *forge.GitHost) {
 				every(t.Context(), host, func(name string, err error) {
-					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") || !strings.Contains(err.Error(), "\": ") {
+					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") ||
+						!strings.Contains(err.Error(), "\": ") {
 						t.Errorf("%s: err = %v", name, err)
 					}
 					if strings.Contains(err.Error(), "secret") {
@@ -201,15 +202,32 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 	past := strconv.FormatInt(time.Now().Unix()-5, 10)
 	hub := []exchange{
 		{request: hubOpen, answer: []fields{}},
-		{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`},
+		{
+			request: "POST " + hub + "/pulls",
+			status:  201,
+			answer:  hubPull(),
+			body:    `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`,
+		},
 	}
 	lab := []exchange{
 		{request: labList, answer: []fields{}},
-		{request: "POST " + lab, status: 201, answer: labMerge(), body: `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`},
+		{
+			request: "POST " + lab,
+			status:  201,
+			answer:  labMerge(),
+			body:    `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`,
+		},
 	}
 	az := []exchange{
 		{request: azOpen, answer: azList()},
-		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
+		{
+			request: azPost,
+			status:  201,
+			answer:  azPull(),
+			body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(
+				devBody,
+			) + `}`,
+		},
 	}
 	for name, test := range map[string]struct {
 		on    func(*testing.T, []exchange, ...forge.Options) *forge.GitHost
@@ -341,7 +359,13 @@ func TestACanaryIsInNoError(t *testing.T) {
 					w.Header().Set("Location", "https://person:"+strings.TrimPrefix(canaryForms("")[3], ":")+"@other.example.com/"+canaryForms("")[2])
 					w.WriteHeader(status)
 					if kind == "application/json" {
-						fmt.Fprintf(w, `{"message": %s, "errors": [{"message": %s}], "error": %s}`, quoted(strings.Repeat("x", 280)+said), quoted(said), quoted(canary))
+						fmt.Fprintf(
+							w,
+							`{"message": %s, "errors": [{"message": %s}], "error": %s}`,
+							quoted(strings.Repeat("x", 280)+said),
+							quoted(said),
+							quoted(canary),
+						)
 					} else {
 						_, _ = io.WriteString(w, said)
 					}
@@ -350,7 +374,10 @@ func TestACanaryIsInNoError(t *testing.T) {
 				t.Cleanup(server.Close)
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
-						host, err := forge.NewGitHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.Options{Patience: time.Millisecond})
+						host, err := forge.NewGitHost(
+							forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials},
+							forge.Options{Patience: time.Millisecond},
+						)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -370,7 +397,10 @@ func TestACanaryIsInNoError(t *testing.T) {
 
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	repository := forge.Repository{URL: "https://github.com/owner/gitops", Credentials: forge.Credentials{Username: "person", Password: canary, Token: canary}}
+	repository := forge.Repository{
+		URL:         "https://github.com/owner/gitops",
+		Credentials: forge.Credentials{Username: "person", Password: canary, Token: canary},
+	}
 	if text := fmt.Sprintf("%v %+v %#v %s", repository, repository, repository, repository.Credentials); strings.Contains(text, "c4n4ry") {
 		t.Errorf("a printed repository shows the secret: %s", text)
 	}

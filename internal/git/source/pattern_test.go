@@ -110,7 +110,8 @@ func FuzzPatterns(f *testing.F) {
 			return
 		}
 		got := matches(patterns, path)
-		if strings.ContainsAny(text, `{}[]\`) || strings.ContainsAny(path, "\n\ufffd") || strings.ToValidUTF8(path, "") != path || strings.ToValidUTF8(text, "") != text {
+		if strings.ContainsAny(text, `{}[]\`) || strings.ContainsAny(path, "\n\ufffd") || strings.ToValidUTF8(path, "") != path ||
+			strings.ToValidUTF8(text, "") != text {
 			return
 		}
 		if want := expression(patterns[0]).MatchString(path); got != want {

@@ -51,7 +51,11 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	level := []visit{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
 	for len(level) > 0 {
 		if s.folders += len(level); s.folders > maxFolders {
-			return nil, &Error{"include", "Too many folders", fmt.Sprintf("More than %d folders would have to be searched. Narrow path or include.", maxFolders)}
+			return nil, &Error{
+				"include",
+				"Too many folders",
+				fmt.Sprintf("More than %d folders would have to be searched. Narrow path or include.", maxFolders),
+			}
 		}
 		if err := s.needTrees(ctx, level); err != nil {
 			return nil, err
@@ -104,8 +108,12 @@ func (s *search) look(at visit) ([]visit, error) {
 		matched := next.include.matched(s.include)
 		if matched != nil || entry.IsTree() && next.include.mayMatch(s.include) {
 			if s.bytes += len(next.path); len(next.path) > maxPath || s.bytes > maxPaths {
-				return nil, &Error{"include", "Paths are too long", fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
-					"Narrow path or include.", maxPath, maxPaths>>20)}
+				return nil, &Error{
+					"include",
+					"Paths are too long",
+					fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
+						"Narrow path or include.", maxPath, maxPaths>>20),
+				}
 			}
 			if !fitsPath(entry.Name) {
 				s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
@@ -124,8 +132,12 @@ func (s *search) look(at visit) ([]visit, error) {
 		case !entry.IsFile():
 			s.elsewhere = named(s.elsewhere, fmt.Sprintf("%q is %s", next.path, entry.Kind()))
 		case len(s.found) == s.limits.Files:
-			return nil, &Error{"limits", "Too many files", fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
-				s.limits.Files)}
+			return nil, &Error{
+				"limits",
+				"Too many files",
+				fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
+					s.limits.Files),
+			}
 		default:
 			s.found[next.path] = entry
 		}
@@ -151,9 +163,15 @@ func named(names []string, name string) []string {
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
-		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
+		return s.unreadable(
+			"Names cannot be paths",
+			fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)),
+		)
 	case len(s.elsewhere) > 0:
-		return s.unreadable("Not a file", fmt.Sprintf("The provider does not read what they lead to: %s.", wording.List(s.elsewhere, wording.Named)))
+		return s.unreadable(
+			"Not a file",
+			fmt.Sprintf("The provider does not read what they lead to: %s.", wording.List(s.elsewhere, wording.Named)),
+		)
 	case len(s.found) > 0:
 		return nil
 	}
@@ -161,7 +179,12 @@ func (s *search) check() error {
 	for i, p := range s.include {
 		texts[i] = fmt.Sprintf("%q", p.text)
 	}
-	detail := fmt.Sprintf("At commit %s, no file in %s matches %s.", s.tip.Commit, s.where(), wording.List(slices.Compact(texts), wording.Named))
+	detail := fmt.Sprintf(
+		"At commit %s, no file in %s matches %s.",
+		s.tip.Commit,
+		s.where(),
+		wording.List(slices.Compact(texts), wording.Named),
+	)
 	if s.folder != "" {
 		detail += fmt.Sprintf(" %q is a folder: all its files are %q.", s.folder, s.folder+"/**")
 	}
@@ -197,7 +220,10 @@ func (s *search) enter(ctx context.Context) (git.Hash, error) {
 		if other := git.Search(entries, name, false); other != nil {
 			detail := fmt.Sprintf("%q is %s, but path must be a folder.", at, other.Kind())
 			if other.IsFile() {
-				detail = fmt.Sprintf("%q is a file, but path must be a folder. For this file alone, set path to its folder, and include to its name.", at)
+				detail = fmt.Sprintf(
+					"%q is a file, but path must be a folder. For this file alone, set path to its folder, and include to its name.",
+					at,
+				)
 			}
 			return git.Hash{}, &Error{"path", "Path is not a folder", detail}
 		}

@@ -209,8 +209,12 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 				return nil, err
 			}
 			if left -= len(content); left < 0 {
-				return nil, &Error{"limits", "Files are too large", fmt.Sprintf("The files that match have more than %d bytes in all, which is the limit. "+
-					"Narrow path or include, or raise limits.bytes.", s.limits.Bytes)}
+				return nil, &Error{
+					"limits",
+					"Files are too large",
+					fmt.Sprintf("The files that match have more than %d bytes in all, which is the limit. "+
+						"Narrow path or include, or raise limits.bytes.", s.limits.Bytes),
+				}
 			}
 			switch {
 			case !utf8.Valid(content):
@@ -225,7 +229,10 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 	case len(binary) > 0:
 		return nil, s.unreadable("Files are not text", fmt.Sprintf("Not UTF-8: %s.", wording.List(binary, wording.Named)))
 	case len(stored) > 0:
-		return nil, s.unreadable("Files are in Git LFS", fmt.Sprintf("The repository has only pointers to these files: %s.", wording.List(stored, wording.Named)))
+		return nil, s.unreadable(
+			"Files are in Git LFS",
+			fmt.Sprintf("The repository has only pointers to these files: %s.", wording.List(stored, wording.Named)),
+		)
 	}
 	return texts, nil
 }

@@ -171,7 +171,15 @@ func TestFilesAreReadFromEveryServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, settings...)
-			first := r.commit(map[string]string{"a.yaml": "first", "teams/one/app.yaml": "one", "teams/two/app.yaml": "two", "teams/two/deep/er/b.yaml": "deep", "x.txt": "x"})
+			first := r.commit(
+				map[string]string{
+					"a.yaml":                   "first",
+					"teams/one/app.yaml":       "one",
+					"teams/two/app.yaml":       "two",
+					"teams/two/deep/er/b.yaml": "deep",
+					"x.txt":                    "x",
+				},
+			)
 			r.git("tag", "light")
 			r.git("tag", "--annotate", "--message", "release", "v1")
 			r.git("tag", "--annotate", "--message", "again", "v1-again", "v1")
@@ -180,15 +188,27 @@ func TestFilesAreReadFromEveryServer(t *testing.T) {
 			overHTTP, _, _ := r.serve("")
 			for _, url := range []string{r.bare, "file://" + r.bare, r.checkout, overHTTP} {
 				for ref, want := range map[string]string{"": second, "main": second, "refs/heads/main": second, "v1": first, "v1-again": first, "refs/tags/light": first, second: second} {
-					got := wantFiles(t, source.Query{URL: url, Ref: ref, Include: []string{"a.*"}}, map[string]string{"a.yaml": map[string]string{first: "first", second: "second"}[want]})
+					got := wantFiles(
+						t,
+						source.Query{URL: url, Ref: ref, Include: []string{"a.*"}},
+						map[string]string{"a.yaml": map[string]string{first: "first", second: "second"}[want]},
+					)
 					if got.Commit != want {
 						t.Errorf("%s of %s is commit %s, want %s", ref, url, got.Commit, want)
 					}
 				}
 				all := map[string]string{"one/app.yaml": "one", "two/app.yaml": "two", "two/deep/er/b.yaml": "deep"}
 				wantFiles(t, source.Query{URL: url, Path: "./teams/"}, all)
-				wantFiles(t, source.Query{URL: url, Path: "teams", Include: []string{"**/*.yaml"}, Exclude: []string{"two/deep"}}, map[string]string{"one/app.yaml": "one", "two/app.yaml": "two"})
-				wantFiles(t, source.Query{URL: url, Include: []string{"teams/*/app.yaml", "{x,y}.txt"}}, map[string]string{"teams/one/app.yaml": "one", "teams/two/app.yaml": "two", "x.txt": "x"})
+				wantFiles(
+					t,
+					source.Query{URL: url, Path: "teams", Include: []string{"**/*.yaml"}, Exclude: []string{"two/deep"}},
+					map[string]string{"one/app.yaml": "one", "two/app.yaml": "two"},
+				)
+				wantFiles(
+					t,
+					source.Query{URL: url, Include: []string{"teams/*/app.yaml", "{x,y}.txt"}},
+					map[string]string{"teams/one/app.yaml": "one", "teams/two/app.yaml": "two", "x.txt": "x"},
+				)
 			}
 		})
 	}
@@ -234,7 +254,12 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 	wantError(t, query(func(q *source.Query) { q.Ref = "both" }), "ref", "refs/heads/both or refs/tags/both")
 	wantError(t, query(func(q *source.Query) { q.Path = "workload" }), "path", `no folder "workload"`, `did you mean "workloads"?`)
 	wantError(t, query(func(q *source.Query) { q.Path = "workloads/app.yaml" }), "path", `"workloads/app.yaml" is a file`)
-	wantError(t, query(func(q *source.Query) { q.Path = "workloads"; q.Include = []string{"*.json"} }), "include", `no file in "workloads" matches "*.json"`)
+	wantError(
+		t,
+		query(func(q *source.Query) { q.Path = "workloads"; q.Include = []string{"*.json"} }),
+		"include",
+		`no file in "workloads" matches "*.json"`,
+	)
 	wantError(t, query(func(q *source.Query) { q.Include = []string{"workloads"} }), "include", `all its files are "workloads/**"`)
 	if _, err := read(t, query(func(q *source.Query) { q.Ref = "tree" })); err == nil || !strings.Contains(err.Error(), "not a commit") {
 		t.Errorf("a tag of a tree: %v", err)
@@ -265,12 +290,33 @@ func TestWhatIsNotTextIsNamed(t *testing.T) {
 	r.push("main")
 	wantError(t, source.Query{URL: r.bare, Include: []string{"*.png"}}, "include", `Not UTF-8: "logo.png"`, "exclude")
 	wantError(t, source.Query{URL: r.bare, Include: []string{"large.yaml"}}, "include", `Git LFS`, `"large.yaml"`)
-	wantError(t, source.Query{URL: r.bare, Include: []string{"*.yaml"}}, "include", `"link.yaml" is a symbolic link, "module.yaml" is a submodule`)
+	wantError(
+		t,
+		source.Query{URL: r.bare, Include: []string{"*.yaml"}},
+		"include",
+		`"link.yaml" is a symbolic link, "module.yaml" is a submodule`,
+	)
 	wantError(t, source.Query{URL: r.bare, Include: []string{"*.name"}}, "include", `not UTF-8: "\xff.name"`)
-	wantFiles(t, source.Query{URL: r.bare, Include: []string{"*.yaml"}, Exclude: []string{"l*", "module.yaml"}}, map[string]string{"a.yaml": "a"})
+	wantFiles(
+		t,
+		source.Query{URL: r.bare, Include: []string{"*.yaml"}, Exclude: []string{"l*", "module.yaml"}},
+		map[string]string{"a.yaml": "a"},
+	)
 	wantFiles(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 2, Bytes: 3}}, map[string]string{"a": "a", "b": "bb"})
-	wantError(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 1, Bytes: 3}}, "limits", "More than 1 files match", "limits.files")
-	wantError(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 2, Bytes: 2}}, "limits", "more than 2 bytes", "limits.bytes")
+	wantError(
+		t,
+		source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 1, Bytes: 3}},
+		"limits",
+		"More than 1 files match",
+		"limits.files",
+	)
+	wantError(
+		t,
+		source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 2, Bytes: 2}},
+		"limits",
+		"more than 2 bytes",
+		"limits.bytes",
+	)
 }
 
 func TestATreeOfManyEqualTreesIsBounded(t *testing.T) {
@@ -304,7 +350,10 @@ func TestPrivateRepositoriesAreReadWithTheirCredentialsAlone(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	credentials := git.Credentials{Login: git.Login{Token: "wrong-secret"}, ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}}}
+	credentials := git.Credentials{
+		Login: git.Login{Token: "wrong-secret"},
+		ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}},
+	}
 	if _, err := source.NewClient(git.NewClient(git.Options{}), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
 		t.Error(err)
 	}

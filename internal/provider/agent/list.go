@@ -109,7 +109,10 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 			}
 			recognized := agentModel{Cluster: types.StringValue(found[i].Cluster)}
 			recognized.recognize(&found[i])
-			result.DisplayName = wording.List(slices.DeleteFunc([]string{found[i].Cluster, found[i].Namespace, found[i].Name}, func(part string) bool { return part == "" }), 3)
+			result.DisplayName = wording.List(
+				slices.DeleteFunc([]string{found[i].Cluster, found[i].Namespace, found[i].Name}, func(part string) bool { return part == "" }),
+				3,
+			)
 			for name, value := range identify(&recognized) {
 				result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root(name), value)...)
 			}
@@ -161,7 +164,9 @@ func (m *agentModel) recognize(settings *agent.Settings) {
 	if m.Namespace.IsNull() {
 		m.Namespace = text(settings.Namespace)
 	}
-	m.GitopsRepo = object(map[string]string{"url": settings.Repository.URL, "branch": settings.Repository.Branch, "path": settings.Repository.Path})
+	m.GitopsRepo = object(
+		map[string]string{"url": settings.Repository.URL, "branch": settings.Repository.Branch, "path": settings.Repository.Path},
+	)
 	if settings.Interval > 0 {
 		m.Interval = text(settings.Interval.String())
 	}
@@ -211,7 +216,13 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 		if err != nil {
 			return err
 		}
-		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(objects, look), onboarding.FindDrift(objects, look)
+		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(
+			objects,
+			look,
+		), onboarding.FindDrift(
+			objects,
+			look,
+		)
 		m.Objects, m.Found, m.Changes = objectsValue(objects, after.Drift.Findings), foundValue(after.Records), tfvalue.Texts(nil)
 		if len(after.Drift.Findings) == 0 {
 			after.Drift = onboarding.Drift{}

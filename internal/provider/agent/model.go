@@ -109,7 +109,11 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	switch {
 	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
 	case isHub && m.Hub.ValueString() == "":
-		problem = fmt.Sprintf("hub is required with reconciler = %q: the name of the cluster that has %s, an entry of the provider's clusters.", hub.Name, hub.Product)
+		problem = fmt.Sprintf(
+			"hub is required with reconciler = %q: the name of the cluster that has %s, an entry of the provider's clusters.",
+			hub.Name,
+			hub.Product,
+		)
 	case !isHub && !m.Hub.IsNull():
 		problem = fmt.Sprintf("hub is for reconciler = %q only.", hub.Name)
 	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
@@ -150,7 +154,11 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 
 // settings decodes the settings of the agent, with the parts of credentials_wo. known is false while some of them are not known
 // yet. clusters are those of the provider, from which a hub gets how it reaches the cluster; nil before they are known.
-func (m *agentModel) settings(secrets map[string]any, clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+func (m *agentModel) settings(
+	secrets map[string]any,
+	clusters *connection.Clusters,
+	diagnostics *diag.Diagnostics,
+) (settings agent.Settings, known bool) {
 	value := map[string]any{
 		"credentials":  secrets["credentials"],
 		"feedback":     m.join("feedback", m.Feedback, secrets, diagnostics),
@@ -162,7 +170,13 @@ func (m *agentModel) settings(secrets map[string]any, clusters *connection.Clust
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}
-	tfvalue.ReadStrictly("credentials", SecretTable, m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	tfvalue.ReadStrictly(
+		"credentials",
+		SecretTable,
+		m.Credentials,
+		diagnostics,
+		func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") },
+	)
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)
 	addAgentProblems(diagnostics, problems)
@@ -192,7 +206,11 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	joined := maps.Clone(object)
 	for key, value := range hidden {
 		if joined[key] != nil && value != nil {
-			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name))
+			diagnostics.AddAttributeError(
+				path.Root("credentials_wo"),
+				"Invalid agent",
+				fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name),
+			)
 		}
 		joined[key] = value
 	}

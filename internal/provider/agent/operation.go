@@ -111,7 +111,13 @@ func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPr
 			given, known = m.settings(shape, o.clusters(), o.diagnostics)
 		}
 		if !known {
-			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
+			m.Changes, m.Found, m.Objects = types.ListUnknown(
+				types.StringType,
+			), types.ListUnknown(
+				types.StringType,
+			), types.MapUnknown(
+				types.StringType,
+			)
 			return
 		}
 		secrets = shape
@@ -299,7 +305,12 @@ func (o *operation) addFailure(failure *onboarding.Failure) {
 }
 
 // connect connects to the target, and removes the hidden texts from all errors.
-func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, client *kube.Client) error) error {
+func (o *operation) connect(
+	ctx context.Context,
+	deadline time.Duration,
+	hidden []string,
+	do func(ctx context.Context, client *kube.Client) error,
+) error {
 	var inner error
 	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(o.connection.Release)}
 	err := kube.AskOne(ctx, o.connection.Clusters.Known[o.targetName()], options, func(ctx context.Context, client *kube.Client) error {
@@ -331,8 +342,11 @@ func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPriva
 	case missing:
 		o.addMissing()
 	case waits:
-		o.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
-			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.")
+		o.diagnostics.AddAttributeError(
+			path.Root("cluster"),
+			"Cluster is not known",
+			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.",
+		)
 	case !known:
 		o.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
 	}

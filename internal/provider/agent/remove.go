@@ -35,7 +35,12 @@ func (o *operation) remove(ctx context.Context, before *agentPrivate) {
 		o.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", o.targetName()))
 		return
 	}
-	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UID: before.UID, Delete: m.OnDestroy.ValueString() == "delete"}
+	removal := onboarding.Removal{
+		Name:    m.Cluster.ValueString(),
+		Records: records,
+		UID:     before.UID,
+		Delete:  m.OnDestroy.ValueString() == "delete",
+	}
 	var done onboarding.Removed
 	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
 		done, err = onboarding.Remove(ctx, client, removal)
@@ -72,9 +77,13 @@ func (o *operation) forgets() bool { return o.model.OnUnreachable.ValueString() 
 
 // addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
 func (o *operation) addUnreachable(why string) {
-	o.diagnostics.AddAttributeError(o.targetPath(), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
-		"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
-		"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = \"forget\" before the destroy.")
+	o.diagnostics.AddAttributeError(
+		o.targetPath(),
+		"Cluster cannot be reached",
+		why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
+			"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
+			"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = \"forget\" before the destroy.",
+	)
 }
 
 // warnForgotten says which objects may be left on a cluster that was not asked.
@@ -89,7 +98,10 @@ func (o *operation) warnForgotten(why string, records []onboarding.Record) {
 	}
 	text := why + " Its agent is removed from the state, and nothing was removed from the cluster."
 	if all := slices.Concat(credentials, left); len(all) > 0 {
-		text += fmt.Sprintf(" If the cluster still exists, it goes on following its folders, and these objects are left there: %s.", wording.List(all, wording.Named))
+		text += fmt.Sprintf(
+			" If the cluster still exists, it goes on following its folders, and these objects are left there: %s.",
+			wording.List(all, wording.Named),
+		)
 	}
 	if len(credentials) > 0 {
 		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."

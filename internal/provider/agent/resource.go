@@ -37,9 +37,15 @@ func New() resource.Resource {
 
 // identity distinguishes the agents of one cluster, which have names or namespaces of their own.
 var identity = map[string]identityschema.Attribute{
-	"cluster":   identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
-	"hub":       identityschema.StringAttribute{OptionalForImport: true, Description: "Name of the cluster that has Argo CD, with the reconciler argocd-hub."},
-	"name":      identityschema.StringAttribute{OptionalForImport: true, Description: "Name of the agent's objects, where it is not the default."},
+	"cluster": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
+	"hub": identityschema.StringAttribute{
+		OptionalForImport: true,
+		Description:       "Name of the cluster that has Argo CD, with the reconciler argocd-hub.",
+	},
+	"name": identityschema.StringAttribute{
+		OptionalForImport: true,
+		Description:       "Name of the agent's objects, where it is not the default.",
+	},
 	"namespace": identityschema.StringAttribute{OptionalForImport: true, Description: "Namespace of the agent, where it is not the default."},
 }
 
@@ -63,50 +69,88 @@ var definition = schema.Schema{
 				"is asked, and the entry may be left out.",
 		},
 		"cluster_type": schemas.RequiredText("Name of its cluster type. With another one it follows that one's folder."),
-		"gitops_repo":  schemas.RequiredDynamic(schemas.Location("The location that it follows, such as `flotilla_environment.dev.gitops_repo`.")),
-		"reconciler":   schemas.OptionalText("Its agent: " + reconciler.AgentsInWords() + "."),
+		"gitops_repo": schemas.RequiredDynamic(
+			schemas.Location("The location that it follows, such as `flotilla_environment.dev.gitops_repo`."),
+		),
+		"reconciler": schemas.OptionalText("Its agent: " + reconciler.AgentsInWords() + "."),
 		"hub": schema.StringAttribute{
 			Optional: true, PlanModifiers: replaces,
 			MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
 		},
-		"environment":  schemas.OptionalText("With `argocd-hub`, the name of the environment: a hub may have clusters of several."),
-		"registration": schemas.OptionalDynamic(schemas.Setting("With `argocd-hub`, how the hub reaches the cluster. A token or a client certificate is for `credentials_wo`.", fleet.ObjectType, agent.RegistrationTable)),
-		"name": schemas.OptionalText("Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
-			"and name are an error at plan."),
+		"environment": schemas.OptionalText("With `argocd-hub`, the name of the environment: a hub may have clusters of several."),
+		"registration": schemas.OptionalDynamic(
+			schemas.Setting(
+				"With `argocd-hub`, how the hub reaches the cluster. A token or a client certificate is for `credentials_wo`.",
+				fleet.ObjectType,
+				agent.RegistrationTable,
+			),
+		),
+		"name": schemas.OptionalText(
+			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
+				"and name are an error at plan.",
+		),
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
 		"interval":  schemas.OptionalText("How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`."),
 		"timeout":   schemas.OptionalText("How long the agent waits for the objects of a commit to become ready. Default: `5m`."),
-		"install": schemas.OptionalDynamic("The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
-			"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first."),
+		"install": schemas.OptionalDynamic(
+			"The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
+				"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
+		),
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: schemas.Setting("Credentials with which the agent reads the repository, and those of `feedback` and `registration`. It is write-only: "+
-				"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.", fleet.ObjectType, SecretsTable),
+			MarkdownDescription: schemas.Setting(
+				"Credentials with which the agent reads the repository, and those of `feedback` and `registration`. It is write-only: "+
+					"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
+				fleet.ObjectType,
+				SecretsTable,
+			),
 		},
 		"credentials_wo_version": schemas.OptionalWhole("Any number; another one applies `credentials_wo` again."),
-		"credentials":            schemas.OptionalDynamic(schemas.Setting("An existing Secret, in place of `credentials_wo`.", fleet.ObjectType, SecretTable)),
-		"feedback":               schemas.OptionalDynamic(schemas.Setting("The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for `credentials_wo`.", fleet.ObjectType, agent.FeedbackTable)),
+		"credentials": schemas.OptionalDynamic(
+			schemas.Setting("An existing Secret, in place of `credentials_wo`.", fleet.ObjectType, SecretTable),
+		),
+		"feedback": schemas.OptionalDynamic(
+			schemas.Setting(
+				"The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for `credentials_wo`.",
+				fleet.ObjectType,
+				agent.FeedbackTable,
+			),
+		),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
 			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it (`flotilla_cluster_type.edge.decryption`), by what you put into the agent's " +
 				"namespace; `{}` is what the agent itself may use. For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
-		"wait": schemas.OptionalBool("Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
-			"it waits only for definitions, and for what is being deleted."),
-		"on_destroy": schemas.OptionalText("The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
-			"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
-			"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
-			"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy."),
-		"on_unreachable": schemas.OptionalText("The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
-			"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
-			"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning."),
-		"confine": schemas.OptionalBool("Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). `install` gets the arguments for it. " +
-			"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform alone may create such objects."),
-		"force":    schemas.OptionalBool("Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster has, which is an error otherwise."),
+		"wait": schemas.OptionalBool(
+			"Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
+				"it waits only for definitions, and for what is being deleted.",
+		),
+		"on_destroy": schemas.OptionalText(
+			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
+				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
+				"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
+				"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
+		),
+		"on_unreachable": schemas.OptionalText(
+			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
+				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
+				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
+		),
+		"confine": schemas.OptionalBool(
+			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). `install` gets the arguments for it. " +
+				"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform alone may create such objects.",
+		),
+		"force": schemas.OptionalBool(
+			"Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster has, which is an error otherwise.",
+		),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table)),
-		"objects":  schemas.ComputedTextMap("The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now."),
-		"found":    schemas.ComputedTexts("Those of `objects` that were there before. A destroy leaves them."),
-		"changes":  schemas.ComputedTexts("The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value."),
+		"objects": schemas.ComputedTextMap(
+			"The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
+		),
+		"found": schemas.ComputedTexts("Those of `objects` that were there before. A destroy leaves them."),
+		"changes": schemas.ComputedTexts(
+			"The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
+		),
 	},
 }
 

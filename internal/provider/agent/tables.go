@@ -19,7 +19,12 @@ var SecretTable = &fleet.Table{
 // secretParts are the attributes of credentials_wo that are joined with other attributes of the resource.
 var secretParts = []fleet.Attribute{
 	{Name: "feedback", Type: fleet.ObjectType, Of: agent.FeedbackTable, Meaning: "The `token` or `github_app` of `feedback`."},
-	{Name: "registration", Type: fleet.ObjectType, Of: agent.RegistrationTable, Meaning: "The `token`, or `client_certificate` and `client_key`, of `registration`."},
+	{
+		Name:    "registration",
+		Type:    fleet.ObjectType,
+		Of:      agent.RegistrationTable,
+		Meaning: "The `token`, or `client_certificate` and `client_key`, of `registration`.",
+	},
 }
 
 // SecretsTable is that of the attribute credentials_wo.

@@ -61,7 +61,8 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 	deployed := map[string]deployedPin{}
 	for i := range found.Assignments {
 		a := &found.Assignments[i]
-		if a.Owner.Path != strings.Trim(w.at.Path, "/") || a.Manifests == nil || a.Manifests.Pin == (folder.Pin{}) || unsigned[a.Owner.RecordPath(a.Host)] ||
+		if a.Owner.Path != strings.Trim(w.at.Path, "/") || a.Manifests == nil || a.Manifests.Pin == (folder.Pin{}) ||
+			unsigned[a.Owner.RecordPath(a.Host)] ||
 			artifact.CheckPin(a.Manifests.Storage, a.Manifests.Pin) != nil {
 			continue
 		}
@@ -199,7 +200,11 @@ func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnos
 	kinds := slices.SortedFunc(maps.Keys(targets), func(a, b kind) int { return strings.Compare(a.text, b.text) })
 	for i, of := range kinds {
 		if i == fleetvalue.MaxDiagnostics {
-			diagnostics.AddAttributeError(path.Root("workloads"), "Artifacts cannot be resolved", fmt.Sprintf("%d repositories more have errors.", len(kinds)-i))
+			diagnostics.AddAttributeError(
+				path.Root("workloads"),
+				"Artifacts cannot be resolved",
+				fmt.Sprintf("%d repositories more have errors.", len(kinds)-i),
+			)
 			return
 		}
 		detail := tfvalue.Sentence(of.text) + "\n\nDeployment targets: " + wording.List(wording.Quoted(targets[of]), wording.Named) + "."

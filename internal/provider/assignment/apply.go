@@ -107,7 +107,14 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	}
 	m := &assignmentPrivate{
 		Environment: o.intent.Owner.Environment, Rollout: o.state(), Changed: done.Time, Constraints: o.ruling.saved(o.private),
-		Saved: delivery.Saved{Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Replaced: done.Replaced, Proposed: done.Proposed, Former: done.Former},
+		Saved: delivery.Saved{
+			Trees:    o.intent.After,
+			Records:  done.Records,
+			Holder:   done.Holder,
+			Replaced: done.Replaced,
+			Proposed: done.Proposed,
+			Former:   done.Former,
+		},
 	}
 	if o.private != nil {
 		m.Label = o.private.Label

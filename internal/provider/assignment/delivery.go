@@ -26,15 +26,25 @@ var DeliveryTable = &fleet.Table{
 	Name:    "delivery",
 	Meaning: "The attribute `delivery` of `flotilla_assignment`: how to write. All but `mode` is for pull requests.",
 	Attributes: []fleet.Attribute{
-		{Name: "mode", Default: push, Allowed: []string{push, pullRequest}, Meaning: "`push` commits to the branch; `pull_request` keeps one pull request of this assignment up to date."},
+		{
+			Name:    "mode",
+			Default: push,
+			Allowed: []string{push, pullRequest},
+			Meaning: "`push` commits to the branch; `pull_request` keeps one pull request of this assignment up to date.",
+		},
 		{Name: "forge", Allowed: forge.Names(), Meaning: "The kind of the Git host. Unset: by the Git host's name."},
 		{Name: "api_url", Meaning: "The Git host's API, where that does not follow from the URL of the repository."},
 		{Name: "branch", Meaning: "The branch that is proposed. Unset: `flotilla/<branch>/<path>/<name>`."},
 		{Name: "title", Meaning: "Title of the pull request. Unset: the first line of the message of its commit."},
 		{Name: "labels", Type: fleet.TextsType, EmptyElements: true, Meaning: "Labels of the pull request."},
 		{Name: "reviewers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Users who are asked for a review."},
-		{Name: "merge", Default: noMerge, Allowed: []string{noMerge, string(forge.WhenChecksSucceed), string(forge.Now)}, Meaning: "Whether the pull request is merged: by people, once the Git host's " +
-			"checks succeed, or at once. The merge is pinned to the commit that was pushed."},
+		{
+			Name:    "merge",
+			Default: noMerge,
+			Allowed: []string{noMerge, string(forge.WhenChecksSucceed), string(forge.Now)},
+			Meaning: "Whether the pull request is merged: by people, once the Git host's " +
+				"checks succeed, or at once. The merge is pinned to the commit that was pushed.",
+		},
 	},
 }
 

@@ -45,8 +45,14 @@ func (o *operation) describe(ctx context.Context) (lines []string, complete bool
 	upgrades, isCertain := o.upgradeLines(ctx)
 	notes.Lines = append(notes.Lines, upgrades...)
 	after := o.version()
-	return changes.Summarize(o.private.version(after.Fleet), after, folders, notes), complete && isCertain && o.locationKnown && o.connection.CanAsk() && !o.mayMove() &&
-		(o.outlook.Identity != delivery.Moved || !o.model.OnDestroy.IsUnknown())
+	return changes.Summarize(
+			o.private.version(after.Fleet),
+			after,
+			folders,
+			notes,
+		), complete && isCertain && o.locationKnown && o.connection.CanAsk() &&
+			!o.mayMove() &&
+			(o.outlook.Identity != delivery.Moved || !o.model.OnDestroy.IsUnknown())
 }
 
 // version is the fleet after the change, for the causes of changes.

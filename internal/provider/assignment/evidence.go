@@ -37,7 +37,9 @@ func (o *operation) checkEvidence(in rollout.Input) {
 		if at := document.Time(); at.Before(last) {
 			o.diagnostics.AddAttributeWarning(o.steps.evidence.At[i], "Evidence is older than what is deployed", fmt.Sprintf(
 				"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
-				at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+				at.UTC().Format(time.RFC3339),
+				last.UTC().Format(time.RFC3339),
+			))
 		}
 	}
 }

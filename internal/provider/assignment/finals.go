@@ -64,7 +64,11 @@ func committedFinals(one *changes.Folder) *changes.Finals {
 }
 
 // finalChanges gives how final objects change to yield, one at a time. It returns false where that may be another time.
-func (o *operation) finalChanges(ctx context.Context, former map[int]render.Former, yield func(i int, finals *changes.Finals)) (complete bool) {
+func (o *operation) finalChanges(
+	ctx context.Context,
+	former map[int]render.Former,
+	yield func(i int, finals *changes.Finals),
+) (complete bool) {
 	var mutex sync.Mutex
 	complete = true
 	o.result.FinalChanges(ctx, o.rendering.Destination, former, func(i int, change *pipeline.FinalChange) {
@@ -82,7 +86,11 @@ func (o *operation) finalChanges(ctx context.Context, former map[int]render.Form
 
 // formerOf is what changed folders were made from, as the commit says that the state has seen: a plan says the same when it is
 // applied. isSeen is false where that commit cannot be read now.
-func (o *operation) formerOf(ctx context.Context, changed map[int]*changes.Folder, before folder.Trees) (former map[int]render.Former, isSeen bool) {
+func (o *operation) formerOf(
+	ctx context.Context,
+	changed map[int]*changes.Folder,
+	before folder.Trees,
+) (former map[int]render.Former, isSeen bool) {
 	written, err := o.connection.Delivery.SeenRecords(ctx, o.formerOwner(), o.known)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
 		repository.AddError(ctx, o.diagnostics, err, false)
@@ -121,7 +129,10 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 	var folders []changes.Folder
 	complete = o.finalChanges(ctx, former, func(i int, finals *changes.Finals) {
 		assignment := o.result.Schedule.Assignments[i]
-		folders = append(folders, changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Finals: finals})
+		folders = append(
+			folders,
+			changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Finals: finals},
+		)
 	})
 	after := o.version()
 	return changes.SummarizeFinals(o.private.version(after.Fleet), after, folders), complete

@@ -176,8 +176,15 @@ func (o *operation) wantRollback(ctx context.Context) bool {
 	if o.model.RollbackTo.IsUnknown() || !o.locationKnown || o.diagnostics.HasError() || !o.connection.CanAsk() {
 		return false
 	}
-	o.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
-		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", o.model.Name.ValueString(), commit))
+	o.diagnostics.AddAttributeWarning(
+		path.Root("rollback_to"),
+		"Assignment is rolled back",
+		fmt.Sprintf(
+			"The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.",
+			o.model.Name.ValueString(),
+			commit,
+		),
+	)
 	if o.private != nil {
 		o.intent.Owner.Environment = o.private.Environment
 	}

@@ -122,7 +122,14 @@ func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipel
 		t.Fatal(err)
 	}
 	size := base64.StdEncoding.EncodedLen(len(private)) + said + 2*len(contentValue(rendering.Wanted()).ValueString())
-	t.Logf("%s: %d assignments: %d bytes of state, %d of them for %d bytes of model", name, len(rendering.Trees), size, len(text), len(m.Model))
+	t.Logf(
+		"%s: %d assignments: %d bytes of state, %d of them for %d bytes of model",
+		name,
+		len(rendering.Trees),
+		size,
+		len(text),
+		len(m.Model),
+	)
 	if size > 2<<20 {
 		t.Errorf("%s: the state takes %d bytes, more than 2 MiB", name, size)
 	}
@@ -134,7 +141,9 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	m.Label = "first"
 	first := m.Trees.Keys()[0]
 	m.Drift = delivery.Drift{
-		Trees: map[folder.Key]string{first: ""}, Since: map[folder.Key]string{first: "abc"}, Touched: []string{"large"}, Cause: delivery.RepositoryGone,
+		Trees: map[folder.Key]string{
+			first: "",
+		}, Since: map[folder.Key]string{first: "abc"}, Touched: []string{"large"}, Cause: delivery.RepositoryGone,
 	}
 	text, err := privatestate.Seal(m)
 	if err != nil {
@@ -200,7 +209,8 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
 	}
 	m.noteRendering(rendering, c)
-	if again := m.rendering(rendering.Result, to, c); again == nil || !maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
+	if again := m.rendering(rendering.Result, to, c); again == nil ||
+		!maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
 		t.Error("trees are rendered again")
 	}
 	text, err := privatestate.Seal(m)
@@ -210,12 +220,20 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
-	if after := m.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Result, to, c) == nil {
+	if after := m.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(
+		rendering.Result,
+		to,
+		c,
+	) == nil {
 		t.Error("a refresh forgets what was rendered")
 	}
 	lost := *m
 	lost.Trees = nil
-	if after := lost.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Result, to, c) != nil {
+	if after := lost.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(
+		rendering.Result,
+		to,
+		c,
+	) != nil {
 		t.Error("trees of records are taken for rendered")
 	}
 

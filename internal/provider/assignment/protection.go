@@ -21,10 +21,20 @@ var ProtectionTable = &fleet.Table{
 		"host, and of the hosts of a workload, that has five or more.",
 	Attributes: []fleet.Attribute{
 		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "How many assignments may be removed."},
-		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "Which share may be removed: of all assignments, of the workloads of each host that stays in the fleet, and of " +
-			"the hosts of each workload that stays in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a workload that stays does not lose all."},
+		{
+			Name: "max_removed_percent",
+			Type: fleet.WholeType,
+			Most: 100,
+			Meaning: "Which share may be removed: of all assignments, of the workloads of each host that stays in the fleet, and of " +
+				"the hosts of each workload that stays in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a workload that stays does not lose all.",
+		},
 		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may assign nothing where something is deployed."},
-		{Name: "emptied_hosts", Type: fleet.TextsType, EmptyElements: true, Meaning: "Hosts that stay in the fleet and may lose all that they have. Without limits, that holds hosts with five or more assignments."},
+		{
+			Name:          "emptied_hosts",
+			Type:          fleet.TextsType,
+			EmptyElements: true,
+			Meaning:       "Hosts that stay in the fleet and may lose all that they have. Without limits, that holds hosts with five or more assignments.",
+		},
 	},
 }
 

@@ -45,7 +45,12 @@ func (o *operation) warnOfReconcilers(folders []changes.Folder) {
 			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and with them all that they have "+
 				"deployed, before the other agent creates anything: workloads stop, and their volumes may go. "+
 				"The section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
-			wording.Count(len(of), "host", "hosts"), pair.from, pair.to, wording.List(of, wording.Named), reconciler.Named(pair.from).Product))
+			wording.Count(len(of), "host", "hosts"),
+			pair.from,
+			pair.to,
+			wording.List(of, wording.Named),
+			reconciler.Named(pair.from).Product,
+		))
 	}
 }
 

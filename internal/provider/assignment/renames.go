@@ -27,7 +27,11 @@ func (o *operation) followNames() bool {
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
 		o.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
 			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, and its clusters be of the other one, as "+
-				"a change that removes what it has.", former, merges[former], former))
+				"a change that removes what it has.",
+			former,
+			merges[former],
+			former,
+		))
 	}
 	known := *o.known
 	known.Trees = o.intent.Renames.Trees(known.Trees)
@@ -56,7 +60,12 @@ func (o *operation) warnOfFirstNames() {
 		if was := first[one.Name]; was != "" && was != one.FirstName() {
 			o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
 				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove the objects of the former names, and create the same objects again. "+
-					"If that is not meant, let formerly of the cluster type begin with %q.", one.Name, was, one.FirstName(), was))
+					"If that is not meant, let formerly of the cluster type begin with %q.",
+				one.Name,
+				was,
+				one.FirstName(),
+				was,
+			))
 		}
 	}
 }
@@ -90,7 +99,9 @@ func (o *operation) warnOfNewName() {
 		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Cluster type may have another name now", fmt.Sprintf(
 			"Of these cluster types the one has the deployment targets of the other: %s. If they are the same under another name, add the former name to formerly of the cluster type, "+
 				"such as formerly = [%q]: then its folders move, and nothing on clusters is removed.",
-			wording.List(pairs, wording.Named), strings.Split(pairs[0], `"`)[1]))
+			wording.List(pairs, wording.Named),
+			strings.Split(pairs[0], `"`)[1],
+		))
 	}
 }
 

@@ -45,50 +45,94 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
 			"is a handover: the folders stay as they are."),
-		"fleet": schemas.RequiredWriteOnly("The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-			"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
-			"it that is enforced is an error, before anything is written."),
-		"gitops_repo": schemas.RequiredDynamic(schemas.Location("Where to write, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
-			"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-			"two locations are the same when the one has the commit of the other. A different location is written first; then " +
-			"the old one is cleared, which the plan shows and protection holds.")),
-		"delivery": schemas.OptionalDynamic(schemas.Setting("How to write: by commits to the branch, which is the default, or by one pull request that is kept up to date. An open request is "+
-			"pending, not drift.", fleet.ObjectType, DeliveryTable)),
+		"fleet": schemas.RequiredWriteOnly(
+			"The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
+				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
+				"it that is enforced is an error, before anything is written.",
+		),
+		"gitops_repo": schemas.RequiredDynamic(
+			schemas.Location("Where to write, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
+				"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
+				"two locations are the same when the one has the commit of the other. A different location is written first; then " +
+				"the old one is cleared, which the plan shows and protection holds."),
+		),
+		"delivery": schemas.OptionalDynamic(
+			schemas.Setting(
+				"How to write: by commits to the branch, which is the default, or by one pull request that is kept up to date. An open request is "+
+					"pending, not drift.",
+				fleet.ObjectType,
+				DeliveryTable,
+			),
+		),
 		"adopt": schemas.OptionalBool("Take over folders that another assignment's records list, or that hold something else and are in " +
 			"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
 			"does not want; and take the assignment back from another state that has it now. The plan names them. A folder without a record that is as wanted already needs no `adopt`."),
-		"protection": schemas.OptionalDynamic(schemas.Setting("The removals that are allowed, of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, are held to what was "+
-			"applied last: apply the change of `protection` first.", fleet.ObjectType, ProtectionTable)),
-		"on_destroy": schemas.OptionalText("The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
-			"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
-			"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`."),
-		"rollback_to": schemas.OptionalText("Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
-			"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
-			"holds it, and drift shows against it. Without it the next apply writes what the fleet wants."),
-		"rollout": schemas.OptionalDynamic(schemas.Setting("Writes a change to one stage after the other, each when the one before has proven it: see the guide [Staged rollouts](../guides/staged-rollouts.md). "+
-			"Needs `evidence`. Without it everything goes at once.", fleet.ObjectType, rollout.SettingsTable)),
-		"holds": schemas.OptionalDynamic(schemas.Setting("Folders that stay as they are until the hold is removed.", fleet.ObjectsType, rollout.HoldTable)),
-		"evidence": schemas.OptionalWriteOnly("The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
-			"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
-			"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
-			"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing."),
-		"timeouts":       schemas.OptionalDynamic(schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table)),
-		"commit_message": schemas.OptionalText("First line of commit messages, without a line break. Default: how many assignments were added, changed and removed."),
+		"protection": schemas.OptionalDynamic(
+			schemas.Setting(
+				"The removals that are allowed, of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, are held to what was "+
+					"applied last: apply the change of `protection` first.",
+				fleet.ObjectType,
+				ProtectionTable,
+			),
+		),
+		"on_destroy": schemas.OptionalText(
+			"The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
+				"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
+				"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
+		),
+		"rollback_to": schemas.OptionalText(
+			"Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
+				"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
+				"holds it, and drift shows against it. Without it the next apply writes what the fleet wants.",
+		),
+		"rollout": schemas.OptionalDynamic(
+			schemas.Setting(
+				"Writes a change to one stage after the other, each when the one before has proven it: see the guide [Staged rollouts](../guides/staged-rollouts.md). "+
+					"Needs `evidence`. Without it everything goes at once.",
+				fleet.ObjectType,
+				rollout.SettingsTable,
+			),
+		),
+		"holds": schemas.OptionalDynamic(
+			schemas.Setting("Folders that stay as they are until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
+		),
+		"evidence": schemas.OptionalWriteOnly(
+			"The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
+				"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
+				"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
+				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
+		),
+		"timeouts": schemas.OptionalDynamic(
+			schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
+		),
+		"commit_message": schemas.OptionalText(
+			"First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
+		),
 		"source": schemas.OptionalWriteOnly(schemas.Setting("Where the configuration of Terraform is. "+
 			"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` "+
 			"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.", fleet.ObjectType, SourceTable)),
-		"changes": schemas.ComputedTexts("The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
-			"which keys of which files change, where, and by which object of the fleet; with `render`, which fields of which final objects; and which constraints that changes, or violates. Never a value. In the state " +
-			"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is."),
+		"changes": schemas.ComputedTexts(
+			"The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
+				"which keys of which files change, where, and by which object of the fleet; with `render`, which fields of which final objects; and which constraints that changes, or violates. Never a value. In the state " +
+				"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
+		),
 		"content": schemas.ComputedText("One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where."),
-		"candidate": schemas.OptionalDynamic("The sources of the fleet, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
-			"been written and has proven itself, it is `proven`."),
-		"proven": schemas.ComputedDynamic("The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
-			"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
-			"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`."),
-		"rolling_out": schemas.ComputedTextMap("By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve."),
-		"rolled_out": schemas.ComputedBool("Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
-			"that writes says `true` already: what a promotion waits for is `proven`."),
+		"candidate": schemas.OptionalDynamic(
+			"The sources of the fleet, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
+				"been written and has proven itself, it is `proven`.",
+		),
+		"proven": schemas.ComputedDynamic(
+			"The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
+				"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
+				"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`.",
+		),
+		"rolling_out": schemas.ComputedTextMap(
+			"By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
+		),
+		"rolled_out": schemas.ComputedBool(
+			"Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
+				"that writes says `true` already: what a promotion waits for is `proven`.",
+		),
 		"commit":       schemas.ComputedText("The last commit of this owner, or the one at which everything was found as wanted."),
 		"pull_request": schemas.ComputedText("URL of the pull request; null with `mode = \"push\"`."),
 	},
@@ -176,10 +220,19 @@ func read(ctx context.Context, c *frame.Call[model]) {
 	switch at := known.Owner.Location; {
 	case known.Drift.Cause == delivery.BranchGone && !known.Settings.PullRequest: // else the plan has an error
 		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch does not exist any more", fmt.Sprintf(
-			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch again, and writes everything.", at.Branch, at.URL))
+			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch again, and writes everything.",
+			at.Branch,
+			at.URL,
+		))
 	case known.Drift.Cause == delivery.RepositoryGone:
-		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
-			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
+		c.Diagnostics.AddAttributeWarning(
+			path.Root("gitops_repo"),
+			"Repository is gone",
+			fmt.Sprintf(
+				"There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.",
+				known.Owner.Location.URL,
+			),
+		)
 	}
 	state.Content = contentValue(known.Current())
 	state.Changes = tfvalue.Texts(nil)

@@ -53,8 +53,11 @@ func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 		s.known = s.known && !isRollout && len(s.holds) == 0
 	case len(s.evidence.List) == 0:
 		if isRollout && s.settings != nil {
-			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
-				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.")
+			diagnostics.AddAttributeError(
+				path.Root("evidence"),
+				"No evidence",
+				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.",
+			)
 		}
 		for _, hold := range s.holds {
 			if !hold.Until.IsZero() {
@@ -132,7 +135,8 @@ func (o *operation) checkMove(ctx context.Context) bool {
 	}
 	o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
 		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, expedite it, or move without rollout and holds.",
-		o.outcome.Lines()[0]))
+		o.outcome.Lines()[0],
+	))
 	return false
 }
 
@@ -259,7 +263,9 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 			hosts, err := o.goBack(ctx, commit)
 			if errors.Is(err, git.ErrCommit) {
 				o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
-					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
+					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content",
+					err,
+				)))
 				return out
 			}
 			if err != nil {

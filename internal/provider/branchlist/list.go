@@ -103,8 +103,10 @@ func Definition(name string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: whats[name] + " that a branch of a GitOps repository has, of all owners, by their records, in whichever state they are.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo": schemas.RequiredDynamic(schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",
-				gitops.InventoryLevels))),
+			"gitops_repo": schemas.RequiredDynamic(
+				schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",
+					gitops.InventoryLevels)),
+			),
 		},
 	}
 }
@@ -172,13 +174,20 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 			if one.path != "" {
 				result.DisplayName = one.path + ": " + one.name
 			}
-			texts := map[string]attr.Value{"url": types.StringValue(at.URL), "branch": types.StringValue(at.Branch), "path": types.StringValue(one.path)}
+			texts := map[string]attr.Value{
+				"url":    types.StringValue(at.URL),
+				"branch": types.StringValue(at.Branch),
+				"path":   types.StringValue(one.path),
+			}
 			for name, value := range texts {
 				result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root(name), value)...)
 			}
 			result.Diagnostics.Append(result.Identity.SetAttribute(ctx, path.Root("name"), one.name)...)
 			if req.IncludeResource {
-				location := types.ObjectValueMust(map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}, texts)
+				location := types.ObjectValueMust(
+					map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType},
+					texts,
+				)
 				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("name"), one.name)...)
 				result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("gitops_repo"), types.DynamicValue(location))...)
 				for name, value := range one.further {

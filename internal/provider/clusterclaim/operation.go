@@ -55,13 +55,18 @@ func (o *operation) decode() {
 	o.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
 	checkClaimName(m.Name, diagnostics)
 	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || m.number() < 0 || m.number() > gitops.MaxClaimed) {
-		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed))
+		diagnostics.AddAttributeError(
+			path.Root("number"),
+			"Invalid number",
+			fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed),
+		)
 	}
 	selector, poolKnown, findings := fleet.DecodeSelector(tfvalue.Plain(m.Pool))
 	for i := range findings {
 		findings[i] = fleet.Finding{Message: strings.TrimPrefix(findings[i].String(), "selector.")}
 	}
-	if tfvalue.AddFindings(diagnostics, path.Root("pool"), "Invalid selector", findings); poolKnown && selector == nil && len(findings) == 0 && !m.Pool.IsNull() {
+	if tfvalue.AddFindings(diagnostics, path.Root("pool"), "Invalid selector", findings); poolKnown && selector == nil && len(findings) == 0 &&
+		!m.Pool.IsNull() {
 		diagnostics.AddAttributeError(path.Root("pool"), "Invalid selector", "An absent selector is not a selector: {} selects all clusters.")
 	}
 	poolKnown = poolKnown && selector != nil
@@ -180,7 +185,8 @@ func (o *operation) checkTwice() {
 // isMoved says whether the claim is really at another location than before.
 func (o *operation) isMoved(ctx context.Context) bool {
 	was, ok := o.formerClaim()
-	return ok && was.Location != o.at.Location && (!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
+	return ok && was.Location != o.at.Location &&
+		(!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
 }
 
 // formerClaim is the claim in the state.
@@ -195,7 +201,8 @@ func (o *operation) formerClaim() (delivery.Claim, bool) {
 
 // isRecorded says whether the record is up to date.
 func (o *operation) isRecorded(clusters []string) bool {
-	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) && o.private.Environment == o.fleet.Environment &&
+	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) &&
+		o.private.Environment == o.fleet.Environment &&
 		o.prior.Name.Equal(o.model.Name)
 }
 
@@ -267,7 +274,9 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	})
 	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
 		o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
-			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.", wording.List(unreadable, wording.Named)))
+			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.",
+			wording.List(unreadable, wording.Named),
+		))
 	}
 }
 
@@ -286,9 +295,16 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 	others = slices.DeleteFunc(others, func(name string) bool { return unsigned[name] == "" })
 	for _, name := range others[:min(len(others), fleetvalue.MaxDiagnostics)] {
-		o.diagnostics.AddAttributeWarning(path.Root("pool"), "Clusters of the pool are taken by a record that no known key has signed", fmt.Sprintf(
-			"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that signed the commit to allowed_signers.",
-			name, wording.List(by[name], wording.Named), unsigned[name]))
+		o.diagnostics.AddAttributeWarning(
+			path.Root("pool"),
+			"Clusters of the pool are taken by a record that no known key has signed",
+			fmt.Sprintf(
+				"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that signed the commit to allowed_signers.",
+				name,
+				wording.List(by[name], wording.Named),
+				unsigned[name],
+			),
+		)
 	}
 }
 
@@ -428,13 +444,21 @@ func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error
 		diagnostics.AddAttributeError(path.Root("number"), "The pool has too few clusters", tfvalue.Sentence(err.Error())+
 			" If another claim shall release clusters, apply that first.")
 	case errors.As(err, &promised):
-		diagnostics.AddAttributeError(path.Root("clusters"), "Repository has changed since the plan", tfvalue.Sentence(err.Error())+" Nothing was written: plan again.")
+		diagnostics.AddAttributeError(
+			path.Root("clusters"),
+			"Repository has changed since the plan",
+			tfvalue.Sentence(err.Error())+" Nothing was written: plan again.",
+		)
 	case errors.Is(err, gitops.ErrClaimHeld):
 		addHeld(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimTwice):
 		addClaimedTwice(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimUnreadable):
-		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", tfvalue.Sentence(err.Error())+" The next apply of their claims writes the records again.")
+		diagnostics.AddAttributeError(
+			path.Root("gitops_repo"),
+			"Record of a claim cannot be read",
+			tfvalue.Sentence(err.Error())+" The next apply of their claims writes the records again.",
+		)
 	default:
 		repository.AddError(ctx, diagnostics, err, false)
 	}

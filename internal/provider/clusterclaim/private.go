@@ -36,7 +36,10 @@ func loadClaim(ctx context.Context, private privatestate.State, diagnostics *dia
 	}
 	m := &claimPrivate{}
 	if err := json.Unmarshal(text, m); err != nil {
-		diagnostics.AddError("Private state cannot be read", tfvalue.Sentence("what the claim has written is not known; import it again: "+err.Error()))
+		diagnostics.AddError(
+			"Private state cannot be read",
+			tfvalue.Sentence("what the claim has written is not known; import it again: "+err.Error()),
+		)
 		return nil
 	}
 	return m

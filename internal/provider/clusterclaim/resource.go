@@ -43,8 +43,10 @@ var definition = schema.Schema{
 		"name; wanting fewer, it releases those that it took last. A cluster that has left the fleet is released, which the plan says, and " +
 		"another one replaces it.",
 	Attributes: map[string]schema.Attribute{
-		"name": schemas.RequiredText("Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
-			"clusters."),
+		"name": schemas.RequiredText(
+			"Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
+				"clusters.",
+		),
 		"pool": schemas.RequiredWriteOnly(schemas.Described(&fleet.Attribute{
 			Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
 				"a change of it takes nothing from a claim that has enough.",
@@ -54,18 +56,28 @@ var definition = schema.Schema{
 			Required:            true,
 			MarkdownDescription: "How many clusters the claim is to have. 0 keeps the claim and releases its clusters.",
 		},
-		"fleet": schemas.RequiredWriteOnly("The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
-			"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example."),
-		"gitops_repo": schemas.RequiredDynamic(schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
-			"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-			"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released.")),
-		"adopt": schemas.OptionalBool("Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
-			"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
-			"`create_before_destroy` needs it, too."),
+		"fleet": schemas.RequiredWriteOnly(
+			"The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
+				"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example.",
+		),
+		"gitops_repo": schemas.RequiredDynamic(
+			schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
+				"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
+				"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released."),
+		),
+		"adopt": schemas.OptionalBool(
+			"Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
+				"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
+				"`create_before_destroy` needs it, too.",
+		),
 		"commit_message": schemas.OptionalText("First line of commit messages. Default: how many clusters were taken and released."),
-		"timeouts":       schemas.OptionalDynamic(schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table)),
-		"clusters": schemas.ComputedTexts("Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
-			"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime."),
+		"timeouts": schemas.OptionalDynamic(
+			schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
+		),
+		"clusters": schemas.ComputedTexts(
+			"Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
+				"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime.",
+		),
 		"commit": schemas.ComputedText("The last commit of this claim, or the one at which its record was found as wanted."),
 	},
 }
@@ -170,7 +182,12 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	if private != nil {
 		holders = append(holders, private.Holder)
 	}
-	foreign, err := c.Connection.Delivery.ReleaseClaim(ctx, delivery.Claim{Location: at, Name: state.Name.ValueString()}, holders, state.CommitMessage.ValueString())
+	foreign, err := c.Connection.Delivery.ReleaseClaim(
+		ctx,
+		delivery.Claim{Location: at, Name: state.Name.ValueString()},
+		holders,
+		state.CommitMessage.ValueString(),
+	)
 	switch {
 	case err != nil:
 		addClaimError(ctx, c.Diagnostics, err)
@@ -204,14 +221,23 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 		return
 	}
 	if commit := unsigned[name]; commit != "" {
-		resp.Diagnostics.AddError("Record is not signed by a known key", tfvalue.Sentence(commit)+" Revert that commit, or add the key to allowed_signers.")
+		resp.Diagnostics.AddError(
+			"Record is not signed by a known key",
+			tfvalue.Sentence(commit)+" Revert that commit, or add the key to allowed_signers.",
+		)
 		return
 	}
 	for _, claim := range found.Claims {
 		if claim.Name != name {
 			continue
 		}
-		imported.Number, imported.Clusters, imported.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), tfvalue.Texts(claim.Names()), types.StringValue(found.Commit)
+		imported.Number, imported.Clusters, imported.Commit = types.NumberValue(
+			new(big.Float).SetInt64(int64(len(claim.Clusters))),
+		), tfvalue.Texts(
+			claim.Names(),
+		), types.StringValue(
+			found.Commit,
+		)
 		private := claimPrivate{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
 		private.save(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)

@@ -36,12 +36,20 @@ func definition() schema.Schema {
 		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
 			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
-			"sources":             schemas.OptionalDynamic(schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable)),
-			"requested":           schemas.OptionalBool("Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`."),
-			"ready_nodes_percent": schemas.OptionalWhole("How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0."),
-			"labels_from": schemas.OptionalTextMap("Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
-				"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
-				"`without_labels` of the cluster says why."),
+			"sources": schemas.OptionalDynamic(
+				schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
+			),
+			"requested": schemas.OptionalBool(
+				"Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`.",
+			),
+			"ready_nodes_percent": schemas.OptionalWhole(
+				"How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0.",
+			),
+			"labels_from": schemas.OptionalTextMap(
+				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
+					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
+					"`without_labels` of the cluster says why.",
+			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
@@ -51,8 +59,10 @@ func definition() schema.Schema {
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
-			"clusters": clusters.PlainMap("The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
-				"and what it says itself goes before what a hub says."),
+			"clusters": clusters.PlainMap(
+				"The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
+					"and what it says itself goes before what a hub says.",
+			),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, as when the provider's `clusters` are not known yet, " +
@@ -166,7 +176,17 @@ func (s *settings) decodeDefaults(m *model, diagnostics *diag.Diagnostics) {
 			}
 			at := root.AtMapKey(name).AtMapKey(label)
 			if _, has := m.LabelsFrom.Elements()[label]; !has && !m.LabelsFrom.IsUnknown() {
-				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(fmt.Sprintf("there is no label %q in labels_from%s", label, fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements()))))))
+				diagnostics.AddAttributeError(
+					at,
+					"Invalid label_defaults",
+					tfvalue.Sentence(
+						fmt.Sprintf(
+							"there is no label %q in labels_from%s",
+							label,
+							fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements()))),
+						),
+					),
+				)
 			}
 			if problem := fleet.CheckLabelValue(text.ValueString()); problem != "" {
 				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(problem))
@@ -205,13 +225,17 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		}
 		diagnostics.AddAttributeError(path.Root("label_defaults"), "Labels of clusters are not known", fmt.Sprintf(
 			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = {}} to go on without:\n%s",
-			facts.AllOthers, wording.Lines(lines, wording.Named)))
+			facts.AllOthers,
+			wording.Lines(lines, wording.Named),
+		))
 		return
 	}
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
 			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in this run. Workloads on one that is there already, and is selected by them, "+
-				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s", wording.Lines(labels.Waiting, wording.Named)))
+				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s",
+			wording.Lines(labels.Waiting, wording.Named),
+		))
 	}
 	m.set(at, known, labels, diagnostics)
 }
@@ -258,7 +282,11 @@ func (s *settings) question(c *connection.Connection, requested bool, diagnostic
 		}
 	}
 	if !complete {
-		diagnostics.AddAttributeWarning(root, "Clusters are not known yet", "How to reach clusters is not known before the apply. This plan leaves out what they would find.")
+		diagnostics.AddAttributeWarning(
+			root,
+			"Clusters are not known yet",
+			"How to reach clusters is not known before the apply. This plan leaves out what they would find.",
+		)
 	}
 	return q, complete
 }

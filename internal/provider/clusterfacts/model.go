@@ -47,19 +47,40 @@ var clusters = table.Object[*row]{
 		}
 		return names
 	}),
-	table.Text("verdict", "`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. "+
-		"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.", func(r *row) string { return string(r.Verdict) }),
-	table.TextOrNull("since", "since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became "+
-		"not ready. Null where that is not known.", func(r *row) string { return tfvalue.TimeText(r.Since) }),
+	table.Text(
+		"verdict",
+		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. "+
+			"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.",
+		func(r *row) string { return string(r.Verdict) },
+	),
+	table.TextOrNull(
+		"since",
+		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became "+
+			"not ready. Null where that is not known.",
+		func(r *row) string { return tfvalue.TimeText(r.Since) },
+	),
 	table.Text("message", "the reason.", func(r *row) string { return r.Message }),
-	table.Texts("missing_rights", "what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.", func(r *row) []string { return r.Missing }),
-	table.ObjectOrNull("facts", "what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:"+factsText(), factsTable(), func(r *row) *row {
-		if r.Facts == nil {
-			return nil
-		}
-		return r
-	}),
-	table.TextsByName("without_labels", "labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.", func(r *row) map[string]string { return r.without }),
+	table.Texts(
+		"missing_rights",
+		"what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.",
+		func(r *row) []string { return r.Missing },
+	),
+	table.ObjectOrNull(
+		"facts",
+		"what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:"+factsText(),
+		factsTable(),
+		func(r *row) *row {
+			if r.Facts == nil {
+				return nil
+			}
+			return r
+		},
+	),
+	table.TextsByName(
+		"without_labels",
+		"labels of `labels_from` that are not made of the cluster's facts, each with the reason; null without `labels_from`.",
+		func(r *row) map[string]string { return r.without },
+	),
 }
 
 // factsTable has an attribute for each fact, null where it is not known.
@@ -129,7 +150,11 @@ type totals struct{ clusters, ready, progressing, unknown int }
 var summary = table.Object[totals]{
 	table.Number("clusters", "How many there are.", func(t totals) int { return t.clusters }),
 	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
-	table.Number("progressing", "How many are progressing, such as those with nodes that are not ready.", func(t totals) int { return t.progressing }),
+	table.Number(
+		"progressing",
+		"How many are progressing, such as those with nodes that are not ready.",
+		func(t totals) int { return t.progressing },
+	),
 	table.Number("unknown", "How many are unknown, such as those that did not answer.", func(t totals) int { return t.unknown }),
 }
 

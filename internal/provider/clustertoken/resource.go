@@ -65,7 +65,9 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			"namespace":       schemas.RequiredText("Namespace of the service account."),
 			"service_account": schemas.RequiredText("Name of the service account, such as that of an agent. It has to be there already."),
 			"audiences":       schemas.OptionalTexts("For whom the token is. Default: the API server of the cluster."),
-			"duration":        schemas.OptionalText("How long it is valid, a duration from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`."),
+			"duration": schemas.OptionalText(
+				"How long it is valid, a duration from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may give less, or more: see `expires_at`.",
+			),
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a `depends_on` of what makes it.",
@@ -122,7 +124,11 @@ func (m *model) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 	report := func(attribute, problem string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(problem))
 	}
-	wanted := kube.TokenRequest{Namespace: m.Namespace.ValueString(), ServiceAccount: m.ServiceAccount.ValueString(), Duration: defaultDuration}
+	wanted := kube.TokenRequest{
+		Namespace:      m.Namespace.ValueString(),
+		ServiceAccount: m.ServiceAccount.ValueString(),
+		Duration:       defaultDuration,
+	}
 	if m.Cluster.ValueString() == "" && !m.Cluster.IsUnknown() {
 		report("cluster", "cluster is empty: it is the name of an entry of the provider's clusters")
 	}

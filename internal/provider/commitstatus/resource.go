@@ -42,8 +42,14 @@ var identity = map[string]identityschema.Attribute{
 	"url":     identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the repository."},
 	"commit":  identityschema.StringAttribute{RequiredForImport: true, Description: "Full id of the commit."},
 	"context": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the status among those of the commit."},
-	"forge":   identityschema.StringAttribute{OptionalForImport: true, Description: "Kind of the Git host, where the server's name does not tell."},
-	"api_url": identityschema.StringAttribute{OptionalForImport: true, Description: "URL of the Git host's API, where it does not follow from url."},
+	"forge": identityschema.StringAttribute{
+		OptionalForImport: true,
+		Description:       "Kind of the Git host, where the server's name does not tell.",
+	},
+	"api_url": identityschema.StringAttribute{
+		OptionalForImport: true,
+		Description:       "URL of the Git host's API, where it does not follow from url.",
+	},
 }
 
 func identify(m *model) map[string]types.String {
@@ -63,14 +69,22 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"url":    schemas.RequiredText("Where the repository is, an http or https URL as one clones it."),
 		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),
-		"context": schemas.RequiredText("Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
-			"what is before the first slash is the genre."),
-		"state": schemas.RequiredText("`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
-			"show one that is pending as running."),
-		"description": schemas.OptionalText("A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
-			"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state."),
-		"link": schemas.OptionalText("An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
-			"GitLab and Bitbucket link to the repository."),
+		"context": schemas.RequiredText(
+			"Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
+				"what is before the first slash is the genre.",
+		),
+		"state": schemas.RequiredText(
+			"`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
+				"show one that is pending as running.",
+		),
+		"description": schemas.OptionalText(
+			"A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
+				"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state.",
+		),
+		"link": schemas.OptionalText(
+			"An http or https URL for people, of at most 255 characters on GitLab, 450 on Bitbucket, and 2,000 on the others. Without one " +
+				"GitLab and Bitbucket link to the repository.",
+		),
 		"forge":    schemas.OptionalText("The kind of the Git host: " + forge.Listed("`") + ". Default: by the server's name."),
 		"api_url":  schemas.OptionalText("Where the Git host's API is, when that does not follow from `url`."),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take.", fleet.ObjectType, timeouts.Table)),
@@ -237,7 +251,9 @@ func parseID(id string) (imported *model, ok bool) {
 	}
 	imported = &model{
 		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(name),
-		Forge: types.StringPointerValue(wording.OrNil(settings.Get("forge"))), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
+		Forge: types.StringPointerValue(
+			wording.OrNil(settings.Get("forge")),
+		), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
 	}
 	settings.Del("forge")
 	settings.Del("api_url")

@@ -23,7 +23,8 @@ func FuzzParseID(f *testing.F) {
 		var diagnostics diag.Diagnostics
 		validate(context.Background(), m, &diagnostics)
 		again := m.URL.ValueString()
-		if query := (url.Values{"forge": {m.Forge.ValueString()}, "api_url": {m.APIURL.ValueString()}}).Encode(); !m.Forge.IsNull() || !m.APIURL.IsNull() {
+		if query := (url.Values{"forge": {m.Forge.ValueString()}, "api_url": {m.APIURL.ValueString()}}).Encode(); !m.Forge.IsNull() ||
+			!m.APIURL.IsNull() {
 			again += "?" + query
 		}
 		again += "#" + m.Commit.ValueString() + ":" + m.Context.ValueString()

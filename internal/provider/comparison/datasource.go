@@ -40,13 +40,20 @@ func definition() schema.Schema {
 		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and last Tuesday, two commits " +
 			"of a rollout. It says by deployment target what only one side has, and where versions, values, hosts or target policies differ: as data, as Markdown for a " +
 			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values the files of folders that " +
-			fmt.Sprintf("may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.", comparison.MaxFolders),
+			fmt.Sprintf(
+				"may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.",
+				comparison.MaxFolders,
+			),
 		Attributes: map[string]schema.Attribute{
 			"left":  schemas.RequiredDynamic(schemas.Setting("The one side.", fleet.ObjectType, SideTable)),
 			"right": schemas.RequiredDynamic(schemas.Setting("The other side, which may be in another repository.", fleet.ObjectType, SideTable)),
-			"pairs": schemas.OptionalDynamic(schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable)),
-			"show_values": schemas.OptionalBool("Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
-				"holds no value."),
+			"pairs": schemas.OptionalDynamic(
+				schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
+			),
+			"show_values": schemas.OptionalBool(
+				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
+					"holds no value.",
+			),
 			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),
 			"timeouts":           timeouts.ReadAttribute(),
@@ -68,7 +75,10 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	q := m.decode(diagnostics)
 	if q.left == q.right && !diagnostics.HasError() {
 		diagnostics.AddAttributeError(path.Root("right"), "Both sides are the same", fmt.Sprintf(
-			"Both are the assignment %q on branch %q. Give one of them another commit, name or gitops_repo.", q.left.Owner.Name, q.left.Owner.Location.Branch))
+			"Both are the assignment %q on branch %q. Give one of them another commit, name or gitops_repo.",
+			q.left.Owner.Name,
+			q.left.Owner.Location.Branch,
+		))
 	}
 	if diagnostics.HasError() {
 		return
@@ -86,7 +96,9 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		diagnostics.AddError("Cannot write the comparison", tfvalue.Sentence(err.Error()))
 		return
 	}
-	shown := result.Within(comparison.Bounds{Targets: q.limit, Hosts: maxHosts, Keys: maxKeys, Values: maxValues, Runes: maxRunes, ShowValues: q.showValues})
+	shown := result.Within(
+		comparison.Bounds{Targets: q.limit, Hosts: maxHosts, Keys: maxKeys, Values: maxValues, Runes: maxRunes, ShowValues: q.showValues},
+	)
 	m.Summary = summary.Value(result)
 	m.Notes, m.Complete = tfvalue.Texts(result.Notes), types.BoolValue(shown.MoreTargets == 0)
 	m.DeploymentTargets = targets.List(pointers(shown.Targets))

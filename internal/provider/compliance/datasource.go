@@ -49,25 +49,46 @@ func definition() schema.Schema {
 			"name":        schemas.RequiredText("Name of the assignment."),
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it.")),
-			"feedback": schemas.OptionalDynamic(schemas.Setting("Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
-				fleet.ObjectType, FeedbackTable)),
-			"wait": schemas.OptionalDynamic(schemas.Setting("Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.", fleet.ObjectType, WaitTable)),
-			"rolling_out": schemas.OptionalTextMap("`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
-				"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it."),
+			"feedback": schemas.OptionalDynamic(
+				schemas.Setting(
+					"Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
+					fleet.ObjectType,
+					FeedbackTable,
+				),
+			),
+			"wait": schemas.OptionalDynamic(
+				schemas.Setting(
+					"Repeats the reading until a share of the clusters is ready. It is for pipelines that have to wait; rollouts do not need it.",
+					fleet.ObjectType,
+					WaitTable,
+				),
+			),
+			"rolling_out": schemas.OptionalTextMap(
+				"`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
+					"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it.",
+			),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": clusters.PlainMap("The report of each cluster of the fleet, by its name:"),
-			"assignments": assignments.PlainMap("Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
-				"something is known:"),
-			"running": running.PlainList("The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
-				"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
-				"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it."),
-			"drift": drift.PlainList("Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
-				"`changes` of the assignment, and in `flotilla_diff`."),
+			"assignments": assignments.PlainMap(
+				"Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
+					"something is known:",
+			),
+			"running": running.PlainList(
+				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
+					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
+					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.",
+			),
+			"drift": drift.PlainList(
+				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
+					"`changes` of the assignment, and in `flotilla_diff`.",
+			),
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
-			"metrics": schemas.ComputedText("All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
-				"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the metrics, a dashboard and alert rules."),
+			"metrics": schemas.ComputedText(
+				"All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
+					"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the metrics, a dashboard and alert rules.",
+			),
 		},
 	}
 }
@@ -77,8 +98,14 @@ func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	from := decodeFeedback(m.Feedback, "", diagnostics)
-	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
-		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
+	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() &&
+		!m.Feedback.IsUnderlyingValueUnknown() &&
+		!holdsUnknown(tfvalue.Plain(m.Feedback)) {
+		diagnostics.AddAttributeError(
+			path.Root("wait"),
+			"Invalid wait",
+			"`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.",
+		)
 	}
 }
 
@@ -172,7 +199,11 @@ func clustersOf(scheduled *schedule.Result) map[string]compliance.Cluster {
 	clusters := map[string]compliance.Cluster{}
 	for _, host := range scheduled.Hosts {
 		if host.Cluster != nil {
-			clusters[host.Cluster.Name] = compliance.Cluster{Type: host.ClusterType.Name, FirstType: host.ClusterType.FirstName(), Reconciler: host.ClusterType.Reconciler}
+			clusters[host.Cluster.Name] = compliance.Cluster{
+				Type:       host.ClusterType.Name,
+				FirstType:  host.ClusterType.FirstName(),
+				Reconciler: host.ClusterType.Reconciler,
+			}
 		}
 	}
 	return clusters
@@ -182,7 +213,9 @@ func clustersOf(scheduled *schedule.Result) map[string]compliance.Cluster {
 func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	known := c.Clusters
 	if from := q.Feedback.Clusters; from != nil {
-		from.Reach, from.Waiting, from.Unknown, from.Options.UserAgent = known.Known, known.Waiting, known.Unknown, connection.UserAgent(c.Release)
+		from.Reach, from.Waiting, from.Unknown, from.Options.UserAgent = known.Known, known.Waiting, known.Unknown, connection.UserAgent(
+			c.Release,
+		)
 	}
 	if hub := q.Feedback.Hub; hub != nil {
 		hub.Options.UserAgent = connection.UserAgent(c.Release)

@@ -91,10 +91,13 @@ func decodeStatuses(o *fleet.Object, into *compliance.Statuses) {
 
 func decodeReport(o *fleet.Object) observe.Said {
 	report := observe.Said{
-		Cluster: o.Required("cluster"), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
+		Cluster: o.Required(
+			"cluster",
+		), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
 	}
-	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, given.(string)) {
+	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) &&
+		!slices.Contains(reportVerdicts, given.(string)) {
 		o.Report("verdict", "must be ready, progressing, failed or unknown: whether a cluster is behind follows from its commit")
 	}
 	if o.Known("ready") {
@@ -111,7 +114,12 @@ func decodeReport(o *fleet.Object) observe.Said {
 
 // checkReports finds reports about clusters that the fleet does not have, and about assignments that are not on the
 // cluster: with a misspelt name, there would be no report.
-func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster, scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
+func checkReports(
+	reports []observe.Said,
+	clusters map[string]compliance.Cluster,
+	scheduled *schedule.Result,
+	diagnostics *diag.Diagnostics,
+) {
 	names := slices.Sorted(maps.Keys(clusters))
 	seen := map[string]bool{}
 	var keys []string

@@ -53,10 +53,23 @@ type cluster = *observe.ClusterResult
 
 var clusters = table.Object[cluster]{
 	table.Text("cluster_type", "name of its type.", func(c cluster) string { return c.Type }),
-	table.Text("verdict", "the worst of its assignments: `ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`.", func(c cluster) string { return string(c.Verdict) }),
-	table.TextOrNull("commit", "commit of the branch that it has applied; null where that is not known.", func(c cluster) string { return c.Commit }),
-	table.Number("commits_behind", "how many commits the branch is ahead of that, of any author; null where that is not known.", func(c cluster) int { return c.Behind }).OrNull(func(c cluster) bool { return c.Behind < 0 }),
-	table.TextOrNull("behind_since", "when the first of those was made; null for none.", func(c cluster) string { return tfvalue.TimeText(c.BehindSince) }),
+	table.Text(
+		"verdict",
+		"the worst of its assignments: `ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`.",
+		func(c cluster) string { return string(c.Verdict) },
+	),
+	table.TextOrNull(
+		"commit",
+		"commit of the branch that it has applied; null where that is not known.",
+		func(c cluster) string { return c.Commit },
+	),
+	table.Number("commits_behind", "how many commits the branch is ahead of that, of any author; null where that is not known.", func(c cluster) int { return c.Behind }).
+		OrNull(func(c cluster) bool { return c.Behind < 0 }),
+	table.TextOrNull(
+		"behind_since",
+		"when the first of those was made; null for none.",
+		func(c cluster) string { return tfvalue.TimeText(c.BehindSince) },
+	),
 	table.Text("since", "since when the cluster has this verdict.", func(c cluster) string { return tfvalue.TimeText(c.Since) }),
 	table.Text("message", "the reason; the cluster's own text where there is one.", func(c cluster) string {
 		if c.Verdict == verdict.Ready && c.Message == "" {
@@ -75,23 +88,59 @@ var assignments = table.Object[observe.Trouble]{
 
 var running = table.Object[*observe.TargetRun]{
 	table.Text("deployment_target", "its full name.", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
-	table.TextOrNull("wanted", "version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.", func(r *observe.TargetRun) string { return r.Wanted }),
-	table.TextOrNull("version", "version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.", func(r *observe.TargetRun) string { return r.Version }),
-	table.TextOrNull("revision", "commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.", func(r *observe.TargetRun) string { return r.Revision }),
-	table.TextOrNull("chart", "name of the chart. Argo CD does not say it of a chart from an OCI registry.", func(r *observe.TargetRun) string { return r.Chart }),
-	table.TextOrNull("app_version", "version of the application in the chart, which only Flux says.", func(r *observe.TargetRun) string { return r.AppVersion }),
-	table.Texts("images", "images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.", func(r *observe.TargetRun) []string { return strings.Fields(r.Images) }),
+	table.TextOrNull(
+		"wanted",
+		"version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.",
+		func(r *observe.TargetRun) string { return r.Wanted },
+	),
+	table.TextOrNull(
+		"version",
+		"version of the Helm chart; of anything else the tag or the branch. Null where the agent does not say it, as of a range of tags.",
+		func(r *observe.TargetRun) string { return r.Version },
+	),
+	table.TextOrNull(
+		"revision",
+		"commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.",
+		func(r *observe.TargetRun) string { return r.Revision },
+	),
+	table.TextOrNull(
+		"chart",
+		"name of the chart. Argo CD does not say it of a chart from an OCI registry.",
+		func(r *observe.TargetRun) string { return r.Chart },
+	),
+	table.TextOrNull(
+		"app_version",
+		"version of the application in the chart, which only Flux says.",
+		func(r *observe.TargetRun) string { return r.AppVersion },
+	),
+	table.Texts(
+		"images",
+		"images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.",
+		func(r *observe.TargetRun) []string { return strings.Fields(r.Images) },
+	),
 	table.Number("count", "how many clusters run it.", func(r *observe.TargetRun) int { return r.Clusters }),
-	table.Texts("hosts", "hosts that have the deployment target, and all of whose clusters run it.", func(r *observe.TargetRun) []string { return r.Hosts }),
+	table.Texts(
+		"hosts",
+		"hosts that have the deployment target, and all of whose clusters run it.",
+		func(r *observe.TargetRun) []string { return r.Hosts },
+	),
 	table.Texts("clusters", "names of the clusters of other hosts that run it.", func(r *observe.TargetRun) []string { return r.Names }),
 }
 
 var drift = table.Object[observe.Difference]{
-	table.TextOrNull("assignment", "key of the assignment; null for objects of none.", func(d observe.Difference) string { return d.Assignment }),
+	table.TextOrNull(
+		"assignment",
+		"key of the assignment; null for objects of none.",
+		func(d observe.Difference) string { return d.Assignment },
+	),
 	table.Bool("wanted", "whether the fleet has it.", func(d observe.Difference) *bool { return &d.Wanted }),
 	table.TextOrNull("git", "tree of its folder on the branch; null for none.", func(d observe.Difference) string { return d.Git }),
 	table.TextOrNull("deployed", "tree that the clusters have; null for none.", func(d observe.Difference) string { return d.Deployed }),
-	table.Texts("clusters", "names of the clusters; empty where fleet and Git differ.", func(d observe.Difference) []string { return d.Clusters }),
+	table.Texts(
+		"clusters",
+		"names of the clusters; empty where fleet and Git differ.",
+		func(d observe.Difference) []string { return d.Clusters },
+	),
 	table.Texts("objects", "objects on them that differ from Git.", func(d observe.Difference) []string { return d.Objects }),
 	table.Text("reason", "what differs.", func(d observe.Difference) string { return d.Reason }),
 }

@@ -29,11 +29,17 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
 	attributes["fleet"] = fleetvalue.ValuedAttribute()
-	attributes["key"] = schemas.OptionalText("Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.")
+	attributes["key"] = schemas.OptionalText(
+		"Only assignments with a value or a reference to a secret at this JSON pointer, such as `/DATABASE_URL`.",
+	)
 	attributes["snapshots"] = snapshots.MapAttribute("By the assignment's key, `<host>/<deployment target>`.")
-	attributes["advise"] = schemas.OptionalBool("Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
-		"data source: it is part of the advice. It stays one of the assignment.")
-	attributes["advice"] = advice.MapAttribute("The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.")
+	attributes["advise"] = schemas.OptionalBool(
+		"Whether `advice` is filled in (default `false`). A key that a schema requires and that is missing is then no error of this " +
+			"data source: it is part of the advice. It stays one of the assignment.",
+	)
+	attributes["advice"] = advice.MapAttribute(
+		"The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.",
+	)
 	return schema.Schema{
 		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each of them comes from.",
 		Attributes:          attributes,
@@ -50,10 +56,24 @@ type model struct {
 }
 
 var snapshots = table.Object[*hydrate.Snapshot]{
-	table.Text("version", "Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.", func(s *hydrate.Snapshot) string { return s.Version }),
+	table.Text(
+		"version",
+		"Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.",
+		func(s *hydrate.Snapshot) string { return s.Version },
+	),
 	table.Text("json", "Canonical JSON of the values, without references to secrets.", func(s *hydrate.Snapshot) string { return s.JSON }),
-	table.ObjectsByName("secrets", "The references to secrets, by key. Where each comes from is in `provenance`.", references, (*hydrate.Snapshot).Secrets),
-	table.ObjectsByName("provenance", "Where each value and each reference comes from, by its JSON pointer.", origins, (*hydrate.Snapshot).Provenance),
+	table.ObjectsByName(
+		"secrets",
+		"The references to secrets, by key. Where each comes from is in `provenance`.",
+		references,
+		(*hydrate.Snapshot).Secrets,
+	),
+	table.ObjectsByName(
+		"provenance",
+		"Where each value and each reference comes from, by its JSON pointer.",
+		origins,
+		(*hydrate.Snapshot).Provenance,
+	),
 }
 
 var references = table.Object[fleet.SecretReference]{
@@ -80,8 +100,11 @@ var advice = table.Object[*hydrate.Advice]{
 
 var askedKeys = table.Object[hydrate.Asked]{
 	table.Texts("schemas", "The schemas that name it, such as `config schema \"net\"`.", func(a hydrate.Asked) []string { return a.Schemas }),
-	table.Texts("containers", "Names of the config containers that its value comes from, in the order of merging; empty where it has no value.",
-		func(a hydrate.Asked) []string { return a.Containers }),
+	table.Texts(
+		"containers",
+		"Names of the config containers that its value comes from, in the order of merging; empty where it has no value.",
+		func(a hydrate.Asked) []string { return a.Containers },
+	),
 }
 
 var missingKeys = table.Object[string]{

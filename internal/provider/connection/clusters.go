@@ -40,7 +40,10 @@ var ClusterTable = &fleet.Table{
 		{Name: "exec", Type: fleet.ObjectType, Of: execTable, Meaning: "A command that prints a credential, as in a kubeconfig."},
 		{Name: "proxy_url", Meaning: "URL of a proxy for http, https or socks5. Unset: from the environment (`HTTPS_PROXY`, `NO_PROXY`)."},
 		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Unset: that of `host`."},
-		{Name: "kubeconfig", Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning."},
+		{
+			Name:    "kubeconfig",
+			Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning.",
+		},
 		{Name: "context", Meaning: "Which of its contexts. Unset: its current one."},
 	},
 }
@@ -172,7 +175,12 @@ func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
 		TLSServerName: text(o, "tls_server_name"), Kubeconfig: text(o, "kubeconfig"), Context: text(o, "context"),
 	}
 	cluster.Exec = fleet.ObjectOf(o, "exec", func(exec *fleet.Object) *kube.Exec {
-		return &kube.Exec{APIVersion: text(exec, "api_version"), Command: text(exec, "command"), Args: exec.Texts("args"), Env: exec.TextMap("env")}
+		return &kube.Exec{
+			APIVersion: text(exec, "api_version"),
+			Command:    text(exec, "command"),
+			Args:       exec.Texts("args"),
+			Env:        exec.TextMap("env"),
+		}
 	})
 	if cluster.Exec == nil && o.Has("exec") {
 		unknown = append(unknown, "exec")
@@ -208,7 +216,11 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	if len(names) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
 			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent those of the "+
-				"GitOps repository. Set certificate-authority-data instead.", wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"), wording.List(names, wording.Named), wording.OneOrMany(len(names), "sets", "set")))
+				"GitOps repository. Set certificate-authority-data instead.",
+			wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"),
+			wording.List(names, wording.Named),
+			wording.OneOrMany(len(names), "sets", "set"),
+		))
 	}
 }
 
@@ -230,7 +242,11 @@ func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
 		}
 		message := tfvalue.Sentence(at + " " + mistake.message)
 		if others := names[1:]; len(others) > 0 {
-			message += fmt.Sprintf(" The same error is in %s: %s.", wording.Count(len(others), "other cluster", "other clusters"), wording.List(others, wording.Named))
+			message += fmt.Sprintf(
+				" The same error is in %s: %s.",
+				wording.Count(len(others), "other cluster", "other clusters"),
+				wording.List(others, wording.Named),
+			)
 		}
 		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters", message)
 	}

@@ -44,16 +44,21 @@ func TestClustersThatAreNotKnownYetWait(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(settings.Known)); !slices.Equal(got, []string{"command", "known"}) || settings.Unknown {
 		t.Errorf("known are %q, unknown %t", got, settings.Unknown)
 	}
-	if got := slices.Sorted(maps.Keys(settings.Waiting)); !slices.Equal(got, []string{"unknown", "unknown-argument", "unknown-dynamic", "unknown-host"}) {
+	if got := slices.Sorted(maps.Keys(settings.Waiting)); !slices.Equal(
+		got,
+		[]string{"unknown", "unknown-argument", "unknown-dynamic", "unknown-host"},
+	) {
 		t.Errorf("waiting are %q", got)
 	}
 	if known := settings.Known["known"]; known.Host != "https://api.example.com" || known.Token != "t" || known.Exec != nil {
 		t.Errorf("the known one is %q %q %v", known.Host, known.Token, known.Exec)
 	}
-	if exec := settings.Known["command"].Exec; exec == nil || !slices.Equal(exec.Args, []string{"eks", "get-token"}) || !maps.Equal(exec.Env, map[string]string{"A": "b"}) {
+	if exec := settings.Known["command"].Exec; exec == nil || !slices.Equal(exec.Args, []string{"eks", "get-token"}) ||
+		!maps.Equal(exec.Env, map[string]string{"A": "b"}) {
 		t.Errorf("the command is %v", exec)
 	}
-	if all := DecodeClusters(types.DynamicUnknown(), &diagnostics); !all.Unknown || len(all.Known)+len(all.Waiting) > 0 || diagnostics.HasError() {
+	if all := DecodeClusters(types.DynamicUnknown(), &diagnostics); !all.Unknown || len(all.Known)+len(all.Waiting) > 0 ||
+		diagnostics.HasError() {
 		t.Errorf("of nothing known is %v: %v", all, diagnostics)
 	}
 }

@@ -42,14 +42,20 @@ func definition() schema.Schema {
 	attributes["name"] = schemas.RequiredText("Name of the assignment.")
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
 	attributes["gitops_repo"] = schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it."))
-	attributes["limit"] = schemas.OptionalWhole(fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
-		defaultDiff, maxDiff))
+	attributes["limit"] = schemas.OptionalWhole(
+		fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
+			defaultDiff, maxDiff),
+	)
 	attributes["timeouts"] = timeouts.ReadAttribute()
-	attributes["diff"] = schemas.ComputedText("Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
-		"that steer a terminal or hide, it says only that it differs, as of a binary one.")
-	attributes["objects"] = schemas.ComputedText("Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
-		"those of each as a file `objects.yaml`, which is not on the branch. A Secret, in whatever form, has `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
-		"It has at most as many bytes as `diff`.")
+	attributes["diff"] = schemas.ComputedText(
+		"Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
+			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
+	)
+	attributes["objects"] = schemas.ComputedText(
+		"Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: " +
+			"those of each as a file `objects.yaml`, which is not on the branch. A Secret, in whatever form, has `(hidden)` in place of values and annotations, or `(hidden, changed)`. " +
+			"It has at most as many bytes as `diff`.",
+	)
 	return schema.Schema{
 		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
@@ -98,7 +104,12 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 
 // folders returns the folders that differ from what the assignment has, with their files.
 func folders(
-	ctx context.Context, c *connection.Connection, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
+	ctx context.Context,
+	c *connection.Connection,
+	owner delivery.Owner,
+	result *pipeline.Result,
+	narrowed fleetvalue.Narrowing,
+	diagnostics *diag.Diagnostics,
 ) ([]changes.Folder, *pipeline.Rendering) {
 	written, err := c.Delivery.Written(ctx, owner, nil)
 	if err != nil {
@@ -106,7 +117,11 @@ func folders(
 		return nil, nil
 	}
 	intent := delivery.Desired{Owner: owner, Adopt: true, Renames: result.Fleet.Renames()}
-	rendering := result.Render(ctx, pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(written.Label(), owner.Name)}, nil)
+	rendering := result.Render(
+		ctx,
+		pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: cmp.Or(written.Label(), owner.Name)},
+		nil,
+	)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := c.Delivery.Plan(ctx, intent)

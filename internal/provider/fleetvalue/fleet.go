@@ -77,7 +77,10 @@ func EntriesOf(known map[string]string, pending []string, complete bool) (types.
 	for _, name := range pending {
 		unknown[name] = types.StringUnknown()
 	}
-	return types.ObjectValueMust(EntriesTypes, map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
+	return types.ObjectValueMust(
+		EntriesTypes,
+		map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)},
+	), nil
 }
 
 // knownEntries parses the text of entries of a fleet.

@@ -56,7 +56,11 @@ func (d *servedDataSource[M]) Configure(_ context.Context, req datasource.Config
 }
 
 // ValidateConfig validates the configuration.
-func (d *servedDataSource[M]) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+func (d *servedDataSource[M]) ValidateConfig(
+	ctx context.Context,
+	req datasource.ValidateConfigRequest,
+	resp *datasource.ValidateConfigResponse,
+) {
 	if d.is.Validate == nil {
 		return
 	}

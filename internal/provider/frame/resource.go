@@ -155,7 +155,15 @@ func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateReque
 // Delete removes what there is. The framework drops the state.
 func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	if r.is.Delete != nil {
-		r.call(ctx, &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}, timeouts.Delete, r.is.Delete, req.State, nil, nil)
+		r.call(
+			ctx,
+			&Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics},
+			timeouts.Delete,
+			r.is.Delete,
+			req.State,
+			nil,
+			nil,
+		)
 	}
 }
 
@@ -175,7 +183,13 @@ type data interface {
 
 // call reads the model, calls do, and takes the write-only attributes out of the model. It says whether to keep the model.
 func (r *servedResource[M]) call(
-	ctx context.Context, c *Call[M], operation string, do func(context.Context, *Call[M]), model data, config *tfsdk.Config, state *tfsdk.State,
+	ctx context.Context,
+	c *Call[M],
+	operation string,
+	do func(context.Context, *Call[M]),
+	model data,
+	config *tfsdk.Config,
+	state *tfsdk.State,
 ) bool {
 	c.Connection, c.Model = r.connection, new(M)
 	defer func() { r.connection.Reduce(c.Diagnostics) }()

@@ -73,9 +73,14 @@ func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.Func
 	defer folders.Close()
 	bounded, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
-	adopted, known, findings := adopt.Adopt(tfvalue.Plain(environment), tfvalue.Plain(documents), options, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
-		return folders.Render(bounded, files, request)
-	})
+	adopted, known, findings := adopt.Adopt(
+		tfvalue.Plain(environment),
+		tfvalue.Plain(documents),
+		options,
+		func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+			return folders.Render(bounded, files, request)
+		},
+	)
 	if len(findings) > 0 {
 		return nil, wrong(findings, "environment", "documents", "options")
 	}

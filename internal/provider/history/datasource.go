@@ -64,11 +64,23 @@ var commits = table.Object[gitops.HistoryCommit]{
 	table.Text("author_email", "Email address of its author.", func(c gitops.HistoryCommit) string { return c.Author.Email }),
 	table.Text("time", "When it was committed, RFC 3339.", func(c gitops.HistoryCommit) string { return tfvalue.TimeText(c.Time) }),
 	table.Text("subject", "First line of its message.", func(c gitops.HistoryCommit) string { return c.Subject }),
-	table.Bool("signed", "Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the "+
-		"Git host made of a pull request, has the Git host's signature or none.", func(c gitops.HistoryCommit) *bool { return c.Signed }),
-	table.Texts("assignments", "Assignments that made it, also where a pull request brought it; empty where folders were changed by hand.", func(c gitops.HistoryCommit) []string { return c.Owners }),
-	table.ObjectOrNull("source", "Where the changes came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
-		func(c gitops.HistoryCommit) folder.Source { return c.Source }),
+	table.Bool(
+		"signed",
+		"Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the "+
+			"Git host made of a pull request, has the Git host's signature or none.",
+		func(c gitops.HistoryCommit) *bool { return c.Signed },
+	),
+	table.Texts(
+		"assignments",
+		"Assignments that made it, also where a pull request brought it; empty where folders were changed by hand.",
+		func(c gitops.HistoryCommit) []string { return c.Owners },
+	),
+	table.ObjectOrNull(
+		"source",
+		"Where the changes came from, by the attribute `source` of the assignment; null where it was not set.",
+		repository.Source,
+		func(c gitops.HistoryCommit) folder.Source { return c.Source },
+	),
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),
 }
 
@@ -77,8 +89,11 @@ var changes = table.Object[gitops.HistoryChange]{
 	table.Text("host", "The host.", func(c gitops.HistoryChange) string { return c.Host }),
 	table.Text("deployment_target", "Full name of the deployment target.", func(c gitops.HistoryChange) string { return c.DeploymentTarget }),
 	table.Text("action", "`added`, `changed`, `moved` or `removed`.", func(c gitops.HistoryChange) string { return string(c.Action) }),
-	table.TextOrNull("from", "The name that the host had before, where the folder moved because its cluster type has another name; null otherwise.",
-		func(c gitops.HistoryChange) string { return c.From }),
+	table.TextOrNull(
+		"from",
+		"The name that the host had before, where the folder moved because its cluster type has another name; null otherwise.",
+		func(c gitops.HistoryChange) string { return c.From },
+	),
 	table.TextOrNull("before", "Version of the configuration before; null for none.", func(c gitops.HistoryChange) string { return c.Before }),
 	table.TextOrNull("after", "Version of the configuration after; null for none.", func(c gitops.HistoryChange) string { return c.After }),
 }
@@ -86,7 +101,11 @@ var changes = table.Object[gitops.HistoryChange]{
 // read walks the branch back.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
-	filter := gitops.HistoryFilter{Host: m.Host.ValueString(), DeploymentTarget: m.DeploymentTarget.ValueString(), Limit: int(m.Limit.ValueInt64())}
+	filter := gitops.HistoryFilter{
+		Host:             m.Host.ValueString(),
+		DeploymentTarget: m.DeploymentTarget.ValueString(),
+		Limit:            int(m.Limit.ValueInt64()),
+	}
 	repository.CheckOwnerName(m.Name, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
 	if !m.Since.IsNull() {

@@ -47,23 +47,33 @@ func definition() schema.Schema {
 			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
 			"these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
-			"gitops_repo": schemas.RequiredDynamic(schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+
-				"without a path, from the root.", gitops.InventoryLevels))),
-			"owner":        schemas.OptionalText("Only assignments of owners of this name."),
-			"host":         schemas.OptionalText("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
-			"cluster":      schemas.OptionalText("Only assignments on this cluster, or on its cluster type, which is read from the records unless `cluster_type` is set."),
-			"cluster_type": schemas.OptionalText("Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster."),
-			"workload":     schemas.OptionalText("Only assignments of this workload."),
-			"workspace": schemas.OptionalText("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
-				"until the host is written again."),
+			"gitops_repo": schemas.RequiredDynamic(
+				schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+
+					"without a path, from the root.", gitops.InventoryLevels)),
+			),
+			"owner": schemas.OptionalText("Only assignments of owners of this name."),
+			"host":  schemas.OptionalText("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
+			"cluster": schemas.OptionalText(
+				"Only assignments on this cluster, or on its cluster type, which is read from the records unless `cluster_type` is set.",
+			),
+			"cluster_type": schemas.OptionalText(
+				"Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster.",
+			),
+			"workload": schemas.OptionalText("Only assignments of this workload."),
+			"workspace": schemas.OptionalText(
+				"Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
+					"until the host is written again.",
+			),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),
 			"limit":     schemas.OptionalWhole(fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory)),
 			"timeouts":  timeouts.ReadAttribute(),
 			"commit":    schemas.ComputedText("Id of the commit at which the branch was read; null where there is no such branch."),
 			"complete":  schemas.ComputedBool("Whether `assignments` is complete, or was cut at `limit`."),
 			"owners":    owners.ListAttribute("All owners that were found, by path and name, whatever the filters are."),
-			"claims": claims.ListAttribute("All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
-				"whatever the filters are. A cluster that two of them list at one path is reported in a warning."),
+			"claims": claims.ListAttribute(
+				"All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
+					"whatever the filters are. A cluster that two of them list at one path is reported in a warning.",
+			),
 			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),
 		},
 	}
@@ -95,7 +105,11 @@ var owners = table.Object[gitops.Owner]{
 var claims = table.Object[gitops.Claim]{
 	table.TextOrNull("path", "Path of the claim in the repository; null for the root.", func(c gitops.Claim) string { return c.Path }),
 	table.Text("name", "Name of the claim.", func(c gitops.Claim) string { return c.Name }),
-	table.TextOrNull("environment", "Name of the environment; null where the record does not say.", func(c gitops.Claim) string { return c.Environment }),
+	table.TextOrNull(
+		"environment",
+		"Name of the environment; null where the record does not say.",
+		func(c gitops.Claim) string { return c.Environment },
+	),
 	table.Texts("clusters", "Names of its clusters, in the order in which they were taken.", gitops.Claim.Names),
 }
 
@@ -108,14 +122,22 @@ type assignment struct {
 var assignments = table.Object[assignment]{
 	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(a assignment) string { return a.Owner.Path }),
 	table.Text("owner", "Name of the owner.", func(a assignment) string { return a.Owner.Name }),
-	table.TextOrNull("environment", "Name of the environment; null where the record does not say.", func(a assignment) string { return a.Owner.Environment }),
+	table.TextOrNull(
+		"environment",
+		"Name of the environment; null where the record does not say.",
+		func(a assignment) string { return a.Owner.Environment },
+	),
 	table.Text("host", "The host: a cluster type, or `clusters/<cluster>`.", func(a assignment) string { return a.Host }),
-	table.TextOrNull("cluster_type", "Name of the cluster type; null where the host is a cluster whose type its record does not say.", func(a assignment) string {
-		if strings.HasPrefix(a.Host, clusterHosts) {
-			return a.ClusterType
-		}
-		return a.Host
-	}),
+	table.TextOrNull(
+		"cluster_type",
+		"Name of the cluster type; null where the host is a cluster whose type its record does not say.",
+		func(a assignment) string {
+			if strings.HasPrefix(a.Host, clusterHosts) {
+				return a.ClusterType
+			}
+			return a.Host
+		},
+	),
 	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a assignment) string {
 		cluster, _ := strings.CutPrefix(a.Host, clusterHosts)
 		if cluster == a.Host {
@@ -125,21 +147,57 @@ var assignments = table.Object[assignment]{
 	}),
 	table.Text("deployment_target", "Full name of the deployment target.", func(a assignment) string { return a.DeploymentTarget }),
 	table.Text("workload", "Name of the workload.", func(a assignment) string { return a.Workload }),
-	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.", func(a assignment) string { return a.Workspace }),
+	table.TextOrNull(
+		"workspace",
+		"Name of the workspace; null where the record does not say.",
+		func(a assignment) string { return a.Workspace },
+	),
 	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
-	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.", func(a assignment) string { return a.ConfigVersion }),
-	table.ObjectOrNull("manifests", "Its manifests, in the words of the deployment target; null where the record does not say.", repository.Manifests,
-		func(a assignment) *folder.Manifests { return a.Manifests }),
+	table.TextOrNull(
+		"config_version",
+		"Version of the configuration; null where the record does not say.",
+		func(a assignment) string { return a.ConfigVersion },
+	),
+	table.ObjectOrNull(
+		"manifests",
+		"Its manifests, in the words of the deployment target; null where the record does not say.",
+		repository.Manifests,
+		func(a assignment) *folder.Manifests { return a.Manifests },
+	),
 	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
-	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.", func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
-	table.TextOrNull("commit", "Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
-		"pull request that was squashed.", func(a assignment) string { return a.Commit }),
-	table.ObjectOrNull("source", "Where that change came from, by the attribute `source` of the assignment; null where it was not set.", repository.Source,
-		func(a assignment) folder.Source { return a.Source }),
-	table.TextOrNull("verdict", "The verdict of clusters on it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
-		"none of its owner, or no cluster of its host was asked.", func(a assignment) string { return string(a.Verdict) }),
-	table.TextOrNull("since", "Since when, RFC 3339; null where there is no verdict.", func(a assignment) string { return tfvalue.TimeText(a.Since) }),
-	table.TextOrNull("message", "Which cluster, and why; null where there is nothing to say.", func(a assignment) string { return wording.Visible(a.Message) }),
+	table.TextOrNull(
+		"changed",
+		"When the folder changed last, RFC 3339; null where the record does not say.",
+		func(a assignment) string { return tfvalue.TimeText(a.Changed) },
+	),
+	table.TextOrNull(
+		"commit",
+		"Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
+			"pull request that was squashed.",
+		func(a assignment) string { return a.Commit },
+	),
+	table.ObjectOrNull(
+		"source",
+		"Where that change came from, by the attribute `source` of the assignment; null where it was not set.",
+		repository.Source,
+		func(a assignment) folder.Source { return a.Source },
+	),
+	table.TextOrNull(
+		"verdict",
+		"The verdict of clusters on it, the worst of all: `ready`, `progressing`, `behind`, `failed` or `unknown`; null where `evidences` has "+
+			"none of its owner, or no cluster of its host was asked.",
+		func(a assignment) string { return string(a.Verdict) },
+	),
+	table.TextOrNull(
+		"since",
+		"Since when, RFC 3339; null where there is no verdict.",
+		func(a assignment) string { return tfvalue.TimeText(a.Since) },
+	),
+	table.TextOrNull(
+		"message",
+		"Which cluster, and why; null where there is nothing to say.",
+		func(a assignment) string { return wording.Visible(a.Message) },
+	),
 	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.Object { return a.Objects }),
 }
 
@@ -190,7 +248,12 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 }
 
 // verdicts are those of the assignments of each owner.
-func (m *model) verdicts(ctx context.Context, c *connection.Connection, at delivery.Location, diagnostics *diag.Diagnostics) map[gitops.Owner]map[folder.Key]verdict.Status {
+func (m *model) verdicts(
+	ctx context.Context,
+	c *connection.Connection,
+	at delivery.Location,
+	diagnostics *diag.Diagnostics,
+) map[gitops.Owner]map[folder.Key]verdict.Status {
 	if m.Evidences.IsNull() {
 		return nil
 	}
@@ -247,8 +310,12 @@ func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 		for i, cluster := range twice {
 			named[i] = tfvalue.Sentence(cluster.String())
 		}
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Cluster belongs to two claims", wording.Lines(named, fleetvalue.MaxDiagnostics)+
-			"\nPlans of these claims are refused until only one of the records lists the cluster.")
+		diagnostics.AddAttributeWarning(
+			path.Root("gitops_repo"),
+			"Cluster belongs to two claims",
+			wording.Lines(named, fleetvalue.MaxDiagnostics)+
+				"\nPlans of these claims are refused until only one of the records lists the cluster.",
+		)
 	}
 	var owners []string
 	for _, owner := range found.Owners {
@@ -265,7 +332,11 @@ func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if !m.Cluster.IsNull() && found.TypeUnknown {
 		name := m.Cluster.ValueString()
 		if near := fleet.DidYouMean(name, clusters); near != "" && !slices.Contains(clusters, name) {
-			diagnostics.AddAttributeWarning(path.Root("cluster"), "No record of this cluster", tfvalue.Sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)))
+			diagnostics.AddAttributeWarning(
+				path.Root("cluster"),
+				"No record of this cluster",
+				tfvalue.Sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)),
+			)
 		} else {
 			diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster type is not known", fmt.Sprintf(
 				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name))

@@ -40,12 +40,16 @@ func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
 	attributes["gitops_repo"] = schemas.OptionalDynamic(schemas.Location("The location, for templates that read `.Repo`."))
-	attributes["name"] = schemas.OptionalText("Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
-		"environment.")
+	attributes["name"] = schemas.OptionalText(
+		"Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
+			"environment.",
+	)
 	attributes["timeouts"] = timeouts.ReadAttribute()
 	attributes["files"] = schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`.")
-	attributes["objects"] = objectsTable.ListAttribute("The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
-		"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.")
+	attributes["objects"] = objectsTable.ListAttribute(
+		"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
+			"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.",
+	)
 	attributes["images"] = schemas.ComputedTexts("The images of the containers of those objects, each once, sorted.")
 	return schema.Schema{
 		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects that they come to: to read, to test, or for other tools. They are in the state: narrow " +
@@ -80,12 +84,28 @@ var objectsTable = table.Object[object]{
 		return o.Group + "/" + o.Version
 	}),
 	table.Text("kind", "`Deployment`.", func(o object) string { return o.Kind }),
-	table.TextOrNull("namespace", "The namespace that it is applied to; null where it has none.", func(o object) string { return o.Namespace }),
+	table.TextOrNull(
+		"namespace",
+		"The namespace that it is applied to; null where it has none.",
+		func(o object) string { return o.Namespace },
+	),
 	table.Text("name", "Its name.", func(o object) string { return o.Name }),
 	table.Text("made_by", "Its maker: `chart`, `kustomization` or `manifest`.", func(o object) string { return string(o.From) }),
-	table.TextOrNull("hook", "When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.", func(o object) string { return o.Hook }),
-	table.TextOrNull("on", "`install` or `upgrade` where a chart makes the object, or this form of it, only then; else null.", func(o object) string { return string(o.On) }),
-	table.Text("yaml", "The object, with its fields sorted. A Secret, in whatever form, has `(hidden)` in place of each value and annotation.", func(o object) string { return o.text }),
+	table.TextOrNull(
+		"hook",
+		"When Helm runs it, as in `pre-install,pre-upgrade`; null where it is no hook.",
+		func(o object) string { return o.Hook },
+	),
+	table.TextOrNull(
+		"on",
+		"`install` or `upgrade` where a chart makes the object, or this form of it, only then; else null.",
+		func(o object) string { return string(o.On) },
+	),
+	table.Text(
+		"yaml",
+		"The object, with its fields sorted. A Secret, in whatever form, has `(hidden)` in place of each value and annotation.",
+		func(o object) string { return o.text },
+	),
 }
 
 // read renders the fleet, and checks the files.

@@ -53,7 +53,14 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 func decodeCheck(o *fleet.Object) measure.Check {
 	of := evidence.Of(o.OneOf("of"))
 	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.OfNames(), ""))
-	check := measure.Check{Name: line(o, "name", maxName, true), Unit: line(o, "unit", maxUnit, false), Of: of, Pass: o.Required("pass"), Fail: o.Text("fail"), Samples: o.Text("samples")}
+	check := measure.Check{
+		Name:    line(o, "name", maxName, true),
+		Unit:    line(o, "unit", maxUnit, false),
+		Of:      of,
+		Pass:    o.Required("pass"),
+		Fail:    o.Text("fail"),
+		Samples: o.Text("samples"),
+	}
 	for _, one := range []struct{ name, source string }{{"pass", check.Pass}, {"fail", check.Fail}} {
 		if one.source == "" {
 			continue
@@ -83,7 +90,10 @@ func decodeCheck(o *fleet.Object) measure.Check {
 
 func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
 	from := &measure.Prometheus{
-		URL: address(o, measure.CheckPrometheusURL), Query: o.Required("query"), Headers: headers(o), Labels: o.TextMap("labels"), Timeout: timeout(o),
+		URL: address(
+			o,
+			measure.CheckPrometheusURL,
+		), Query: o.Required("query"), Headers: headers(o), Labels: o.TextMap("labels"), Timeout: timeout(o),
 	}
 	if len(from.Query) > maxQuery {
 		o.Report("query", "is longer than %d bytes", maxQuery)
@@ -95,7 +105,14 @@ func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
 			o.Report("labels", "is set, and the figure of a check of the fleet needs no label")
 			return from
 		case !slices.Contains(allowed, name):
-			o.Report("labels", "has %q, and a check of a %s has the labels %s%s", name, of, wording.List(allowed, len(allowed)), fleet.DidYouMean(name, allowed))
+			o.Report(
+				"labels",
+				"has %q, and a check of a %s has the labels %s%s",
+				name,
+				of,
+				wording.List(allowed, len(allowed)),
+				fleet.DidYouMean(name, allowed),
+			)
 		case len(from.Labels[name]) > maxLabel || !wording.IsLine(from.Labels[name]):
 			o.Report("labels", "the name for %q must be one line of at most %d bytes", name, maxLabel)
 		}

@@ -38,9 +38,15 @@ func definition() schema.Schema {
 			"`unknown`, with a reason, and a rollout waits. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
-			"checks": schemas.RequiredDynamic(schemas.Setting(fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks), fleet.ObjectsType, CheckTable) + "\n\n" +
-				"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
-				"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`."),
+			"checks": schemas.RequiredDynamic(
+				schemas.Setting(
+					fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
+					fleet.ObjectsType,
+					CheckTable,
+				) + "\n\n" +
+					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
+					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.",
+			),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"results":  results.ListAttribute("The result of each check, in their order."),
@@ -64,13 +70,35 @@ const maxListed = 100
 var results = table.Object[*measure.Result]{
 	table.Text("name", "Its name.", func(r *measure.Result) string { return r.Name }),
 	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Result) string { return string(r.Of) }),
-	table.TextOrNull("message", "Why there is no figure at all; null where there is one.", func(r *measure.Result) string { return r.Message }),
-	table.Number("expected", "How many clusters, hosts or assignments the fleet has; 1 for the fleet.", func(r *measure.Result) int { return r.Expected }),
+	table.TextOrNull(
+		"message",
+		"Why there is no figure at all; null where there is one.",
+		func(r *measure.Result) string { return r.Message },
+	),
+	table.Number(
+		"expected",
+		"How many clusters, hosts or assignments the fleet has; 1 for the fleet.",
+		func(r *measure.Result) int { return r.Expected },
+	),
 	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Result) int { return r.Measured() }),
-	table.Number("passed_over", "How many series are of nothing in the fleet, or do not say what they are of.", func(r *measure.Result) int { return r.Others + r.Unlabelled }),
-	table.Texts("figures", fmt.Sprintf("The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.", maxListed),
-		func(r *measure.Result) []string { return r.Lines(maxListed) }),
-	table.Texts("warnings", "Warnings of the server, such as stores of Thanos that did not answer.", func(r *measure.Result) []string { return r.Warnings }),
+	table.Number(
+		"passed_over",
+		"How many series are of nothing in the fleet, or do not say what they are of.",
+		func(r *measure.Result) int { return r.Others + r.Unlabelled },
+	),
+	table.Texts(
+		"figures",
+		fmt.Sprintf(
+			"The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.",
+			maxListed,
+		),
+		func(r *measure.Result) []string { return r.Lines(maxListed) },
+	),
+	table.Texts(
+		"warnings",
+		"Warnings of the server, such as stores of Thanos that did not answer.",
+		func(r *measure.Result) []string { return r.Warnings },
+	),
 }
 
 // validate checks what needs no server.
@@ -102,7 +130,13 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		warn(found, diagnostics)
 	}
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
-	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(at)), schemas.Evidence(document.Marshal(), "measure with fewer checks, or of hosts in place of assignments", diagnostics)
+	m.Time, m.Evidence = types.StringValue(
+		tfvalue.TimeText(at),
+	), schemas.Evidence(
+		document.Marshal(),
+		"measure with fewer checks, or of hosts in place of assignments",
+		diagnostics,
+	)
 	m.Results = results.List(rows)
 }
 
@@ -111,7 +145,11 @@ func warn(results []measure.Result, diagnostics *diag.Diagnostics) {
 	for i := range results {
 		r := &results[i]
 		for _, problem := range r.Problems() {
-			diagnostics.AddAttributeWarning(path.Root("checks"), "Check decides nothing", tfvalue.Sentence(fmt.Sprintf("check %q: %s", r.Name, problem)))
+			diagnostics.AddAttributeWarning(
+				path.Root("checks"),
+				"Check decides nothing",
+				tfvalue.Sentence(fmt.Sprintf("check %q: %s", r.Name, problem)),
+			)
 		}
 	}
 }

@@ -82,7 +82,9 @@ func elsewhere(repeated []common) diag.Diagnostic {
 	at := repeated[0].Path()
 	return diag.NewAttributeErrorDiagnostic(at, "Same error as elsewhere", fmt.Sprintf(
 		"Another data source or resource of this run has the same %s, and shows in full what is wrong with it: %s. Mend it once, for all of them.",
-		at, strings.Join(summaries, ", ")))
+		at,
+		strings.Join(summaries, ", "),
+	))
 }
 
 // joined has one warning in place of several with the same title about the same attribute.

@@ -39,25 +39,50 @@ func definition() schema.Schema {
 			"what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for pipelines, and as a report for " +
 			"auditors. It changes nothing. A repository that cannot be read is a warning: the page then says what the fleet alone tells.",
 		Attributes: map[string]schema.Attribute{
-			"name": schemas.OptionalText("Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
-				"records: what is deployed where, since which commit, and what clusters report of it, by owner. It does not know what is wanted."),
-			"fleet":       overviewFleetAttribute(),
-			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`.")),
-			"evidence": schemas.OptionalText("Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
-				"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash."),
-			"evidences":   repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
-			"rolling_out": schemas.OptionalTextMap("`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply."),
-			"promotions": schemas.OptionalDynamic(schemas.Setting("Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes. Their values are "+
-				"shown, whatever `show_values` says.", fleet.ObjectMapType, PromotionTable)),
-			"comparisons": schemas.OptionalTextMap(fmt.Sprintf("Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values are shown "+
-				"where `show_values` is `true` here and there. The state keeps their hashes.", report.MaxComparisons)),
-			"show_values": schemas.OptionalBool("Whether the page shows the values of the configuration (default `false`). Without it the page says which config containers each " +
-				"value comes from, and neither the page nor the state holds a value."),
-			"health":       schemas.OptionalDynamic(schemas.Setting("Bounds of the health score.", fleet.ObjectType, HealthTable)),
-			"links":        schemas.OptionalDynamic(schemas.Setting("Links of the page to an agent's UI, to logs or to the Git host, by their titles.", fleet.ObjectType, LinksTable)),
+			"name": schemas.OptionalText(
+				"Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
+					"records: what is deployed where, since which commit, and what clusters report of it, by owner. It does not know what is wanted.",
+			),
+			"fleet": overviewFleetAttribute(),
+			"gitops_repo": schemas.RequiredDynamic(
+				schemas.Location("The location, as the assignment has it; for all owners, where to look, as for `flotilla_inventory`."),
+			),
+			"evidence": schemas.OptionalText(
+				"Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
+					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
+			),
+			"evidences": repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
+			"rolling_out": schemas.OptionalTextMap(
+				"`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply.",
+			),
+			"promotions": schemas.OptionalDynamic(
+				schemas.Setting(
+					"Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes. Their values are "+
+						"shown, whatever `show_values` says.",
+					fleet.ObjectMapType,
+					PromotionTable,
+				),
+			),
+			"comparisons": schemas.OptionalTextMap(
+				fmt.Sprintf(
+					"Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values are shown "+
+						"where `show_values` is `true` here and there. The state keeps their hashes.",
+					report.MaxComparisons,
+				),
+			),
+			"show_values": schemas.OptionalBool(
+				"Whether the page shows the values of the configuration (default `false`). Without it the page says which config containers each " +
+					"value comes from, and neither the page nor the state holds a value.",
+			),
+			"health": schemas.OptionalDynamic(schemas.Setting("Bounds of the health score.", fleet.ObjectType, HealthTable)),
+			"links": schemas.OptionalDynamic(
+				schemas.Setting("Links of the page to an agent's UI, to logs or to the Git host, by their titles.", fleet.ObjectType, LinksTable),
+			),
 			"region_label": schemas.OptionalText("Label of cluster types and clusters by whose value they are grouped. Default `region`."),
-			"history": schemas.OptionalWhole(fmt.Sprintf("How many commits of the history are shown, at most %d. Default %d; 0 reads none, and asks the repository "+
-				"once less.", maxOverviewHistory, defaultOverviewHistory)),
+			"history": schemas.OptionalWhole(
+				fmt.Sprintf("How many commits of the history are shown, at most %d. Default %d; 0 reads none, and asks the repository "+
+					"once less.", maxOverviewHistory, defaultOverviewHistory),
+			),
 			"markdown_limit": schemas.MarkdownLimitAttribute(),
 			"timeouts":       timeouts.ReadAttribute(),
 			"html":           schemas.ComputedText("The page: one file that makes no request."),
@@ -70,7 +95,9 @@ func definition() schema.Schema {
 				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",
 			},
 			"summary": summary.Attribute("The page in numbers."),
-			"audit":   auditors.Attribute("Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit."),
+			"audit": auditors.Attribute(
+				"Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit.",
+			),
 		},
 	}
 }
@@ -106,7 +133,8 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		return
 	}
 	question.in.Result = computed
-	if repository.CheckAbout(question.in.Evidence, question.in.Owner, nil, path.Root("evidence"), diagnostics); question.in.Evidence != nil && !diagnostics.HasError() {
+	if repository.CheckAbout(question.in.Evidence, question.in.Owner, nil, path.Root("evidence"), diagnostics); question.in.Evidence != nil &&
+		!diagnostics.HasError() {
 		repository.CheckClusters(question.in.Evidence, computed.Fleet, path.Root("evidence"), diagnostics)
 	}
 	if diagnostics.HasError() {

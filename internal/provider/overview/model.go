@@ -75,7 +75,11 @@ var summary = table.Object[numbers]{
 	table.Number("up_to_date", "Assignments that the branch has as they are wanted.", func(n numbers) int { return n.Deployed.UpToDate }),
 	table.Number("new", "Assignments that the branch does not have yet.", func(n numbers) int { return n.Deployed.New }),
 	table.Number("changed", "Assignments that the branch has with other content.", func(n numbers) int { return n.Deployed.Changed }),
-	table.Number("removed", "Folders of the assignment on the branch that the fleet does not want any more.", func(n numbers) int { return n.Deployed.Removed }),
+	table.Number(
+		"removed",
+		"Folders of the assignment on the branch that the fleet does not want any more.",
+		func(n numbers) int { return n.Deployed.Removed },
+	),
 	table.Number("unscheduled", "Deployment targets that have no host.", func(n numbers) int { return n.Unscheduled }),
 	table.Number("rules", "Constraints of the fleet.", func(n numbers) int { return n.Rules }),
 	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Broken }),
@@ -85,7 +89,11 @@ var summary = table.Object[numbers]{
 type reports struct{ json, markdown string }
 
 var auditors = table.Object[reports]{
-	table.Text("json", "The report as JSON, of the format `\"1\"`, which the guide to alerts describes.", func(r reports) string { return r.json }),
+	table.Text(
+		"json",
+		"The report as JSON, of the format `\"1\"`, which the guide to alerts describes.",
+		func(r reports) string { return r.json },
+	),
 	table.Text("markdown", "The report as Markdown.", func(r reports) string { return r.markdown }),
 }
 
@@ -121,13 +129,21 @@ func (m *model) decodeComparisons(diagnostics *diag.Diagnostics) []report.Compar
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
 	if len(given) > report.MaxComparisons {
-		diagnostics.AddAttributeError(path.Root("comparisons"), "Too many comparisons", fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)))
+		diagnostics.AddAttributeError(
+			path.Root("comparisons"),
+			"Too many comparisons",
+			fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)),
+		)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		text, _ := given[name].(string)
 		result, err := comparison.Parse([]byte(text))
 		if err != nil {
-			diagnostics.AddAttributeError(path.Root("comparisons").AtMapKey(name), "Invalid comparison", tfvalue.Sentence(err.Error())+" Set it to json of a flotilla_comparison.")
+			diagnostics.AddAttributeError(
+				path.Root("comparisons").AtMapKey(name),
+				"Invalid comparison",
+				tfvalue.Sentence(err.Error())+" Set it to json of a flotilla_comparison.",
+			)
 			continue
 		}
 		if !m.ShowValues.ValueBool() {
@@ -188,7 +204,11 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	given := tfvalue.Plain(value)
 	entries, ok := given.(map[string]any)
 	if given != nil && tfvalue.IsItselfKnown(given) && !ok {
-		diagnostics.AddAttributeError(path.Root("promotions"), "Invalid promotions", "This must be a map of promotions, by a name for each of them.")
+		diagnostics.AddAttributeError(
+			path.Root("promotions"),
+			"Invalid promotions",
+			"This must be a map of promotions, by a name for each of them.",
+		)
 	}
 	reader := &fleet.Reader{}
 	var promotions []report.Promotion

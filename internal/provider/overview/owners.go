@@ -54,7 +54,11 @@ func (m *model) readOwners(ctx context.Context, c *connection.Connection, diagno
 		return
 	}
 	if !c.CanAsk() {
-		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository cannot be read", "The credentials of the GitOps repository are not known yet.")
+		diagnostics.AddAttributeError(
+			path.Root("gitops_repo"),
+			"Repository cannot be read",
+			"The credentials of the GitOps repository are not known yet.",
+		)
 		return
 	}
 	at := q.in.Owner.Location

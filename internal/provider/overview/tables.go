@@ -27,8 +27,18 @@ var LinksTable = &fleet.Table{
 	Meaning: "The attribute `links` of `flotilla_overview`: links of the page to an agent's UI, to logs or to the Git host, by their titles. Each is an https URL with placeholders, whose values are " +
 		"escaped. A link of which a placeholder has no value, as `{cluster}` of an assignment to a cluster type, is left out.",
 	Attributes: []fleet.Attribute{
-		{Name: "assignments", Type: fleet.TextMapType, NullElements: true, Meaning: "Links of each assignment, with the placeholders " + placeholders(report.OfAssignment) + "."},
-		{Name: "clusters", Type: fleet.TextMapType, NullElements: true, Meaning: "Links of each cluster, with the placeholders " + placeholders(report.OfCluster) + "."},
+		{
+			Name:         "assignments",
+			Type:         fleet.TextMapType,
+			NullElements: true,
+			Meaning:      "Links of each assignment, with the placeholders " + placeholders(report.OfAssignment) + ".",
+		},
+		{
+			Name:         "clusters",
+			Type:         fleet.TextMapType,
+			NullElements: true,
+			Meaning:      "Links of each cluster, with the placeholders " + placeholders(report.OfCluster) + ".",
+		},
 	},
 }
 

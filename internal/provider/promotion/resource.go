@@ -42,19 +42,23 @@ var Schema = schema.Schema{
 		"arrives shows `promoted = A -> B`, once `open` has been true for it, for the soak time, without a break. A gate that closes later reverts nothing; a new " +
 		"candidate starts again. It changes nothing but the state.",
 	Attributes: map[string]schema.Attribute{
-		"candidate": schemas.OptionalDynamic("The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
-			"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives."),
+		"candidate": schemas.OptionalDynamic(
+			"The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
+				"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives.",
+		),
 		"open": schemas.OptionalBool("Whether the gate is open, where more than the candidate decides. Default: `true`."),
 		"now": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
 			MarkdownDescription: "The time, such as `plantimestamp()`. It is write-only: it is in no state, and makes no difference in a plan. " +
 				"Needed with `soak` and `windows`; without it `opened_at` and `promoted_at` are not known.",
 		},
-		"soak":        schemas.OptionalText("How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait."),
-		"windows":     schemas.OptionalDynamic(schemas.Setting("When values are let through.", fleet.ObjectsType, gate.WindowTable)),
-		"approval":    schemas.OptionalBool("Whether each candidate needs an approval."),
-		"approvals":   schemas.OptionalTexts("The candidates that are approved, by the short names that `waiting_for` gives them."),
-		"pin":         schemas.OptionalDynamic("A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through."),
+		"soak":      schemas.OptionalText("How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait."),
+		"windows":   schemas.OptionalDynamic(schemas.Setting("When values are let through.", fleet.ObjectsType, gate.WindowTable)),
+		"approval":  schemas.OptionalBool("Whether each candidate needs an approval."),
+		"approvals": schemas.OptionalTexts("The candidates that are approved, by the short names that `waiting_for` gives them."),
+		"pin": schemas.OptionalDynamic(
+			"A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through.",
+		),
 		"hold":        schemas.OptionalBool("Whether the value stays what it is, whatever the gate says."),
 		"promoted":    schemas.ComputedDynamic("The value that was let through last; null until there is one."),
 		"waiting_for": schemas.ComputedText("The reason why the candidate waits; null once it is let through."),

@@ -54,8 +54,14 @@ func Definition() schema.Schema {
 				Required: true, ElementType: types.StringType,
 				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they are hubs.",
 			},
-			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.")),
-			"reconciler":  schemas.OptionalText("Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked."),
+			"gitops_repo": schemas.RequiredDynamic(
+				schemas.Location(
+					"The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.",
+				),
+			),
+			"reconciler": schemas.OptionalText(
+				"Their agent: " + wording.Either(asking(), "`") + "; default: `" + reconciler.DefaultAgent + "`. The others cannot be asked.",
+			),
 		},
 	}
 }
@@ -177,8 +183,12 @@ func report(away map[string]string, of int, diagnostics *diag.Diagnostics) {
 	for i, name := range names {
 		lines[i] = name + ": " + away[name]
 	}
-	text := fmt.Sprintf("Of %s, %d could not be asked. The commit is on the branch: an agent that was not asked looks when its interval has passed.\n%s",
-		wording.Count(of, "cluster", "clusters"), len(names), wording.Lines(lines, wording.Named))
+	text := fmt.Sprintf(
+		"Of %s, %d could not be asked. The commit is on the branch: an agent that was not asked looks when its interval has passed.\n%s",
+		wording.Count(of, "cluster", "clusters"),
+		len(names),
+		wording.Lines(lines, wording.Named),
+	)
 	if len(away) == of {
 		diagnostics.AddAttributeError(path.Root("clusters"), "Agents were not asked", text)
 		return

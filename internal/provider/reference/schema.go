@@ -52,11 +52,15 @@ func Schemas() map[string][]byte {
 			continue
 		}
 		add(fileOf(attribute.Of.Name), "One "+attribute.Of.Name+" of a fleet of Flotilla", one(attribute.Of))
-		add(attribute.Name+".json", "The "+strings.ReplaceAll(attribute.Name, "_", " ")+" of a fleet of Flotilla", func(parts definitions) schema {
-			list := parts.attribute(attribute)
-			list["type"] = []string{"array", "object"}
-			return list
-		})
+		add(
+			attribute.Name+".json",
+			"The "+strings.ReplaceAll(attribute.Name, "_", " ")+" of a fleet of Flotilla",
+			func(parts definitions) schema {
+				list := parts.attribute(attribute)
+				list["type"] = []string{"array", "object"}
+				return list
+			},
+		)
 	}
 	return files
 }
@@ -213,7 +217,10 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		return mapOf(inner)
 	case fleet.TextOrObjectType, fleet.BoolOrObjectType:
 		inner := d.object(attribute.Of)
-		inner["type"] = []string{map[fleet.Type]string{fleet.TextOrObjectType: "string", fleet.BoolOrObjectType: "boolean"}[attribute.Type], "object"}
+		inner["type"] = []string{
+			map[fleet.Type]string{fleet.TextOrObjectType: "string", fleet.BoolOrObjectType: "boolean"}[attribute.Type],
+			"object",
+		}
 		return inner
 	case fleet.CollectionType, fleet.NamesOrObjectsType:
 		inner := d.refer(attribute.Of)

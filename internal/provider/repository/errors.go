@@ -38,7 +38,12 @@ type Kind struct {
 // kinds are in the order in which they are looked for: an error of a Git host may be one of Git, too, and what is said of a key
 // is more than what is said of all credentials.
 var kinds = []Kind{
-	{forge.ErrGitHubApp, "gitops_repo", "GitHub App gets no token", " Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID, FLOTILLA_GITHUB_APP_PRIVATE_KEY and FLOTILLA_GITHUB_APP_URL."},
+	{
+		forge.ErrGitHubApp,
+		"gitops_repo",
+		"GitHub App gets no token",
+		" Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID, FLOTILLA_GITHUB_APP_PRIVATE_KEY and FLOTILLA_GITHUB_APP_URL.",
+	},
 	{forge.ErrUnauthorized, "delivery", "Git host refuses the credentials", ""},
 	{forge.ErrRateLimited, "delivery", "Git host limits requests", ""},
 	{forge.ErrNotMergeable, "delivery", "Pull request cannot be merged", ""},
@@ -48,7 +53,12 @@ var kinds = []Kind{
 	{forge.ErrUnreachable, "delivery", "Git host cannot be reached", ""},
 	{forge.ErrNotFound, "delivery", "Repository or pull request does not exist", ""},
 	{forge.ErrRefused, "delivery", "Git host refuses the pull request", ""},
-	{git.ErrCommit, "rollback_to", "Cannot roll back to this commit", " The data source flotilla_history lists the commits that this assignment made."},
+	{
+		git.ErrCommit,
+		"rollback_to",
+		"Cannot roll back to this commit",
+		" The data source flotilla_history lists the commits that this assignment made.",
+	},
 	{git.ErrKey, "gitops_repo", "Repository refuses the credentials",
 		" Set the provider's git.ssh_private_key, or for this URL alone git.credentials; or FLOTILLA_SSH_PRIVATE_KEY, or start an ssh agent."},
 	{git.ErrUnauthorized, "gitops_repo", "Repository refuses the credentials",

@@ -23,12 +23,16 @@ func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delive
 	if before != nil {
 		was := about(*before)
 		was.Environment = is.Environment
-		if evidence.About == was || evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
+		if evidence.About == was ||
+			evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
 			return
 		}
 	}
 	diagnostics.AddAttributeError(at, "Evidence of another assignment", fmt.Sprintf(
-		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
+		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.",
+		evidence.About,
+		is,
+	))
 }
 
 // about is the owner in the form of evidence.

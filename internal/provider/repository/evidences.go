@@ -22,13 +22,21 @@ const evidencesName = "evidences"
 
 // EvidencesAttribute is evidence about several owners.
 func EvidencesAttribute(what string) schema.ListAttribute {
-	return schemas.OptionalTexts(what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
-		"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.")
+	return schemas.OptionalTexts(
+		what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
+			"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.",
+	)
 }
 
 // OwnersAt reads what all owners have at a location and below it, with the evidence about each; nil where there are errors. Those about evidence are
 // reported at its element.
-func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location, evidences types.List, diagnostics *diag.Diagnostics) []overview.Owned {
+func OwnersAt(
+	ctx context.Context,
+	client *delivery.Client,
+	at delivery.Location,
+	evidences types.List,
+	diagnostics *diag.Diagnostics,
+) []overview.Owned {
 	given := decodeEvidences(evidences, at.Branch, diagnostics)
 	if diagnostics.HasError() {
 		return nil
@@ -55,7 +63,11 @@ func OwnersAt(ctx context.Context, client *delivery.Client, at delivery.Location
 		element, owner := path.Root(evidencesName).AtListIndex(i), of[e]
 		switch {
 		case owner == nil:
-			diagnostics.AddAttributeWarning(element, "Evidence of what is not there", fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
+			diagnostics.AddAttributeWarning(
+				element,
+				"Evidence of what is not there",
+				fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About),
+			)
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
 			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
 				"The evidence is about %s. The branch has this assignment in environment %q.", e.About, owner.Owner.Environment))

@@ -128,10 +128,16 @@ func Imported(
 			return repo, at, name, false
 		}
 		identity = map[string]types.String{
-			"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1]), "name": types.StringValue(parts[2]),
+			"url": types.StringValue(
+				url,
+			), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1]), "name": types.StringValue(parts[2]),
 		}
 	}
-	values := map[string]attr.Value{"url": identity["url"], "branch": identity["branch"], "path": types.StringValue(identity["path"].ValueString())}
+	values := map[string]attr.Value{
+		"url":    identity["url"],
+		"branch": identity["branch"],
+		"path":   types.StringValue(identity["path"].ValueString()),
+	}
 	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
 	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
 	at, ok = DecodeLocation(repo, diagnostics)

@@ -36,8 +36,22 @@ var LimitsTable = &fleet.Table{
 	Name:    "limits",
 	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
 	Attributes: []fleet.Attribute{
-		{Name: "files", Type: fleet.WholeType, Default: source.DefaultLimits.Files, Least: 1, Most: source.MaxLimits.Files, Meaning: "How many files may match."},
-		{Name: "bytes", Type: fleet.WholeType, Default: source.DefaultLimits.Bytes, Least: 1, Most: source.MaxLimits.Bytes, Meaning: "How many bytes they may have in all."},
+		{
+			Name:    "files",
+			Type:    fleet.WholeType,
+			Default: source.DefaultLimits.Files,
+			Least:   1,
+			Most:    source.MaxLimits.Files,
+			Meaning: "How many files may match.",
+		},
+		{
+			Name:    "bytes",
+			Type:    fleet.WholeType,
+			Default: source.DefaultLimits.Bytes,
+			Least:   1,
+			Most:    source.MaxLimits.Bytes,
+			Meaning: "How many bytes they may have in all.",
+		},
 	},
 }
 
@@ -53,15 +67,27 @@ func definition() schema.Schema {
 			"Where the repository, or what is read of it, is known only after an apply, so are the files: then the plan does not show what depends on them.",
 		Attributes: map[string]schema.Attribute{
 			"url": schemas.RequiredText("Where the repository is: https, ssh, or a path on this machine."),
-			"ref": schemas.OptionalText("A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
-				"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it."),
+			"ref": schemas.OptionalText(
+				"A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
+					"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it.",
+			),
 			"path": schemas.OptionalText("The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root."),
-			"include": schemas.OptionalTexts("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
-				"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
+			"include": schemas.OptionalTexts(
+				"Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
+					"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error.",
+			),
 			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
-			"sources": schemas.OptionalTexts("Beginnings of URLs, such as those of the `sources` of a workspace: where `url` is not within them, nothing is requested, and neither is what a server " +
-				"redirects to. Set it wherever `url` follows from what a team writes, as from a registration. Default: any, on this machine too."),
-			"limits":   schemas.OptionalDynamic(schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.", fleet.ObjectType, LimitsTable)),
+			"sources": schemas.OptionalTexts(
+				"Beginnings of URLs, such as those of the `sources` of a workspace: where `url` is not within them, nothing is requested, and neither is what a server " +
+					"redirects to. Set it wherever `url` follows from what a team writes, as from a registration. Default: any, on this machine too.",
+			),
+			"limits": schemas.OptionalDynamic(
+				schemas.Setting(
+					"How many files may match, and how many bytes they may have, since the state keeps them.",
+					fleet.ObjectType,
+					LimitsTable,
+				),
+			),
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
 			"files":    schemas.ComputedTextMap("Content of the files, by their paths below `path`."),
@@ -155,8 +181,12 @@ func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.D
 		return
 	}
 	if !c.CanAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
-		diagnostics.AddAttributeError(at, "Credentials are not known yet", detail+" The request was made without those credentials of the provider's git that are known only "+
-			"after an apply. Apply what they come from first, with -target, or set the environment variables.")
+		diagnostics.AddAttributeError(
+			at,
+			"Credentials are not known yet",
+			detail+" The request was made without those credentials of the provider's git that are known only "+
+				"after an apply. Apply what they come from first, with -target, or set the environment variables.",
+		)
 		return
 	}
 	kind := repository.KindOf(err, "Repository cannot be read")

@@ -38,7 +38,13 @@ func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
 		{ended, true, "https://x/y", context.Canceled, "Interrupted", "canceled"},
 	} {
 		var diagnostics diag.Diagnostics
-		addError(test.ctx, &connection.Connection{Complete: test.complete}, &diagnostics, test.url, fmt.Errorf("repository %q: %w", test.url, test.err))
+		addError(
+			test.ctx,
+			&connection.Connection{Complete: test.complete},
+			&diagnostics,
+			test.url,
+			fmt.Errorf("repository %q: %w", test.url, test.err),
+		)
 		said := diagnostics.Errors()
 		if len(said) != 1 || said[0].Summary() != test.summary || !strings.Contains(said[0].Detail(), test.says) {
 			t.Errorf("%v: %v", test.err, said)

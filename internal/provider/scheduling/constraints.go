@@ -39,33 +39,50 @@ func contentsAttribute() schema.SingleNestedAttribute {
 }
 
 func constraintResultsAttribute() schema.MapNestedAttribute {
-	return results.MapAttribute("By name, what the fleet's constraints come to. `looked_at` is the sum of `passed`, `violated`, `failed` and `pending`.")
+	return results.MapAttribute(
+		"By name, what the fleet's constraints come to. `looked_at` is the sum of `passed`, `violated`, `failed` and `pending`.",
+	)
 }
 
 type rule = *constraint.Result
 
 var results = table.Object[rule]{
 	table.Text("mode", "`enforce` or `inform`.", func(r rule) string { return r.Mode }),
-	table.Text("over", "The objects that the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
-		func(r rule) string { return string(r.Over) }),
+	table.Text(
+		"over",
+		"The objects that the rule is evaluated over: `objects`, `assignments`, `hosts`, `deployment_targets`, `workspaces` or `fleet`.",
+		func(r rule) string { return string(r.Over) },
+	),
 	table.Number("looked_at", "How many of these the rule looks at.", func(r rule) int { return r.Looked }),
 	table.Number("passed", "How many keep the rule.", func(r rule) int { return r.Passed }),
 	table.Number("violated", "How many break the rule.", func(r rule) int { return r.Violated }),
 	table.Number("failed", "For how many the rule could not be evaluated.", func(r rule) int { return r.Failed }),
 	table.Number("pending", "For how many it cannot be decided yet.", func(r rule) int { return r.Undecided }),
 	table.TextOrNull("error", "Why the rule as a whole could not be evaluated; null where it was.", func(r rule) string { return r.Error }),
-	table.Objects("violations", "The first 100 that break the rule, or for which it could not be evaluated. Attributes that do not apply are null.", violations,
-		func(r rule) []constraint.Violation { return r.Violations[:min(maxListed, len(r.Violations))] }),
+	table.Objects(
+		"violations",
+		"The first 100 that break the rule, or for which it could not be evaluated. Attributes that do not apply are null.",
+		violations,
+		func(r rule) []constraint.Violation { return r.Violations[:min(maxListed, len(r.Violations))] },
+	),
 }
 
 var violations = table.Object[constraint.Violation]{
 	table.TextOrNull("assignment", "Key of the assignment.", func(v constraint.Violation) string { return v.Subject.Assignment }),
 	table.TextOrNull("host", "The host, as in an assignment's key.", func(v constraint.Violation) string { return v.Subject.Host }),
-	table.TextOrNull("deployment_target", "Full name of the deployment target.", func(v constraint.Violation) string { return v.Subject.DeploymentTarget }),
+	table.TextOrNull(
+		"deployment_target",
+		"Full name of the deployment target.",
+		func(v constraint.Violation) string { return v.Subject.DeploymentTarget },
+	),
 	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.Violation) string { return v.Subject.Workspace }),
 	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.Violation) string { return v.Subject.Object }),
 	table.TextOrNull("file", "File of the rendered document.", func(v constraint.Violation) string { return v.Subject.File }),
-	table.TextOrNull("made_by", "The maker of the object: `flotilla`, or of final objects, which are in no file, `chart`, `kustomization` or `manifest`.", func(v constraint.Violation) string { return v.Subject.MadeBy }),
+	table.TextOrNull(
+		"made_by",
+		"The maker of the object: `flotilla`, or of final objects, which are in no file, `chart`, `kustomization` or `manifest`.",
+		func(v constraint.Violation) string { return v.Subject.MadeBy },
+	),
 	table.Text("message", "The message of the rule.", func(v constraint.Violation) string { return v.Message }),
 }
 

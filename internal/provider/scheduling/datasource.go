@@ -35,8 +35,10 @@ func definition() schema.Schema {
 		"fleet":       scheduledFleetAttribute(),
 		"contents":    contentsAttribute(),
 		"constraints": constraintResultsAttribute(),
-		"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
-			"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. `deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common."),
+		"assignments": assignments.MapAttribute(
+			"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
+				"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. `deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common.",
+		),
 		"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
 		"reconcilers": schemas.ComputedTextMap("By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
 			"reconciler's template."),
@@ -129,7 +131,13 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 		reconcilers[assignment.Host.ClusterType.Name] = types.StringValue(assignment.Host.ClusterType.Reconciler)
 	}
 	m.DeploymentTargets, m.Reconcilers = targets.MapOf(workloads), types.MapValueMust(types.StringType, reconcilers)
-	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded), idlePolicies.List(result.IdlePolicies)
+	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(
+		result.Unscheduled,
+	), excluded.List(
+		result.Excluded,
+	), idlePolicies.List(
+		result.IdlePolicies,
+	)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
 	m.Assignments = types.MapNull(assignments.Type())
 	selected := map[string]*schedule.Assignment{}

@@ -15,7 +15,11 @@ import (
 // Evidence is a document as the value of an attribute. One that is longer than a rollout reads is an error, with a remedy.
 func Evidence(document []byte, remedy string, diagnostics *diag.Diagnostics) types.String {
 	if size := len(document); size > observe.MaxEvidence {
-		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence is too long", fmt.Sprintf("It would have %d MiB, and %d MiB are the most: %s.", size>>20, observe.MaxEvidence>>20, remedy))
+		diagnostics.AddAttributeError(
+			path.Root("evidence"),
+			"Evidence is too long",
+			fmt.Sprintf("It would have %d MiB, and %d MiB are the most: %s.", size>>20, observe.MaxEvidence>>20, remedy),
+		)
 	}
 	return types.StringValue(string(document))
 }
@@ -29,8 +33,10 @@ const (
 
 // MarkdownLimitAttribute is the attribute markdown_limit of a data source that has markdown.
 func MarkdownLimitAttribute() schema.Int64Attribute {
-	return OptionalWhole(fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
-		"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit))
+	return OptionalWhole(
+		fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
+			"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
+	)
 }
 
 // MarkdownLimit reads it.

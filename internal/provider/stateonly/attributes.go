@@ -35,7 +35,12 @@ func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 		if hasDefault {
 			return schemas.DefaultAttribute(byDefault, what)
 		}
-		return schema.StringAttribute{Required: attribute.Required, Optional: !attribute.Required && !attribute.Computed, Computed: attribute.Computed, MarkdownDescription: what}
+		return schema.StringAttribute{
+			Required:            attribute.Required,
+			Optional:            !attribute.Required && !attribute.Computed,
+			Computed:            attribute.Computed,
+			MarkdownDescription: what,
+		}
 	case fleet.NumberType:
 		return schema.NumberAttribute{Optional: true, MarkdownDescription: what}
 	case fleet.TextsType:

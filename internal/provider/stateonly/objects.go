@@ -17,10 +17,12 @@ import (
 var (
 	Cluster         = newResource(object{collection: "clusters", others: ofOneEnvironment})
 	ClusterType     = newResource(object{collection: "cluster_types", others: ofOneEnvironment})
-	ConfigContainer = newResource(object{collection: "config_containers", derive: deriveJSON, others: attributes{ // lists: findings name their elements by number
-		"encrypted":   schemas.OptionalDynamic(described("config_containers", "encrypted")),
-		"allow_plain": schemas.OptionalDynamic(described("config_containers", "allow_plain")),
-	}})
+	ConfigContainer = newResource(
+		object{collection: "config_containers", derive: deriveJSON, others: attributes{ // lists: findings name their elements by number
+			"encrypted":   schemas.OptionalDynamic(described("config_containers", "encrypted")),
+			"allow_plain": schemas.OptionalDynamic(described("config_containers", "allow_plain")),
+		}},
+	)
 	ConfigSchema = newResource(object{collection: "config_schemas", check: checkSchema, others: attributes{
 		"schema": schemas.RequiredText(described("config_schemas", "schema")),
 	}})

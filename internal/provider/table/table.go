@@ -31,7 +31,12 @@ type Attribute[T any] struct {
 
 // Text is an attribute that is a text.
 func Text[T any](name, what string, of func(T) string) Attribute[T] {
-	return Attribute[T]{name, types.StringType, schema.StringAttribute{Computed: true, MarkdownDescription: what}, func(row T) any { return of(row) }}
+	return Attribute[T]{
+		name,
+		types.StringType,
+		schema.StringAttribute{Computed: true, MarkdownDescription: what},
+		func(row T) any { return of(row) },
+	}
 }
 
 // TextOrNull is an attribute that is a text, null where the text is empty.
@@ -48,7 +53,12 @@ func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
 
 // Number is an attribute that is a whole number.
 func Number[T any](name, what string, of func(T) int) Attribute[T] {
-	return Attribute[T]{name, types.Int64Type, schema.Int64Attribute{Computed: true, MarkdownDescription: what}, func(row T) any { return of(row) }}
+	return Attribute[T]{
+		name,
+		types.Int64Type,
+		schema.Int64Attribute{Computed: true, MarkdownDescription: what},
+		func(row T) any { return of(row) },
+	}
 }
 
 // Bool is an attribute that is true or false; null where of returns nil.
@@ -141,12 +151,20 @@ func (o Object[T]) Attributes() map[string]schema.Attribute {
 
 // ListAttribute is a list of such objects as an attribute.
 func (o Object[T]) ListAttribute(what string) schema.ListNestedAttribute {
-	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: what, NestedObject: schema.NestedAttributeObject{Attributes: o.Attributes()}}
+	return schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: what,
+		NestedObject:        schema.NestedAttributeObject{Attributes: o.Attributes()},
+	}
 }
 
 // MapAttribute is a map of such objects as an attribute.
 func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
-	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: what, NestedObject: schema.NestedAttributeObject{Attributes: o.Attributes()}}
+	return schema.MapNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: what,
+		NestedObject:        schema.NestedAttributeObject{Attributes: o.Attributes()},
+	}
 }
 
 // PlainList is ListAttribute without nested attributes, which mocks in Terraform's tests do not support: what they are is said

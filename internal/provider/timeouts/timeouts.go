@@ -43,14 +43,24 @@ var Default = Timeouts{
 // The tables of the attribute timeouts: of what is written, and of what is only read.
 var (
 	Table = &fleet.Table{
-		Name:       "timeouts",
-		Meaning:    "The attribute `timeouts` of resources: how long operations may take, connecting included.",
-		Attributes: []fleet.Attribute{row(Create, "How long creating may take."), row(Read, readMeaning), row(Update, "How long an update may take."), row(Delete, "How long a destroy may take.")},
+		Name:    "timeouts",
+		Meaning: "The attribute `timeouts` of resources: how long operations may take, connecting included.",
+		Attributes: []fleet.Attribute{
+			row(Create, "How long creating may take."),
+			row(Read, readMeaning),
+			row(Update, "How long an update may take."),
+			row(Delete, "How long a destroy may take."),
+		},
 	}
 	ReadTable = &fleet.Table{
-		Name:       "timeouts of a data source",
-		Meaning:    "The attribute `timeouts` of data sources.",
-		Attributes: []fleet.Attribute{row(Read, "How long reading may take, connecting included. All of a run shares it for what workloads name: repositories, and charts to render.")},
+		Name:    "timeouts of a data source",
+		Meaning: "The attribute `timeouts` of data sources.",
+		Attributes: []fleet.Attribute{
+			row(
+				Read,
+				"How long reading may take, connecting included. All of a run shares it for what workloads name: repositories, and charts to render.",
+			),
+		},
 	}
 )
 
@@ -114,7 +124,10 @@ const timeoutSummary = "Timeout"
 func (o *Cause) text(ctx context.Context, detail string) string {
 	text := fmt.Sprintf("The operation took longer than timeouts.%s = %q allows: %s", o.operation, short(o.after), detail)
 	if longest := budget.Longest(ctx); longest != "" {
-		text += fmt.Sprintf("\n\nWithin one run, all resources and data sources share this time for what workloads name. Most of it took: %s.", longest)
+		text += fmt.Sprintf(
+			"\n\nWithin one run, all resources and data sources share this time for what workloads name. Most of it took: %s.",
+			longest,
+		)
 	}
 	return text + fmt.Sprintf("\n\nTo allow more, set timeouts = { %s = %q }.", o.operation, short(2*o.after))
 }

@@ -83,15 +83,24 @@ func explain[Request, Response any](
 	return resp, err
 }
 
-func (s explaining) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+func (s explaining) ValidateProviderConfig(
+	ctx context.Context,
+	req *tfprotov6.ValidateProviderConfigRequest,
+) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateProviderConfig, req)
 }
 
-func (s explaining) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+func (s explaining) ConfigureProvider(
+	ctx context.Context,
+	req *tfprotov6.ConfigureProviderRequest,
+) (*tfprotov6.ConfigureProviderResponse, error) {
 	return explain(ctx, s.guide, s.Server.ConfigureProvider, req)
 }
 
-func (s explaining) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (s explaining) ValidateResourceConfig(
+	ctx context.Context,
+	req *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateResourceConfig, req)
 }
 
@@ -99,15 +108,24 @@ func (s explaining) ReadResource(ctx context.Context, req *tfprotov6.ReadResourc
 	return explain(ctx, s.guide, s.Server.ReadResource, req)
 }
 
-func (s explaining) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (s explaining) PlanResourceChange(
+	ctx context.Context,
+	req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return explain(ctx, s.guide, s.Server.PlanResourceChange, req)
 }
 
-func (s explaining) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (s explaining) ApplyResourceChange(
+	ctx context.Context,
+	req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	return explain(ctx, s.guide, s.Server.ApplyResourceChange, req)
 }
 
-func (s explaining) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (s explaining) ImportResourceState(
+	ctx context.Context,
+	req *tfprotov6.ImportResourceStateRequest,
+) (*tfprotov6.ImportResourceStateResponse, error) {
 	return explain(ctx, s.guide, s.Server.ImportResourceState, req)
 }
 
@@ -133,7 +151,10 @@ func (s explaining) OpenEphemeralResource(
 	return explain(ctx, s.guide, s.Server.OpenEphemeralResource, req)
 }
 
-func (s explaining) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+func (s explaining) ValidateActionConfig(
+	ctx context.Context,
+	req *tfprotov6.ValidateActionConfigRequest,
+) (*tfprotov6.ValidateActionConfigResponse, error) {
 	return explain(ctx, s.guide, s.Server.ValidateActionConfig, req)
 }
 

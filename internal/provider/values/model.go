@@ -194,8 +194,12 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagn
 	for attribute, of := range map[string]rollout.ByCluster{"wanted": s.wanted, "released": s.released} {
 		for _, cluster := range slices.Sorted(maps.Keys(of.Each)) {
 			if hosts[cluster] == nil {
-				diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf("%s: the fleet has no cluster %q%s",
-					byCluster, cluster, fleet.DidYouMean(cluster, clusters))))
+				diagnostics.AddAttributeError(
+					path.Root(attribute),
+					"Invalid "+attribute,
+					tfvalue.Sentence(fmt.Sprintf("%s: the fleet has no cluster %q%s",
+						byCluster, cluster, fleet.DidYouMean(cluster, clusters))),
+				)
 			}
 		}
 	}
@@ -203,8 +207,12 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagn
 		return
 	}
 	if missing := slices.DeleteFunc(clusters, func(cluster string) bool { return s.wanted.Each[cluster] != "" }); len(missing) > 0 {
-		diagnostics.AddAttributeError(path.Root("wanted"), "Invalid wanted", fmt.Sprintf("%s has no value for %s: each cluster of the fleet needs one.",
-			byCluster, listed(missing)))
+		diagnostics.AddAttributeError(
+			path.Root("wanted"),
+			"Invalid wanted",
+			fmt.Sprintf("%s has no value for %s: each cluster of the fleet needs one.",
+				byCluster, listed(missing)),
+		)
 	}
 }
 

@@ -81,7 +81,10 @@ func (o *operation) checkEnvironment(environment string) {
 	for i, document := range o.evidence.List {
 		if of := document.Compliance; of != nil && len(of.Clusters) > 0 && of.About.Environment != environment {
 			o.diagnostics.AddAttributeError(o.evidence.At[i], "Evidence of another environment", fmt.Sprintf(
-				"The evidence is about %s, and this fleet is of %q. Set evidence to that of a flotilla_compliance with the same fleet.", of.About, environment))
+				"The evidence is about %s, and this fleet is of %q. Set evidence to that of a flotilla_compliance with the same fleet.",
+				of.About,
+				environment,
+			))
 		}
 	}
 }
@@ -128,7 +131,10 @@ func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 		o.diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
 			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at once.\n\n"+
 				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
-			wording.Count(len(out.Unplaced), "cluster is", "clusters are"), listed(out.Unplaced), out.Unplaced[0]))
+			wording.Count(len(out.Unplaced), "cluster is", "clusters are"),
+			listed(out.Unplaced),
+			out.Unplaced[0],
+		))
 	case len(o.forgotten(out)) > 0:
 		o.diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets what clusters have", fmt.Sprintf(
 			"%s given another value than a replacement begins with: %s. Set released to what they have, or leave out -replace.",
@@ -156,13 +162,17 @@ func (o *operation) warn() {
 	if len(out.AtOnce) > 0 {
 		o.diagnostics.AddAttributeWarning(path.Root("wanted"), "The first value reaches clusters at once", fmt.Sprintf(
 			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released to what they have.",
-			wording.Count(len(out.AtOnce), "cluster", "clusters"), listed(out.AtOnce)))
+			wording.Count(len(out.AtOnce), "cluster", "clusters"),
+			listed(out.AtOnce),
+		))
 	}
 	if len(out.Others) > 0 {
 		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
 			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into the fleet "+
 				"one after the other if they shall not change together.",
-			wording.Count(len(out.Others), "cluster is", "clusters are"), listed(out.Others)))
+			wording.Count(len(out.Others), "cluster is", "clusters are"),
+			listed(out.Others),
+		))
 	}
 	for _, note := range out.Notes {
 		o.diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note))
@@ -179,7 +189,9 @@ func (o *operation) warn() {
 	if now := o.evidence.Time(); now.Before(last) {
 		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what was given", fmt.Sprintf(
 			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the clocks are right.",
-			tfvalue.TimeText(now), tfvalue.TimeText(last)))
+			tfvalue.TimeText(now),
+			tfvalue.TimeText(last),
+		))
 	}
 }
 
@@ -201,7 +213,9 @@ func (o *operation) set(ctx context.Context) {
 	if prior == nil {
 		prior = &model{Proven: types.DynamicNull()}
 	}
-	m.Values, m.Changes, m.RollingOut, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(types.StringType), types.StringUnknown(), types.BoolUnknown()
+	m.Values, m.Changes, m.RollingOut, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(
+		types.StringType,
+	), types.StringUnknown(), types.BoolUnknown()
 	if m.Proven = types.DynamicUnknown(); o.outcome == nil {
 		return
 	}
@@ -212,7 +226,8 @@ func (o *operation) set(ctx context.Context) {
 	for _, p := range o.outcome.Progress {
 		m.RollingOut = types.StringValue(p.String())
 	}
-	isProven := o.outcome.RolledOut && len(o.outcome.Values) > 0 && (prior.Proven.IsNull() || tfvalue.Content(tfvalue.Plain(prior.Proven)) != tfvalue.Content(tfvalue.Plain(m.Wanted)))
+	isProven := o.outcome.RolledOut && len(o.outcome.Values) > 0 &&
+		(prior.Proven.IsNull() || tfvalue.Content(tfvalue.Plain(prior.Proven)) != tfvalue.Content(tfvalue.Plain(m.Wanted)))
 	if isProven {
 		m.Proven = m.Wanted
 	}

@@ -25,7 +25,13 @@ const memoryEntry = "rollout"
 // load reads what the step before has left; nil where there is nothing, or nothing that can be read: then the state tells
 // which values clusters have.
 func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
-	return privatestate.LoadSealed[rollout.Memory](ctx, memoryEntry, "what was given to clusters is taken from values instead", private, diagnostics)
+	return privatestate.LoadSealed[rollout.Memory](
+		ctx,
+		memoryEntry,
+		"what was given to clusters is taken from values instead",
+		private,
+		diagnostics,
+	)
 }
 
 func (o *operation) save(ctx context.Context) {

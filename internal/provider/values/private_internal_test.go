@@ -65,7 +65,10 @@ func TestANullInTheStateIsNoValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	given["b"] = types.StringNull()
-	o := &operation{prior: &model{Values: types.DynamicValue(mapOf(t.Context(), given))}, settings: settings{released: rollout.ByCluster{All: `"1.29"`}}}
+	o := &operation{
+		prior:    &model{Values: types.DynamicValue(mapOf(t.Context(), given))},
+		settings: settings{released: rollout.ByCluster{All: `"1.29"`}},
+	}
 	if former := o.formerly(); former.Of("a") != `"1.30"` || former.Of("b") != `"1.29"` {
 		t.Errorf("former values %+v", former)
 	}

@@ -108,7 +108,11 @@ func TestUnknownValuesMayTellWhatIsKnownOfThem(t *testing.T) {
 func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 60 {
-		types := map[string]tftypes.Type{"before": randomType(random, 3), "large": tftypes.List{ElementType: tftypes.String}, "zz": randomType(random, 3)}
+		types := map[string]tftypes.Type{
+			"before": randomType(random, 3),
+			"large":  tftypes.List{ElementType: tftypes.String},
+			"zz":     randomType(random, 3),
+		}
 		values := map[string]tftypes.Value{}
 		for name, typ := range types {
 			values[name] = randomValue(random, typ)
@@ -130,7 +134,10 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values["large"] = tftypes.NewValue(types["large"], []tftypes.Value{tftypes.NewValue(tftypes.String, "a"), tftypes.NewValue(tftypes.String, nil)})
+		values["large"] = tftypes.NewValue(
+			types["large"],
+			[]tftypes.Value{tftypes.NewValue(tftypes.String, "a"), tftypes.NewValue(tftypes.String, nil)},
+		)
 		if want := tftypes.NewValue(typ, values); !got.Equal(want) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
@@ -144,10 +151,19 @@ func TestNumbersAreTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"a": tftypes.DynamicPseudoType, "b": tftypes.List{ElementType: tftypes.Number}, "c": tftypes.Bool}}
+		object := tftypes.Object{
+			AttributeTypes: map[string]tftypes.Type{
+				"a": tftypes.DynamicPseudoType,
+				"b": tftypes.List{ElementType: tftypes.Number},
+				"c": tftypes.Bool,
+			},
+		}
 		value := tftypes.NewValue(object, map[string]tftypes.Value{
 			"a": tftypes.NewValue(tftypes.Number, exact), "c": tftypes.NewValue(tftypes.Bool, true),
-			"b": tftypes.NewValue(tftypes.List{ElementType: tftypes.Number}, []tftypes.Value{tftypes.NewValue(tftypes.Number, exact), tftypes.NewValue(tftypes.Number, nil)}),
+			"b": tftypes.NewValue(
+				tftypes.List{ElementType: tftypes.Number},
+				[]tftypes.Value{tftypes.NewValue(tftypes.Number, exact), tftypes.NewValue(tftypes.Number, nil)},
+			),
 		})
 		message, err := wire.NumbersAsText(messageOf(t, value))
 		if err != nil {

@@ -100,7 +100,9 @@ func TestSeveralWindowsAreOpenAtOnce(t *testing.T) {
 	} {
 		now := at(t, test.now)
 		opens := gate.Opens(now, test.all...)
-		if got := gate.Waits(now, test.all...); got != test.waits || gate.Open(now, test.all...) != (test.waits == "") || test.opens != "" && !opens.Equal(at(t, test.opens)) || test.opens == "" != opens.IsZero() {
+		if got := gate.Waits(now, test.all...); got != test.waits || gate.Open(now, test.all...) != (test.waits == "") ||
+			test.opens != "" && !opens.Equal(at(t, test.opens)) ||
+			test.opens == "" != opens.IsZero() {
 			t.Errorf("%s: they open at %s, %q", test.now, opens, got)
 		}
 	}

@@ -138,14 +138,20 @@ func TestSourcesBoundWhatIsRequested(t *testing.T) {
 			t.Errorf("IsWithin(%s) = %t", address, got)
 		}
 	}
-	if _, err := access.Decide(access.Request{URL: "https://git.example.com/team", Sources: []string{}}, nil); err == nil || !strings.Contains(err.Error(), "which has none") {
+	if _, err := access.Decide(access.Request{URL: "https://git.example.com/team", Sources: []string{}}, nil); err == nil ||
+		!strings.Contains(err.Error(), "which has none") {
 		t.Errorf("a workspace without sources: %v", err)
 	}
 }
 
 func TestAnAnswerLeadsNoFurtherThanAllowed(t *testing.T) {
 	t.Parallel()
-	prefixes := []string{"https://charts.example.com/team", "https://charts.example.com/other", "https://whole.example.com", "http://10.0.0.7:9000"}
+	prefixes := []string{
+		"https://charts.example.com/team",
+		"https://charts.example.com/other",
+		"https://whole.example.com",
+		"http://10.0.0.7:9000",
+	}
 	for name, c := range map[string]struct {
 		from, to string
 		sources  []string
@@ -231,7 +237,10 @@ func TestARegistrysCredentialsStayAtItsRepository(t *testing.T) {
 		"another server within":  {to: "https://gitlab.example.com/jwt/auth", sources: []string{"oci://registry.example.com/team", "https://gitlab.example.com/jwt"}},
 		"by http":                {to: "http://registry.example.com/token", want: "from https to http"},
 	} {
-		grant, err := access.Decide(access.Request{URL: c.to, From: []string{"oci://registry.example.com/team/app"}, Redirect: c.redirect, Sources: c.sources}, prefixes)
+		grant, err := access.Decide(
+			access.Request{URL: c.to, From: []string{"oci://registry.example.com/team/app"}, Redirect: c.redirect, Sources: c.sources},
+			prefixes,
+		)
 		switch {
 		case c.want != "":
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -242,7 +251,10 @@ func TestARegistrysCredentialsStayAtItsRepository(t *testing.T) {
 		}
 	}
 	for _, to := range []string{"https://registry-1.docker.io/v2/library/x/tags/list", "https://auth.docker.io/token"} {
-		grant, err := access.Decide(access.Request{URL: to, From: []string{"oci://docker.io/library/x"}, Sources: []string{"oci://docker.io/library"}}, nil)
+		grant, err := access.Decide(
+			access.Request{URL: to, From: []string{"oci://docker.io/library/x"}, Sources: []string{"oci://docker.io/library"}},
+			nil,
+		)
 		if err != nil || !grant.Keeps {
 			t.Errorf("%s: %+v, %v", to, grant, err)
 		}

@@ -41,7 +41,18 @@ var connections = map[string]struct{ decides, why string }{
 }
 
 // testOnly are folders that product code does not import.
-var testOnly = []string{"acceptancetest", "e2e", "giteatest", "gittest", "kubetest", "postgrestest", "processtest", "prometheustest", "providertest", "reliabilitytest"}
+var testOnly = []string{
+	"acceptancetest",
+	"e2e",
+	"giteatest",
+	"gittest",
+	"kubetest",
+	"postgrestest",
+	"processtest",
+	"prometheustest",
+	"providertest",
+	"reliabilitytest",
+}
 
 // TestEveryConnectionIsDecided fails where product code begins to open connections without asking Decide.
 func TestEveryConnectionIsDecided(t *testing.T) {

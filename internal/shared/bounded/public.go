@@ -57,8 +57,12 @@ func (g *Guarded) CloseIdleConnections() { g.Each((*http.Transport).CloseIdleCon
 func controlPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !access.IsPublic(at.Addr()) {
-		return fmt.Errorf("%w: an answer of another server led to %s, which is not a public address; if it is meant to, add its URL to the sources of the "+
-			"workspace, or to git.credentials of the provider", access.ErrDenied, address)
+		return fmt.Errorf(
+			"%w: an answer of another server led to %s, which is not a public address; if it is meant to, add its URL to the sources of the "+
+				"workspace, or to git.credentials of the provider",
+			access.ErrDenied,
+			address,
+		)
 	}
 	return nil
 }

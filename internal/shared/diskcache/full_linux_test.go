@@ -45,7 +45,8 @@ func TestAFullDiskLeavesNoHalfEntry(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space there") || !strings.Contains(err.Error(), folder) || calls != 2 {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space there") || !strings.Contains(err.Error(), folder) ||
+		calls != 2 {
 		t.Errorf("after %d calls the error is %v", calls, err)
 	}
 	if got := read(t, f, diskcache.Artifacts, "large"); got != "(none)" {

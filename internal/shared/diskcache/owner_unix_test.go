@@ -50,7 +50,8 @@ func TestAFolderThatOthersCanWriteToIsRefused(t *testing.T) {
 			_, _, found := f.Find(diskcache.Objects, "a")
 			_, wrote := f.Write(diskcache.Objects, "b", nil)
 			for what, err := range map[string]error{"read": err, "find": found, "write": wrote} {
-				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "FLOTILLA_CACHE_DIR") {
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), folder) ||
+					!strings.Contains(err.Error(), "FLOTILLA_CACHE_DIR") {
 					t.Errorf("%s: error %v, want %q", what, err, test.want)
 				}
 			}

@@ -73,7 +73,20 @@ func (m *Manifests) Texts() []string {
 	if m == nil {
 		return nil
 	}
-	return []string{m.Storage, m.Repo, m.Branch, m.Tag, m.Commit, m.Path, m.Chart, m.Version, m.Digest, m.Pin.Commit, m.Pin.Version, m.Pin.Digest}
+	return []string{
+		m.Storage,
+		m.Repo,
+		m.Branch,
+		m.Tag,
+		m.Commit,
+		m.Path,
+		m.Chart,
+		m.Version,
+		m.Digest,
+		m.Pin.Commit,
+		m.Pin.Version,
+		m.Pin.Digest,
+	}
 }
 
 // Source is the commit from which a folder was made, of the repository that has the configuration of Terraform, as

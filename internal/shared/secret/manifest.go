@@ -64,7 +64,9 @@ func EmbedsPlain(value any) bool {
 // The lines of a Secret's manifest in YAML or JSON.
 var (
 	kindLine = regexp.MustCompile(`(?im)(?:^|[{,\s-])["']?kind["']?\s*:\s*["']?secret["']?\s*(?:[,}#]|$)`)
-	dataLine = regexp.MustCompile(`(?im)(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*[^\s#]|(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*\n\s+\S`)
+	dataLine = regexp.MustCompile(
+		`(?im)(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*[^\s#]|(?:^|[{,\s])["']?(?:string|binary)?data["']?\s*:\s*\n\s+\S`,
+	)
 )
 
 // IsManifest reports whether text has the manifest of a Secret with data. It does not parse the text, which may be a template.

@@ -16,8 +16,15 @@ import (
 func TestAnErrorRepeatsNoValue(t *testing.T) {
 	t.Parallel()
 	const canary = `cAn4ry-/+"7f3'a91<`
-	values := map[string]any{"a": []any{"x", map[string]any{"b": canary}}, "number": json.Number("123456789"), "pin": "hun2er", "ok": true, "n": 3.0,
-		"url": "postgres://me:s3cret@db", "text": "first line of text\nlast1"}
+	values := map[string]any{
+		"a":      []any{"x", map[string]any{"b": canary}},
+		"number": json.Number("123456789"),
+		"pin":    "hun2er",
+		"ok":     true,
+		"n":      3.0,
+		"url":    "postgres://me:s3cret@db",
+		"text":   "first line of text\nlast1",
+	}
 	inJSON, err := json.Marshal(values)
 	if err != nil {
 		t.Fatal(err)

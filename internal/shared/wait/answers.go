@@ -21,7 +21,8 @@ type answer[T any] struct {
 
 // hasLeft reports whether an error is that of a caller that was stopped from outside. A plain deadline is a bound on the answer.
 func hasLeft(ctx context.Context, err error) bool {
-	return errors.Is(err, context.Canceled) || err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
+	return errors.Is(err, context.Canceled) ||
+		err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
 }
 
 // Get returns the answer to what ask asks, which is called for the first caller with a name. Others wait for it, no longer than

@@ -181,7 +181,11 @@ func fleet(agent, repository, greeting string) map[string]any {
 		}},
 		"target_policies": []any{
 			map[string]any{"name": "live", "deployment_target_selector": labelled("path", "live"), "cluster_type_selector": map[string]any{}},
-			map[string]any{"name": "extra", "deployment_target_selector": labelled("path", "extra"), "cluster_type_selector": labelled("first", "true")},
+			map[string]any{
+				"name":                       "extra",
+				"deployment_target_selector": labelled("path", "extra"),
+				"cluster_type_selector":      labelled("first", "true"),
+			},
 		},
 		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"GREETING": greeting}}},
 	}

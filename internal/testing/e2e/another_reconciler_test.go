@@ -130,7 +130,9 @@ func TestAnotherReconciler(t *testing.T) {
 			if left := running(); !maps.Equal(objects, left) {
 				t.Errorf("the workloads had %v, and have %v", objects, left)
 			}
-			if left := list(t, w.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(left) > 0 {
+			if left := list(t, w.cluster, map[string]schema.GroupVersionResource{"flux": kustomizations, "argocd": applications}[from], agentNamespace[from]); len(
+				left,
+			) > 0 {
 				t.Errorf("%s still has %v", from, left)
 			}
 		})

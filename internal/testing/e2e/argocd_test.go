@@ -53,7 +53,11 @@ spec:
 		if name == "argocd-cm" {
 			data = "{timeout.reconciliation: 10s, timeout.reconciliation.jitter: 0s}"
 		}
-		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}\n", name, data)
+		text += fmt.Sprintf(
+			"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}\n",
+			name,
+			data,
+		)
 	}
 	return text
 }
@@ -144,8 +148,15 @@ func (a argoCD) says(t *testing.T, names ...string) string {
 	var said strings.Builder
 	for _, name := range names {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
-		fmt.Fprintf(&said, "%s: sync %v, health %v, conditions %v, %v; ", name, field(application, "status", "sync"), field(application, "status", "health"),
-			field(application, "status", "conditions"), field(application, "status", "operationState"))
+		fmt.Fprintf(
+			&said,
+			"%s: sync %v, health %v, conditions %v, %v; ",
+			name,
+			field(application, "status", "sync"),
+			field(application, "status", "health"),
+			field(application, "status", "conditions"),
+			field(application, "status", "operationState"),
+		)
 	}
 	return said.String()
 }

@@ -59,7 +59,14 @@ func (w *world) charts(t *testing.T, agent argoCD) {
 		t.Helper()
 		image := []string{"example.com/server:" + app}
 		want := []running{
-			{DeploymentTarget: targets[0], Wanted: wanted, Version: version, Revision: published.digest(version), Images: image, Hosts: []string{host}},
+			{
+				DeploymentTarget: targets[0],
+				Wanted:           wanted,
+				Version:          version,
+				Revision:         published.digest(version),
+				Images:           image,
+				Hosts:            []string{host},
+			},
 			{DeploymentTarget: targets[1], Wanted: wanted, Version: version, Chart: "greeter", Images: image, Hosts: []string{host}},
 		}
 		w.step(t, agent.reconciler(), fmt.Sprintf("%s is %s, and %s runs", wanted, verdict, version), func() {
@@ -167,7 +174,10 @@ func (c *chartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *chartServer) publish(t *testing.T, version, app string) {
 	t.Helper()
 	chart := content{"application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive(t, greeter, version, app)}
-	config := content{"application/vnd.cncf.helm.config.v1+json", fmt.Appendf(nil, `{"name": "greeter", "version": %q, "appVersion": %q}`, version, app)}
+	config := content{
+		"application/vnd.cncf.helm.config.v1+json",
+		fmt.Appendf(nil, `{"name": "greeter", "version": %q, "appVersion": %q}`, version, app),
+	}
 	describe := func(of content) map[string]any {
 		return map[string]any{"mediaType": of.mediaType, "digest": of.digest(), "size": len(of.data)}
 	}

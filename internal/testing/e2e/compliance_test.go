@@ -137,7 +137,15 @@ func slow(fleet map[string]any) map[string]any {
 }
 
 // heard goes from ready over all that a cluster can say back to ready.
-func (w *world) heard(t *testing.T, agent agent, root string, tf *terraform, team, gitops *repository, user giteatest.User, arrived func(func() error)) {
+func (w *world) heard(
+	t *testing.T,
+	agent agent,
+	root string,
+	tf *terraform,
+	team, gitops *repository,
+	user giteatest.User,
+	arrived func(func() error),
+) {
 	t.Helper()
 	host := agent.reconciler()
 	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)

@@ -204,7 +204,10 @@ func sopsEncrypt(t *testing.T, recipient, secret string) string {
 	if err := os.WriteFile(plain, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return output(t, exec.CommandContext(t.Context(), program(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain))
+	return output(
+		t,
+		exec.CommandContext(t.Context(), program(t, "sops"), "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", plain),
+	)
 }
 
 func output(t *testing.T, command *exec.Cmd) string {

@@ -112,7 +112,11 @@ func TestFeedback(t *testing.T) {
 	}
 	gitops.git("fetch", "--quiet", gitops.write, "dev")
 	gitops.git("checkout", "--quiet", "-B", "dev", "FETCH_HEAD")
-	_ = os.WriteFile(gitops.clone+"/store/bad.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n"), 0o600)
+	_ = os.WriteFile(
+		gitops.clone+"/store/bad.yaml",
+		[]byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n"),
+		0o600,
+	)
 	gitops.git("add", ".")
 	gitops.git("commit", "--quiet", "-m", "Write what cannot be applied")
 	gitops.git("push", "--quiet", gitops.write, "HEAD:dev")

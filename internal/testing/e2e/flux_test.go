@@ -54,7 +54,13 @@ func (f flux) says(t *testing.T, names ...string) string {
 	var said strings.Builder
 	for _, name := range names {
 		kustomization := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
-		fmt.Fprintf(&said, "%s: %v, conditions %v; ", name, field(kustomization, "status", "lastAppliedRevision"), field(kustomization, "status", "conditions"))
+		fmt.Fprintf(
+			&said,
+			"%s: %v, conditions %v; ",
+			name,
+			field(kustomization, "status", "lastAppliedRevision"),
+			field(kustomization, "status", "conditions"),
+		)
 	}
 	return said.String()
 }

@@ -148,7 +148,11 @@ func TestHub(t *testing.T) {
 	user := w.git.User(t)
 	team, gitops := newRepository(t, w.git, user, "team"), newPrivateRepository(t, w.git, user, "gitops")
 	team.push(map[string]string{
-		"live/all.yaml": fmt.Sprintf(workload, "world", 0), "away/all.yaml": fmt.Sprintf(workload, "away", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
+		"live/all.yaml": fmt.Sprintf(
+			workload,
+			"world",
+			0,
+		), "away/all.yaml": fmt.Sprintf(workload, "away", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
 	})
 	tf := newTerraform(t, user)
 	tf.write("hub.kubeconfig", hub.Kubeconfig())

@@ -78,7 +78,10 @@ func (w *world) layout(t *testing.T, agent agent) {
 		if isFlux {
 			repository, more = name, fmt.Sprintf(teamsSource, name, team.url)
 		}
-		return map[string]string{place + "namespace.yaml": namespace, place + "reconciler.yaml": fmt.Sprintf(reconcilers[agent.reconciler()], name, repository, "live", "") + more}
+		return map[string]string{
+			place + "namespace.yaml":  namespace,
+			place + "reconciler.yaml": fmt.Sprintf(reconcilers[agent.reconciler()], name, repository, "live", "") + more,
+		}
 	}
 	objects := func(text string) map[string]string {
 		repository := gitops.url

@@ -102,7 +102,10 @@ func startNodes(t *testing.T, cluster *kubetest.Server) {
 	if err := os.WriteFile(config, []byte(strings.TrimPrefix(stages, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Apply(t, `{apiVersion: v1, kind: Node, metadata: {name: node-1}, spec: {taints: [{key: flotilla.dev/pretended, effect: NoSchedule}]}}`)
+	cluster.Apply(
+		t,
+		`{apiVersion: v1, kind: Node, metadata: {name: node-1}, spec: {taints: [{key: flotilla.dev/pretended, effect: NoSchedule}]}}`,
+	)
 	startAgent(t, cluster, "kube-scheduler", "kube-scheduler", []string{
 		"--kubeconfig", kubeconfig(t, cluster), "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0",
 	})
@@ -135,7 +138,9 @@ func (w *world) nodes(t *testing.T, agent agent) {
 	team := newRepository(t, w.git, user, "team-nodes")
 	gitops := newRepository(t, w.git, user, "gitops-nodes")
 	host := agent.reconciler() + "-nodes"
-	team.push(map[string]string{"run/all.yaml": server("run", late), "crash/all.yaml": server("crash", soon), "pull/all.yaml": server("pull", late)})
+	team.push(
+		map[string]string{"run/all.yaml": server("run", late), "crash/all.yaml": server("crash", soon), "pull/all.yaml": server("pull", late)},
+	)
 	targets := map[string]any{}
 	for _, does := range []string{"run", "crash", "pull"} {
 		targets[does] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": team.url, "branch": "main", "path": "./" + does}}
@@ -170,12 +175,20 @@ func (w *world) nodes(t *testing.T, agent agent) {
 		})
 	}
 	// Kubernetes says that a Deployment has failed when it has not got available in time: until then it may still do so.
-	says("available is ready, a crash has failed, no image is progressing", map[string]string{"run": "ready", "crash": "failed", "pull": "progressing"})
-	team.push(map[string]string{"run/all.yaml": server("pull", late), "crash/all.yaml": server("run", late), "pull/all.yaml": server("run", late)})
+	says(
+		"available is ready, a crash has failed, no image is progressing",
+		map[string]string{"run": "ready", "crash": "failed", "pull": "progressing"},
+	)
+	team.push(
+		map[string]string{"run/all.yaml": server("pull", late), "crash/all.yaml": server("run", late), "pull/all.yaml": server("run", late)},
+	)
 	asked.before = func() { // Flux would look again in some minutes
 		for target := range targets {
 			agent.nudge(t, "dev-"+host+"-web-"+target)
 		}
 	}
-	says("what was mended is ready, and what lost its image progresses", map[string]string{"run": "progressing", "crash": "ready", "pull": "ready"})
+	says(
+		"what was mended is ready, and what lost its image progresses",
+		map[string]string{"run": "progressing", "crash": "ready", "pull": "ready"},
+	)
 }

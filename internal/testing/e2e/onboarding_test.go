@@ -126,7 +126,12 @@ func (w *world) onboard(t *testing.T, agent agent, variable string) {
 	// What was there before: a namespace that no folder names, and two that deployment targets set.
 	there := w.foreign(t, "before-"+name, "shared-"+name, "away-"+name)
 	const live, own, used, shared = 0, 1, 2, 3
-	ofWorkloads := []string{"dev-" + name + "-large-web-live", "dev-" + name + "-1-web-own", "dev-" + name + "-large-web-used", "shared-" + name}
+	ofWorkloads := []string{
+		"dev-" + name + "-large-web-live",
+		"dev-" + name + "-1-web-own",
+		"dev-" + name + "-large-web-used",
+		"shared-" + name,
+	}
 	ready := func() error {
 		return all(
 			configMapSays(t, w.cluster, ofWorkloads[live], "greeting", "hello", "world"),

@@ -156,7 +156,10 @@ func (o *operator) say(ctx context.Context, es *unstructured.Unstructured, statu
 	status["conditions"] = []any{said}
 	es = es.DeepCopy()
 	es.Object["status"] = status
-	_, err := o.cluster.Client().Resource(externalSecrets).Namespace(es.GetNamespace()).UpdateStatus(ctx, es, metav1.UpdateOptions{FieldManager: "external-secrets"})
+	_, err := o.cluster.Client().
+		Resource(externalSecrets).
+		Namespace(es.GetNamespace()).
+		UpdateStatus(ctx, es, metav1.UpdateOptions{FieldManager: "external-secrets"})
 	return err
 }
 

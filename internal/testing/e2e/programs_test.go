@@ -15,7 +15,13 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 	t.Helper()
 	folder := t.TempDir()
 	environment := []string{
-		"PATH=" + filepath.Dir(program(t, binary)) + string(os.PathListSeparator) + os.Getenv("PATH"), // git asks it for passwords, and it calls helm
+		"PATH=" + filepath.Dir(
+			program(t, binary),
+		) + string(
+			os.PathListSeparator,
+		) + os.Getenv(
+			"PATH",
+		), // git asks it for passwords, and it calls helm
 		"KUBECONFIG=" + kubeconfig(t, cluster),
 		"HOME=" + folder,
 		"TMPDIR=" + mkdir(t, folder, "tmp"),

@@ -97,7 +97,17 @@ func (w *world) rename(t *testing.T, name string) {
 	namespaces := []string{"dev-" + old + "-web-live", "dev-" + name + "-1-web-own", "shared-" + name}
 	apply := func(names []string, followed, greeting string) string {
 		t.Helper()
-		return tf.run("apply", "-auto-approve", "-no-color", "-var", `names=["`+strings.Join(names, `","`)+`"]`, "-var", "followed="+followed, "-var", "greeting="+greeting)
+		return tf.run(
+			"apply",
+			"-auto-approve",
+			"-no-color",
+			"-var",
+			`names=["`+strings.Join(names, `","`)+`"]`,
+			"-var",
+			"followed="+followed,
+			"-var",
+			"greeting="+greeting,
+		)
 	}
 	running := func() map[string]string {
 		found, all := w.objects(t, namespaces), w.namespaces(t)
@@ -136,7 +146,10 @@ func (w *world) rename(t *testing.T, name string) {
 	})
 	objects := running()
 	w.step(t, name, "renamed, and the agent follows at once", func() {
-		if said := apply([]string{old, second}, second, "first"); !strings.Contains(said, fmt.Sprintf(`cluster type \"%s\" is now \"%s\": 2 folders move`, old, second)) {
+		if said := apply([]string{old, second}, second, "first"); !strings.Contains(
+			said,
+			fmt.Sprintf(`cluster type \"%s\" is now \"%s\": 2 folders move`, old, second),
+		) {
 			t.Errorf("the apply says %s", said)
 		}
 		same(objects)

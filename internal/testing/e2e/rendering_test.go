@@ -106,7 +106,11 @@ patches:
 `,
 		"chart/Chart.yaml":  "{apiVersion: v2, name: greeter, version: 1.0.0}\n",
 		"chart/values.yaml": "GREETING: none\n",
-		"chart/templates/all.yaml": strings.ReplaceAll(fmt.Sprintf(workload, version, 0), "metadata: {name: server}", "metadata: {name: server, labels: {release: {{ .Release.Name | quote }}}}") +
+		"chart/templates/all.yaml": strings.ReplaceAll(
+			fmt.Sprintf(workload, version, 0),
+			"metadata: {name: server}",
+			"metadata: {name: server, labels: {release: {{ .Release.Name | quote }}}}",
+		) +
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata: {greeting: {{ .Values.GREETING | quote }}}\n",
 	}
 }
@@ -185,7 +189,11 @@ func (w *world) rendering(t *testing.T, agent agent) {
 		t.Helper()
 		eventually(t, func() error {
 			if err := check(); err != nil {
-				return fmt.Errorf("%w\n%s", err, agent.says(t, append(slices.Clone(roots), namespace("first", targets[0]), namespace("first", targets[len(targets)-1]))...))
+				return fmt.Errorf(
+					"%w\n%s",
+					err,
+					agent.says(t, append(slices.Clone(roots), namespace("first", targets[0]), namespace("first", targets[len(targets)-1]))...),
+				)
 			}
 			return nil
 		})

@@ -100,7 +100,11 @@ func (w *world) rotates(t *testing.T, agent agent) {
 	gitops := newRepository(t, w.git, user, "gitops")
 	name := agent.reconciler()
 	namespace := func(ring string) string { return "dev-" + name + "-secret-" + ring + "-web-live" }
-	operator := startOperator(t, w.cluster, map[string]string{"prod/db password 1": canarySecret + "1", "prod/db password 2": canarySecret + "2"})
+	operator := startOperator(
+		t,
+		w.cluster,
+		map[string]string{"prod/db password 1": canarySecret + "1", "prod/db password 2": canarySecret + "2"},
+	)
 	operator.hold(true)
 
 	tf := newTerraform(t, user)
@@ -166,7 +170,10 @@ func (w *world) rotates(t *testing.T, agent agent) {
 	object := "ExternalSecret " + namespace("canary") + "/platform-secrets"
 
 	tf.write("version", "1")
-	until("a reference is not ready without its Secret", func(says rotating) error { return canary(says, "progressing", object+" has no status yet") })
+	until(
+		"a reference is not ready without its Secret",
+		func(says rotating) error { return canary(says, "progressing", object+" has no status yet") },
+	)
 	has("", "")
 	operator.hold(false)
 	until("version 1 goes through two stages", rolledOut)
@@ -198,7 +205,10 @@ func (w *world) rotates(t *testing.T, agent agent) {
 		t.Error(err)
 	}
 
-	if got, want := versionsIn(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(got, want) {
+	if got, want := versionsIn(gitops, name), []string{"canary 1", "rest 1", "canary 2", "rest 2", "canary 9", "canary 2"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("the commits of dev brought %v, not %v", got, want)
 	}
 	if state := tf.run("state", "pull"); strings.Contains(state, canarySecret) {

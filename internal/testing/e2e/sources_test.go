@@ -115,7 +115,8 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 		}
 	}
 	revision := name + "@sha1:" + commit
-	if field(repository, "status", "artifact", "revision") == revision && field(repository, "status", "observedGeneration") == repository.GetGeneration() {
+	if field(repository, "status", "artifact", "revision") == revision &&
+		field(repository, "status", "observedGeneration") == repository.GetGeneration() {
 		return nil
 	}
 	if _, err := s.git(ctx, "init", "--quiet", "--bare", "."); err != nil {
@@ -128,7 +129,12 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 }
 
 // store gives a source the artifact of a commit or tree.
-func (s *sources) store(ctx context.Context, resource schema.GroupVersionResource, source *unstructured.Unstructured, of, revision string) error {
+func (s *sources) store(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+	source *unstructured.Unstructured,
+	of, revision string,
+) error {
 	archive, err := s.git(ctx, "archive", "--format=tar.gz", of)
 	if err != nil {
 		return err
@@ -170,7 +176,13 @@ func (s *sources) address(ctx context.Context, repository *unstructured.Unstruct
 	return address.String(), nil
 }
 
-func (s *sources) set(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, artifact map[string]any, ready, reason, message string) {
+func (s *sources) set(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+	object *unstructured.Unstructured,
+	artifact map[string]any,
+	ready, reason, message string,
+) {
 	status := map[string]any{
 		"observedGeneration": object.GetGeneration(),
 		"conditions": []any{map[string]any{

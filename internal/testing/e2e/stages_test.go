@@ -229,7 +229,8 @@ func (w *world) stages(t *testing.T, agent agent) {
 		if says.rolledOut || says.promoted != "v1" {
 			t.Errorf("with a broken canary the rollout says %+v", says)
 		}
-		return strings.Contains(says.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) && strings.Contains(says.rollingOut["web-live"], "failed")
+		return strings.Contains(says.rollingOut["web-live"], `stage 1 of 3 "canary", 1 of 3 hosts`) &&
+			strings.Contains(says.rollingOut["web-live"], "failed")
 	})
 	// What Argo CD has synced runs; what Flux has applied, only once it is healthy.
 	runs(map[string]string{"argocd": "v2", "flux": "v1"}[name], "v1", "v1")
@@ -250,7 +251,10 @@ func (w *world) stages(t *testing.T, agent agent) {
 			t.Errorf("namespace %s has seen %v, not %v", namespace, got, want)
 		}
 	}
-	if got, want := wentTo(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(got, want) {
+	if got, want := wentTo(gitops, name), []string{"canary v1", "east v1", "west v1", "canary v2", "canary v3", "east v3", "west v3"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("the commits of dev brought %v, not %v", got, want)
 	}
 }

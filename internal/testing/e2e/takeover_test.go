@@ -135,8 +135,13 @@ spec:
 	return root{
 		apiVersion: "argoproj.io/v1alpha1", kind: "Application", namespace: "argocd", name: "root",
 		files: map[string]string{
-			"bootstrap/production.yaml":    applied,
-			"clusters/production/web.yaml": child("argocd", "argocd-web", "web/v1", url), "clusters/production/api.yaml": child("argocd", "argocd-api", "api", url),
+			"bootstrap/production.yaml": applied,
+			"clusters/production/web.yaml": child(
+				"argocd",
+				"argocd-web",
+				"web/v1",
+				url,
+			), "clusters/production/api.yaml": child("argocd", "argocd-api", "api", url),
 			"web/v1/all.yaml": brings("argocd-web", "v1"), "web/v2/all.yaml": brings("argocd-web", "v2"), "api/all.yaml": brings("argocd-api", "v1"),
 		},
 		applied: applied, adopted: []string{"argocd-api", "argocd-web"},
@@ -332,7 +337,9 @@ spec:
   versions: [{name: %[6]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `, plural, group, kind, singular, scope, version))
 		eventually(t, func() error {
-			_, err := w.cluster.Client().Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(t.Context(), metav1.ListOptions{})
+			_, err := w.cluster.Client().
+				Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).
+				List(t.Context(), metav1.ListOptions{})
 			return err
 		})
 	}
@@ -361,7 +368,10 @@ func (w *world) brought(t *testing.T, root *unstructured.Unstructured) map[refer
 		resources, _ := field(follower, "status", "resources").([]any)
 		for _, resource := range resources {
 			text := func(key string) string { value, _ := resource.(map[string]any)[key].(string); return value }
-			objects = append(objects, reference{strings.TrimPrefix(text("group")+"/"+text("version"), "/"), text("kind"), text("namespace"), text("name")})
+			objects = append(
+				objects,
+				reference{strings.TrimPrefix(text("group")+"/"+text("version"), "/"), text("kind"), text("namespace"), text("name")},
+			)
 		}
 		for _, object := range objects {
 			is := w.cluster.Get(t, object.apiVersion, object.kind, object.namespace, object.name)

@@ -54,7 +54,10 @@ func (s *sources) generate(ctx context.Context, generator *unstructured.Unstruct
 	from, _ := field(generator, "spec", "sources").([]any)
 	for _, one := range from {
 		source := one.(map[string]any)
-		repository, err := s.cluster.Client().Resource(gitRepositories).Namespace(generator.GetNamespace()).Get(ctx, fmt.Sprint(source["name"]), metav1.GetOptions{})
+		repository, err := s.cluster.Client().
+			Resource(gitRepositories).
+			Namespace(generator.GetNamespace()).
+			Get(ctx, fmt.Sprint(source["name"]), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -87,11 +90,16 @@ func (s *sources) generate(ctx context.Context, generator *unstructured.Unstruct
 
 // offer gives out a tree as an ExternalArtifact.
 func (s *sources) offer(ctx context.Context, generator *unstructured.Unstructured, name, tree string) error {
-	object, err := s.cluster.Client().Resource(externalArtifacts).Namespace(generator.GetNamespace()).Apply(ctx, name, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "ExternalArtifact",
-		"metadata": map[string]any{"name": name, "namespace": generator.GetNamespace()},
-		"spec":     map[string]any{"sourceRef": map[string]any{"apiVersion": generator.GetAPIVersion(), "kind": generator.GetKind(), "name": generator.GetName()}},
-	}}, metav1.ApplyOptions{FieldManager: "source-watcher", Force: true})
+	object, err := s.cluster.Client().
+		Resource(externalArtifacts).
+		Namespace(generator.GetNamespace()).
+		Apply(ctx, name, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "ExternalArtifact",
+			"metadata": map[string]any{"name": name, "namespace": generator.GetNamespace()},
+			"spec": map[string]any{
+				"sourceRef": map[string]any{"apiVersion": generator.GetAPIVersion(), "kind": generator.GetKind(), "name": generator.GetName()},
+			},
+		}}, metav1.ApplyOptions{FieldManager: "source-watcher", Force: true})
 	if err != nil {
 		return err
 	}

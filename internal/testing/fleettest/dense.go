@@ -78,7 +78,9 @@ func (d *dense) workloads(assignments int) {
 		name := fmt.Sprintf("app-%06d", i)
 		d.fleet.Workloads = append(d.fleet.Workloads, fleet.Workload{Name: name, Workspace: "team", DeploymentTargets: []fleet.DeploymentTarget{{
 			Name: "live", Labels: d.labels("target"),
-			Manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team/" + name, Branch: "main", Path: "./live"}},
+			Manifests: fleet.Manifests{
+				Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/team/" + name, Branch: "main", Path: "./live"},
+			},
 		}}})
 	}
 	for i := range assignments {

@@ -182,11 +182,22 @@ func (g *reference) workloads() {
 func manifests(i int, workspace, workload, target string) fleet.Manifests {
 	switch i % 10 {
 	case 8:
-		return fleet.Manifests{Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com/" + workspace, Chart: workload, Version: "1.2.3"}}
+		return fleet.Manifests{
+			Manifests: folder.Manifests{Storage: "helm", Repo: "https://charts.example.com/" + workspace, Chart: workload, Version: "1.2.3"},
+		}
 	case 9:
-		return fleet.Manifests{Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/" + workspace + "/" + workload, Tag: "v1.2.3"}}
+		return fleet.Manifests{
+			Manifests: folder.Manifests{Storage: "oci", Repo: "oci://registry.example.com/" + workspace + "/" + workload, Tag: "v1.2.3"},
+		}
 	}
-	return fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + workspace + "/" + workload, Branch: referenceEnvironment, Path: "./" + target}}
+	return fleet.Manifests{
+		Manifests: folder.Manifests{
+			Storage: "git",
+			Repo:    "https://git.example.com/" + workspace + "/" + workload,
+			Branch:  referenceEnvironment,
+			Path:    "./" + target,
+		},
+	}
 }
 
 // policies makes the two policies of a workload; their hosts are those of the workload that it is like.

@@ -9,6 +9,10 @@ import (
 func Sealed(name, namespace string) string {
 	sealed := make([]byte, 2+256+16)
 	sealed[0] = 1
-	return fmt.Sprintf(`{"apiVersion":"bitnami.com/v1alpha1","kind":"SealedSecret","metadata":{"name":%q,"namespace":%q},"spec":{"encryptedData":{"PASSWORD":%q}}}`,
-		name, namespace, base64.StdEncoding.EncodeToString(sealed))
+	return fmt.Sprintf(
+		`{"apiVersion":"bitnami.com/v1alpha1","kind":"SealedSecret","metadata":{"name":%q,"namespace":%q},"spec":{"encryptedData":{"PASSWORD":%q}}}`,
+		name,
+		namespace,
+		base64.StdEncoding.EncodeToString(sealed),
+	)
 }

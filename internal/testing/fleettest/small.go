@@ -149,7 +149,9 @@ func (s *small) workloads() {
 			if name == "live" || s.chance(50) {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, fleet.DeploymentTarget{
 					Name: name, Labels: s.labels(),
-					Manifests: fleet.Manifests{Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + workload.Name, Branch: "dev", Path: "./" + name}},
+					Manifests: fleet.Manifests{
+						Manifests: folder.Manifests{Storage: "git", Repo: "https://git.example.com/" + workload.Name, Branch: "dev", Path: "./" + name},
+					},
 				})
 			}
 		}
@@ -208,7 +210,10 @@ func (s *small) selector() *fleet.Selector {
 			}
 			selector.MatchExpressions = append(selector.MatchExpressions, expression)
 		default:
-			text := pick(s, []string{key, "!" + key, key + "=" + value, key + "!=" + value, key + " in (" + value + ", x)", key + " notin (" + value + ")"})
+			text := pick(
+				s,
+				[]string{key, "!" + key, key + "=" + value, key + "!=" + value, key + " in (" + value + ", x)", key + " notin (" + value + ")"},
+			)
 			if selector.Expression != "" {
 				text = selector.Expression + "," + text
 			}

@@ -61,7 +61,9 @@ func Local(directory string) transport.Transport {
 }
 
 // special matches configuration that nothing here knows of.
-var special = regexp.MustCompile(`(?im)^\[(transfer|extensions|uploadpackfilter)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`)
+var special = regexp.MustCompile(
+	`(?im)^\[(transfer|extensions|uploadpackfilter)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`,
+)
 
 // pushing has one push at a time go on, so that each compares and swaps.
 var pushing sync.Mutex

@@ -85,7 +85,10 @@ func servesAsGit(t *testing.T, folder string, client *git.Client, url string) {
 	}
 	at := plumbing.NewHash(first)
 	somebody := git.Signature{Name: "A Person", Email: "person@example.com"}
-	second, err := pack.AddCommit(git.Commit{Tree: tree, Parents: []git.Hash{at}, Author: somebody, Time: time.Unix(0, 0), Message: "second\n"}, nil)
+	second, err := pack.AddCommit(
+		git.Commit{Tree: tree, Parents: []git.Hash{at}, Author: somebody, Time: time.Unix(0, 0), Message: "second\n"},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,11 @@ func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, 
 
 // setStatus writes the status where the kind has it: Argo CD's have it in the
 // object, and the others of agents as a resource below it.
-func (o *objects) setStatus(ctx context.Context, object *unstructured.Unstructured, status map[string]any) (*unstructured.Unstructured, error) {
+func (o *objects) setStatus(
+	ctx context.Context,
+	object *unstructured.Unstructured,
+	status map[string]any,
+) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/status", "value": status}})
 	if err != nil {
 		return nil, err

@@ -80,7 +80,10 @@ func TestAServerThatEndsIsNeverReady(t *testing.T) {
 }
 
 func TestAProgramThatIsNotThere(t *testing.T) {
-	_, err := processtest.Start(t.Context(), processtest.Command{Name: "nothing", Binary: filepath.Join(t.TempDir(), "nothing"), Folder: t.TempDir()})
+	_, err := processtest.Start(
+		t.Context(),
+		processtest.Command{Name: "nothing", Binary: filepath.Join(t.TempDir(), "nothing"), Folder: t.TempDir()},
+	)
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}

@@ -99,7 +99,12 @@ func launch(t testing.TB, binary, file, data string) (*Server, error) {
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	process, err := processtest.Start(context.WithoutCancel(t.Context()), processtest.Command{
 		Name: "prometheus", Binary: binary, Folder: data,
-		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(data, "data"), "--storage.tsdb.retention.time=100y", "--web.listen-address=" + address},
+		Args: []string{
+			"--config.file=" + file,
+			"--storage.tsdb.path=" + filepath.Join(data, "data"),
+			"--storage.tsdb.retention.time=100y",
+			"--web.listen-address=" + address,
+		},
 	})
 	if err != nil {
 		return nil, err

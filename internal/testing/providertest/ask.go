@@ -41,7 +41,10 @@ var ephemeralResources = kindOfBlock{
 	prefix: "ephemeral.", name: "ephemeral resource",
 	schemas: func(p *process) map[string]*tfprotov6.Schema { return p.schema.EphemeralResourceSchemas },
 	validate: func(ctx context.Context, p *process, typeName string, config *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
-		resp, err := p.server.ValidateEphemeralResourceConfig(ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: config})
+		resp, err := p.server.ValidateEphemeralResourceConfig(
+			ctx,
+			&tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: config},
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +92,14 @@ var lists = kindOfBlock{
 
 // ask begins a process of the provider, whose configuration has to be known where known says so, and has it validate a block.
 // The result is nil after an error.
-func (w *Workspace) ask(ctx context.Context, configuration Configuration, known bool, kind kindOfBlock, typeName string, attributes map[string]any) (*asked, Diagnostics) {
+func (w *Workspace) ask(
+	ctx context.Context,
+	configuration Configuration,
+	known bool,
+	kind kindOfBlock,
+	typeName string,
+	attributes map[string]any,
+) (*asked, Diagnostics) {
 	p, said := w.begin(ctx, configuration, known)
 	if said.Err() != nil {
 		return nil, said
@@ -128,17 +138,33 @@ func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.V
 }
 
 // ReadData reads a data source whose configuration is known.
-func (w *Workspace) ReadData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+func (w *Workspace) ReadData(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+) (map[string]any, Diagnostics) {
 	return w.readData(ctx, configuration, typeName, attributes, true)
 }
 
 // PlanData reads a data source as a plan does, while the configuration of the provider may not be known yet. A data source
 // whose own configuration is not known is only validated.
-func (w *Workspace) PlanData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+func (w *Workspace) PlanData(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+) (map[string]any, Diagnostics) {
 	return w.readData(ctx, configuration, typeName, attributes, false)
 }
 
-func (w *Workspace) readData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any, known bool) (map[string]any, Diagnostics) {
+func (w *Workspace) readData(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+	known bool,
+) (map[string]any, Diagnostics) {
 	a, said := w.ask(ctx, configuration, known, dataSources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
 		return nil, said
@@ -163,7 +189,12 @@ func (w *Workspace) readData(ctx context.Context, configuration Configuration, t
 
 // OpenEphemeral opens an ephemeral resource whose configuration is known, as a plan and an apply do. An attribute that the
 // provider does not know yet is Unknown.
-func (w *Workspace) OpenEphemeral(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+func (w *Workspace) OpenEphemeral(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+) (map[string]any, Diagnostics) {
 	a, said := w.ask(ctx, configuration, false, ephemeralResources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
 		return nil, said
@@ -181,7 +212,12 @@ func (w *Workspace) OpenEphemeral(ctx context.Context, configuration Configurati
 
 // Invoke invokes an action whose configuration is known, as `terraform apply -invoke` does, and returns what it said while it ran. One
 // whose configuration is not known is only validated and planned.
-func (w *Workspace) Invoke(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (progress []string, said Diagnostics) {
+func (w *Workspace) Invoke(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+) (progress []string, said Diagnostics) {
 	a, said := w.ask(ctx, configuration, false, actions, typeName, attributes)
 	if a == nil {
 		return nil, said
@@ -210,7 +246,12 @@ func (w *Workspace) Invoke(ctx context.Context, configuration Configuration, typ
 }
 
 // Query lists resources of a type, as `terraform query` does, and returns their identities, and with them what would be generated.
-func (w *Workspace) Query(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (identities, resources []map[string]any, said Diagnostics) {
+func (w *Workspace) Query(
+	ctx context.Context,
+	configuration Configuration,
+	typeName string,
+	attributes map[string]any,
+) (identities, resources []map[string]any, said Diagnostics) {
 	a, said := w.ask(ctx, configuration, true, lists, typeName, attributes)
 	if a == nil {
 		return nil, nil, said

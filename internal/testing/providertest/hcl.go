@@ -43,7 +43,9 @@ func ParseModule(text string, applied map[string]any) (*Module, error) {
 		},
 		applied: applied,
 		locals:  map[string]hclsyntax.Expression{},
-		known:   &hcl.EvalContext{Functions: map[string]function.Function{"jsonencode": stdlib.JSONEncodeFunc, "min": stdlib.MinFunc, "range": stdlib.RangeFunc}},
+		known: &hcl.EvalContext{
+			Functions: map[string]function.Function{"jsonencode": stdlib.JSONEncodeFunc, "min": stdlib.MinFunc, "range": stdlib.RangeFunc},
+		},
 	}
 	body := file.Body.(*hclsyntax.Body)
 	for name := range body.Attributes {

@@ -229,7 +229,10 @@ func (p *process) planInstance(
 	if !how.destroy && !configured && slices.Contains(how.removed, address) {
 		object, said := p.current(ctx, address, instance.Current, how.skipRefresh)
 		refreshed.Current = object.object
-		return append(changes, &Change{Address: address, Action: Forget, before: object.value, after: tftypes.NewValue(object.value.Type(), nil)}), refreshed, said
+		return append(
+			changes,
+			&Change{Address: address, Action: Forget, before: object.value, after: tftypes.NewValue(object.value.Type(), nil)},
+		), refreshed, said
 	}
 	if how.destroy || !configured {
 		object, change, more := p.planGone(ctx, address, instance.Current, how, !p.refreshesOrphans)
@@ -275,7 +278,13 @@ type found struct {
 
 // planGone refreshes an object and plans its end. Where the end is planned from the state, that comes first,
 // and the refresh can only take it back.
-func (p *process) planGone(ctx context.Context, address string, object *Object, how options, fromState bool) (*Object, *Change, Diagnostics) {
+func (p *process) planGone(
+	ctx context.Context,
+	address string,
+	object *Object,
+	how options,
+	fromState bool,
+) (*Object, *Change, Diagnostics) {
 	now, said := p.current(ctx, address, object, fromState || how.skipRefresh || how.destroy)
 	if said.Err() != nil || now.object == nil {
 		return now.object, nil, said
@@ -358,7 +367,15 @@ func (p *process) plan(
 	}
 	if change.Action.Replaces() {
 		// The new object is planned from nothing, with the private bytes that the first plan gave.
-		change.after, change.private, _, more = p.askPlan(ctx, address, schema, null, config, proposed(schema.Block, null, config), plannedPrivate)
+		change.after, change.private, _, more = p.askPlan(
+			ctx,
+			address,
+			schema,
+			null,
+			config,
+			proposed(schema.Block, null, config),
+			plannedPrivate,
+		)
 		if more.Err() != nil {
 			return nil, append(said, more...)
 		}

@@ -64,7 +64,11 @@ func (a *answers) schemaOf(ctx context.Context, server tfprotov6.ProviderServer)
 	return a.schema, err
 }
 
-func (a *answers) call(ctx context.Context, server tfprotov6.ProviderServer, request *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+func (a *answers) call(
+	ctx context.Context,
+	server tfprotov6.ProviderServer,
+	request *tfprotov6.CallFunctionRequest,
+) (*tfprotov6.CallFunctionResponse, error) {
 	key := request.Name
 	for _, argument := range request.Arguments {
 		key += fmt.Sprintf(" %d %s", len(argument.MsgPack), argument.MsgPack)
@@ -116,7 +120,8 @@ func (p *process) configure(ctx context.Context, block map[string]any) Diagnosti
 // resource is the schema of a resource type.
 func (p *process) resource(address string) (*tfprotov6.Schema, Diagnostics) {
 	schema, problems := schemaOf(p.schema.ResourceSchemas, "resource", address)
-	if problems == nil && slices.ContainsFunc(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.NestedType != nil }) {
+	if problems == nil &&
+		slices.ContainsFunc(schema.Block.Attributes, func(attribute *tfprotov6.SchemaAttribute) bool { return attribute.NestedType != nil }) {
 		return nil, broken(address, fmt.Errorf("nested attributes of resources are not simulated"))
 	}
 	return schema, problems

@@ -155,7 +155,9 @@ func (p *process) importObject(ctx context.Context, address string, by naming, t
 		return tftypes.Value{}, nil, bugs(address, "Provider returned a write-only attribute during import", problems)
 	}
 	if there {
-		return tftypes.Value{}, nil, append(said, core(address, "Resource already managed by Terraform", "The state has an object at this address.")...)
+		return tftypes.Value{}, nil, append(
+			said,
+			core(address, "Resource already managed by Terraform", "The state has an object at this address.")...)
 	}
 	value, private, more := p.refresh(ctx, address, value, imported.Private)
 	if said = append(said, more...); said.Err() == nil && value.IsNull() {

@@ -110,7 +110,9 @@ func TestManyResourcesAtOnceOrInAnOrder(t *testing.T) {
 		w.Order = order
 		configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
 		for i := range 50 {
-			configuration.Resources[fmt.Sprintf("toy_toy.n%02d", i)] = providertest.Resource{Attributes: map[string]any{"name": fmt.Sprintf("n%02d", i)}}
+			configuration.Resources[fmt.Sprintf("toy_toy.n%02d", i)] = providertest.Resource{
+				Attributes: map[string]any{"name": fmt.Sprintf("n%02d", i)},
+			}
 		}
 		if _, said := w.Apply(t.Context(), configuration); said.Err() != nil {
 			t.Fatal(said.Err())
@@ -142,7 +144,9 @@ func TestAStateOfAnEarlierSchemaIsUpgraded(t *testing.T) {
 		t.Errorf("the plan is %v: %s", plan, said)
 	}
 	w.State[one] = providertest.Instance{Current: &providertest.Object{SchemaVersion: 2, Attributes: []byte("{}")}}
-	if _, said := w.Plan(t.Context(), thing(map[string]any{"name": "upgraded"})); !said.Has("Resource instance managed by newer provider version") {
+	if _, said := w.Plan(t.Context(), thing(map[string]any{"name": "upgraded"})); !said.Has(
+		"Resource instance managed by newer provider version",
+	) {
 		t.Errorf("said is %s", said)
 	}
 }

@@ -55,22 +55,42 @@ func (r recorder) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceR
 	return r.ProviderServer.ReadResource(ctx, req)
 }
 
-func (r recorder) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	r.record("plan", map[string]*tfprotov6.DynamicValue{"prior": req.PriorState, "config": req.Config, "proposed": req.ProposedNewState}, req.PriorPrivate)
+func (r recorder) PlanResourceChange(
+	ctx context.Context,
+	req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
+	r.record(
+		"plan",
+		map[string]*tfprotov6.DynamicValue{"prior": req.PriorState, "config": req.Config, "proposed": req.ProposedNewState},
+		req.PriorPrivate,
+	)
 	return r.ProviderServer.PlanResourceChange(ctx, req)
 }
 
-func (r recorder) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	r.record("apply", map[string]*tfprotov6.DynamicValue{"prior": req.PriorState, "config": req.Config, "planned": req.PlannedState}, req.PlannedPrivate)
+func (r recorder) ApplyResourceChange(
+	ctx context.Context,
+	req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	r.record(
+		"apply",
+		map[string]*tfprotov6.DynamicValue{"prior": req.PriorState, "config": req.Config, "planned": req.PlannedState},
+		req.PlannedPrivate,
+	)
 	return r.ProviderServer.ApplyResourceChange(ctx, req)
 }
 
-func (r recorder) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (r recorder) ImportResourceState(
+	ctx context.Context,
+	req *tfprotov6.ImportResourceStateRequest,
+) (*tfprotov6.ImportResourceStateResponse, error) {
 	r.record("import "+req.ID, nil, nil)
 	return r.ProviderServer.ImportResourceState(ctx, req)
 }
 
-func (r recorder) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+func (r recorder) ConfigureProvider(
+	ctx context.Context,
+	req *tfprotov6.ConfigureProviderRequest,
+) (*tfprotov6.ConfigureProviderResponse, error) {
 	r.mu.Lock()
 	*r.calls = append(*r.calls, "configure")
 	r.mu.Unlock()
@@ -138,13 +158,22 @@ var scenarios = map[string][]move{
 	"replacement": {
 		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}},
 		{does: "rename", attempt: map[string]any{"name": "b", "size": "m"}},
-		{does: "by request", attempt: map[string]any{"name": "b", "size": "m"}, options: []providertest.Option{providertest.Replace("toy_toy.one")}},
+		{
+			does:    "by request",
+			attempt: map[string]any{"name": "b", "size": "m"},
+			options: []providertest.Option{providertest.Replace("toy_toy.one")},
+		},
 		{does: "tainted", taints: true, attempt: map[string]any{"name": "b", "size": "m"}},
 	},
 	"replacement, created first": {
 		{does: "create", attempt: map[string]any{"name": "a", "size": "s"}, first: true},
 		{does: "rename", attempt: map[string]any{"name": "b", "size": "s"}, first: true},
-		{does: "by request", attempt: map[string]any{"name": "b", "size": "s"}, first: true, options: []providertest.Option{providertest.Replace("toy_toy.one")}},
+		{
+			does:    "by request",
+			attempt: map[string]any{"name": "b", "size": "s"},
+			first:   true,
+			options: []providertest.Option{providertest.Replace("toy_toy.one")},
+		},
 		{does: "again", attempt: map[string]any{"name": "b", "size": "s"}, first: true},
 	},
 	"a deposed object": {
@@ -152,7 +181,13 @@ var scenarios = map[string][]move{
 		{does: "rename", attempt: map[string]any{"name": "b"}, first: true},
 		{does: "again", attempt: map[string]any{"name": "b"}, first: true, parallel: true},
 		{does: "update", attempt: map[string]any{"name": "b", "size": "m"}, first: true, parallel: true},
-		{does: "gone", hand: func(w *world) { delete(w.toys, "a") }, attempt: map[string]any{"name": "b", "size": "m"}, first: true, parallel: true},
+		{
+			does:     "gone",
+			hand:     func(w *world) { delete(w.toys, "a") },
+			attempt:  map[string]any{"name": "b", "size": "m"},
+			first:    true,
+			parallel: true,
+		},
 	},
 	"a deposed object that the plan refuses to destroy": {
 		{does: "create", attempt: map[string]any{"name": "a", "wrong": "refuse destroy"}, first: true},
@@ -171,7 +206,11 @@ var scenarios = map[string][]move{
 		{does: "delete", none: true, parallel: true},
 		{does: "rename, not destroyed", attempt: map[string]any{"name": "d"}},
 		{does: "refuse", attempt: map[string]any{"name": "c", "wrong": "refuse destroy"}},
-		{does: "destroy", attempt: map[string]any{"name": "c", "wrong": "refuse destroy"}, options: []providertest.Option{providertest.Destroy()}},
+		{
+			does:    "destroy",
+			attempt: map[string]any{"name": "c", "wrong": "refuse destroy"},
+			options: []providertest.Option{providertest.Destroy()},
+		},
 	},
 	"bugs": {
 		{does: "plan size", attempt: map[string]any{"name": "a", "size": "s", "wrong": "plan size"}},
@@ -198,8 +237,16 @@ var scenarios = map[string][]move{
 		{does: "import", imports: "a", attempt: map[string]any{"name": "a", "size": "s"}},
 		{does: "import again", imports: "a", attempt: map[string]any{"name": "a", "size": "s"}},
 		{does: "lose again", loses: true, attempt: map[string]any{"name": "a", "size": "s"}, planOnly: true},
-		{does: "import in the plan", attempt: map[string]any{"name": "a", "size": "t"}, options: []providertest.Option{providertest.ImportBlock("toy_toy.one", "a")}},
-		{does: "destroy", attempt: map[string]any{"name": "a"}, options: []providertest.Option{providertest.Destroy(), providertest.SkipRefresh()}},
+		{
+			does:    "import in the plan",
+			attempt: map[string]any{"name": "a", "size": "t"},
+			options: []providertest.Option{providertest.ImportBlock("toy_toy.one", "a")},
+		},
+		{
+			does:    "destroy",
+			attempt: map[string]any{"name": "a"},
+			options: []providertest.Option{providertest.Destroy(), providertest.SkipRefresh()},
+		},
 	},
 	"wrong configurations": {
 		{does: "no name", attempt: map[string]any{}},
@@ -242,7 +289,10 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 			if change.Action == "no-op" { // which the plan of a tool does not always list
 				continue
 			}
-			outcome = append(outcome, fmt.Sprintf("%s %s, deposed %t: %v -> %v", change.Action, change.Address, change.Deposed, change.Before, change.After))
+			outcome = append(
+				outcome,
+				fmt.Sprintf("%s %s, deposed %t: %v -> %v", change.Action, change.Address, change.Deposed, change.Before, change.After),
+			)
 		}
 	}
 	for _, d := range said {
@@ -254,7 +304,10 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 	}
 	state := s.Now()[address]
 	if state.Current != nil {
-		outcome = append(outcome, fmt.Sprintf("state: %v, tainted %t, private %s", s.Now().Values(address), state.Current.Tainted, state.Current.Private))
+		outcome = append(
+			outcome,
+			fmt.Sprintf("state: %v, tainted %t, private %s", s.Now().Values(address), state.Current.Tainted, state.Current.Private),
+		)
 	}
 	outcome = append(outcome, fmt.Sprintf("deposed: %d", len(state.Deposed)))
 	return append(outcome, s.calls...)

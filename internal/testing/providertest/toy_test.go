@@ -96,7 +96,10 @@ func (wrap) Run(ctx context.Context, req function.RunRequest, resp *function.Run
 	if !strings.Contains(argument.String(), "<unknown>") {
 		inside = types.StringValue(argument.String())
 	}
-	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(map[string]attr.Type{"inside": types.StringType}, map[string]attr.Value{"inside": inside}))
+	resp.Error = resp.Result.Set(
+		ctx,
+		types.ObjectValueMust(map[string]attr.Type{"inside": types.StringType}, map[string]attr.Value{"inside": inside}),
+	)
 }
 
 type toy struct{ world *world }
@@ -137,13 +140,15 @@ func (t *toy) Configure(_ context.Context, req resource.ConfigureRequest, _ *res
 
 // UpgradeState keeps what version 0 had.
 func (t *toy) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
-	return map[int64]resource.StateUpgrader{0: {StateUpgrader: func(ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
-		model := toyModel{
-			Name: types.StringValue("upgraded"), Secret: types.DynamicNull(), Options: types.DynamicNull(),
-			ID: types.StringValue("toy"), Serial: types.StringValue("0"), Revision: types.Int64Value(0),
-		}
-		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
-	}}}
+	return map[int64]resource.StateUpgrader{
+		0: {StateUpgrader: func(ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
+			model := toyModel{
+				Name: types.StringValue("upgraded"), Secret: types.DynamicNull(), Options: types.DynamicNull(),
+				ID: types.StringValue("toy"), Serial: types.StringValue("0"), Revision: types.Int64Value(0),
+			}
+			resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+		}},
+	}
 }
 
 func (t *toy) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {

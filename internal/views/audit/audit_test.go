@@ -37,12 +37,24 @@ func TestWhatIsNotKnownIsNull(t *testing.T) {
 
 func TestTheMarkdownListsTheFirstViolationsAndCountsTheRest(t *testing.T) {
 	t.Parallel()
-	rule := audit.Rule{Name: "no-latest", Mode: "enforce", Expression: `object.kind != "Pod"`, Over: "objects", Looked: 2000, Passed: 100, Violated: 1900, Omitted: 900}
+	rule := audit.Rule{
+		Name:       "no-latest",
+		Mode:       "enforce",
+		Expression: `object.kind != "Pod"`,
+		Over:       "objects",
+		Looked:     2000,
+		Passed:     100,
+		Violated:   1900,
+		Omitted:    900,
+	}
 	for i := range 1000 {
 		rule.Violations = append(rule.Violations, audit.Violation{Subject: fmt.Sprintf("assignment %d", i), Message: "is wrong"})
 	}
 	why := "it may cost no more than 10"
-	report := &audit.Report{Assignment: "dev", Rules: []audit.Rule{rule, {Name: "costly", Mode: "inform", Over: "objects", Looked: 5, Failed: 5, Omitted: 5, Error: &why}}}
+	report := &audit.Report{
+		Assignment: "dev",
+		Rules:      []audit.Rule{rule, {Name: "costly", Mode: "inform", Over: "objects", Looked: 5, Failed: 5, Omitted: 5, Error: &why}},
+	}
 	report.Summarize()
 	text := report.Markdown()
 	for _, want := range []string{

@@ -26,7 +26,9 @@ func (r *Report) Markdown() string {
 	s := r.Summary
 	fmt.Fprintf(&b, "%s: %d hold, %d are broken, %d of them enforced. Looked at %s, of which %d passed.\n\n",
 		wording.Count(s.Rules, "rule", "rules"), s.Holding, s.Broken, s.BrokenEnforced, wording.Count(s.Looked, "subject", "subjects"), s.Passed)
-	b.WriteString("| rule | mode | holds | looked at | passed | violated | could not be evaluated | not known yet |\n|---|---|---|--:|--:|--:|--:|--:|\n")
+	b.WriteString(
+		"| rule | mode | holds | looked at | passed | violated | could not be evaluated | not known yet |\n|---|---|---|--:|--:|--:|--:|--:|\n",
+	)
 	for i := range r.Rules {
 		rule := &r.Rules[i]
 		holds := "yes"
@@ -72,8 +74,14 @@ func (r *Report) writeFacts(b *strings.Builder) {
 		wording.Count(f.Workloads, "workload", "workloads"), wording.Count(f.DeploymentTargets, "deployment target", "deployment targets")))
 	fact("Decided by", fmt.Sprintf("%s, %s", wording.Count(f.TargetPolicies, "target policy", "target policies"),
 		wording.Count(f.ConfigContainers, "config container", "config containers")))
-	fact("Assignments", fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")))
-	fact("Deployed", wording.AllCounts([]int{d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown}, "as wanted", "new", "changed", "to be removed", "not known"))
+	fact(
+		"Assignments",
+		fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")),
+	)
+	fact(
+		"Deployed",
+		wording.AllCounts([]int{d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown}, "as wanted", "new", "changed", "to be removed", "not known"),
+	)
 	fact("Reported", fmt.Sprintf("%d ready, %d progressing, %d behind, %d failed, %d unknown, %d not asked",
 		v.Ready, v.Progressing, v.Behind, v.Failed, v.Unknown, v.NotAsked))
 }

@@ -20,7 +20,12 @@ type Repository interface {
 	Written(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.Written, error)
 	WrittenAt(ctx context.Context, owner delivery.Owner, commit string) (gitops.Written, error)
 	OwnersAt(ctx context.Context, owner delivery.Owner) ([]string, error)
-	FilesNamed(ctx context.Context, owner delivery.Owner, folders folder.Trees, wanted func(name string) bool) (map[folder.Key][]folder.File, error)
+	FilesNamed(
+		ctx context.Context,
+		owner delivery.Owner,
+		folders folder.Trees,
+		wanted func(name string) bool,
+	) (map[folder.Key][]folder.File, error)
 }
 
 // Point is an owner at a commit of its branch, or now.
@@ -50,7 +55,11 @@ const MaxFolders = 5000
 //
 // Errors: a *SideError with ErrOwner, git.ErrCommit, or as of a look.
 func Read(ctx context.Context, repository Repository, left, right Point, pairs Pairs) (*Result, error) {
-	in := Input{Pairs: pairs, Values: map[string]Values{}, Files: left.Owner.Location == right.Owner.Location && left.Owner.Name == right.Owner.Name}
+	in := Input{
+		Pairs:  pairs,
+		Values: map[string]Values{},
+		Files:  left.Owner.Location == right.Owner.Location && left.Owner.Name == right.Owner.Name,
+	}
 	result := &Result{}
 	for _, side := range []struct {
 		name    string
@@ -83,11 +92,17 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 	result.Targets, result.Counts = Compare(in)
 	switch {
 	case result.Unread > 0 && cut:
-		result.Notes = append(result.Notes, fmt.Sprintf("Of %s it is not known which values differ: files of %d folders were read, and no more are.",
-			wording.Count(result.Unread, "deployment target", "deployment targets"), MaxFolders))
+		result.Notes = append(
+			result.Notes,
+			fmt.Sprintf("Of %s it is not known which values differ: files of %d folders were read, and no more are.",
+				wording.Count(result.Unread, "deployment target", "deployment targets"), MaxFolders),
+		)
 	case result.Unread > 0:
-		result.Notes = append(result.Notes, fmt.Sprintf("Of %s it is not known which values differ: their folders have no file of configuration that can be read.",
-			wording.Count(result.Unread, "deployment target", "deployment targets")))
+		result.Notes = append(
+			result.Notes,
+			fmt.Sprintf("Of %s it is not known which values differ: their folders have no file of configuration that can be read.",
+				wording.Count(result.Unread, "deployment target", "deployment targets")),
+		)
 	}
 	return result, nil
 }

@@ -41,7 +41,12 @@ func (r *repository) OwnersAt(context.Context, delivery.Owner) ([]string, error)
 	return r.owners, nil
 }
 
-func (r *repository) FilesNamed(_ context.Context, _ delivery.Owner, folders folder.Trees, wanted func(string) bool) (map[folder.Key][]folder.File, error) {
+func (r *repository) FilesNamed(
+	_ context.Context,
+	_ delivery.Owner,
+	folders folder.Trees,
+	wanted func(string) bool,
+) (map[folder.Key][]folder.File, error) {
 	files := map[folder.Key][]folder.File{}
 	for key, tree := range folder.All(folders) {
 		r.read = append(r.read, tree)
@@ -73,17 +78,45 @@ func written(tip string, folders ...string) gitops.Written {
 }
 
 func point(name, branch, commit string) comparison.Point {
-	return comparison.Point{Owner: delivery.Owner{Name: name, Location: delivery.Location{URL: "u", Branch: branch, Path: "clusters"}}, Commit: commit}
+	return comparison.Point{
+		Owner:  delivery.Owner{Name: name, Location: delivery.Location{URL: "u", Branch: branch, Path: "clusters"}},
+		Commit: commit,
+	}
 }
 
 func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
 	t.Parallel()
 	r := &repository{
 		written: map[string]gitops.Written{
-			"stage": written("c1", "a/same v1 s1", "a/moved v1 s2", "a/chart v1 s3", "b/chart v1 s4", "a/hand v1 s5", "a/old - s6", "a/gone v1 s7 gone"),
-			"prod":  written("c2", "a/same v1 p1", "a/moved v2 p2", "a/chart v2 p3", "b/chart v2 p4", "a/hand v1 p5 by hand", "a/old - p6", "a/gone v1 p7"),
+			"stage": written(
+				"c1",
+				"a/same v1 s1",
+				"a/moved v1 s2",
+				"a/chart v1 s3",
+				"b/chart v1 s4",
+				"a/hand v1 s5",
+				"a/old - s6",
+				"a/gone v1 s7 gone",
+			),
+			"prod": written(
+				"c2",
+				"a/same v1 p1",
+				"a/moved v2 p2",
+				"a/chart v2 p3",
+				"b/chart v2 p4",
+				"a/hand v1 p5 by hand",
+				"a/old - p6",
+				"a/gone v1 p7",
+			),
 		},
-		files: map[string]string{"s2": `{"K":"1"}`, "p2": `{"K":"2"}`, "s5": `{"K":"1"}`, "p5": `{"K":"1","L":""}`, "s6": `{"K":"1"}`, "p6": `{"K":"1"}`},
+		files: map[string]string{
+			"s2": `{"K":"1"}`,
+			"p2": `{"K":"2"}`,
+			"s5": `{"K":"1"}`,
+			"p5": `{"K":"1","L":""}`,
+			"s6": `{"K":"1"}`,
+			"p6": `{"K":"1"}`,
+		},
 	}
 	result, err := comparison.Read(t.Context(), r, point("stage", "stage", ""), point("prod", "prod", ""), comparison.Pairs{})
 	if err != nil {
@@ -147,11 +180,20 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		}
 	}
 	var side *comparison.SideError
-	if _, err := comparison.Read(t.Context(), &repository{owners: []string{"dev", "prod"}}, point("prod", "b", ""), point("prd", "b", ""), comparison.Pairs{}); !errors.As(err, &side) ||
-		!side.Right || !errors.Is(err, comparison.ErrOwner) || !strings.Contains(err.Error(), `branch "b" has no "prd" at path "clusters", but "dev", "prod"`) {
+	if _, err := comparison.Read(t.Context(), &repository{owners: []string{"dev", "prod"}}, point("prod", "b", ""), point("prd", "b", ""), comparison.Pairs{}); !errors.As(
+		err,
+		&side,
+	) ||
+		!side.Right ||
+		!errors.Is(err, comparison.ErrOwner) ||
+		!strings.Contains(err.Error(), `branch "b" has no "prd" at path "clusters", but "dev", "prod"`) {
 		t.Errorf("another owner: %v", err)
 	}
-	if _, err := comparison.Read(t.Context(), &repository{}, point("prod", "refused", ""), point("prd", "b", ""), comparison.Pairs{}); !errors.As(err, &side) || side.Right {
+	if _, err := comparison.Read(t.Context(), &repository{}, point("prod", "refused", ""), point("prd", "b", ""), comparison.Pairs{}); !errors.As(
+		err,
+		&side,
+	) ||
+		side.Right {
 		t.Errorf("refused: %v", err)
 	}
 }
@@ -195,7 +237,8 @@ func TestAResultIsBoundedAndReadBack(t *testing.T) {
 		}
 		for i := range back.Targets {
 			of := &back.Targets[i]
-			if of.Left.Versions[0].Count() != size[1] || len(of.Right.OnlyHosts)+of.Right.MoreHosts != size[1] || len(of.Keys)+of.MoreKeys != size[1] {
+			if of.Left.Versions[0].Count() != size[1] || len(of.Right.OnlyHosts)+of.Right.MoreHosts != size[1] ||
+				len(of.Keys)+of.MoreKeys != size[1] {
 				t.Errorf("what was cut is not counted: %+v", of)
 			}
 		}
@@ -246,8 +289,11 @@ func FuzzParse(f *testing.F) {
 func TestTheSameOnOtherHostsIsADifference(t *testing.T) {
 	t.Parallel()
 	r := &repository{
-		written: map[string]gitops.Written{"stage": written("c1", "a/app v1 s1", "b/app v2 s2"), "prod": written("c2", "a/app v2 p1", "b/app v1 p2")},
-		files:   map[string]string{"s1": `{"K":"1","L":"x"}`, "s2": `{"K":"2","L":"x"}`},
+		written: map[string]gitops.Written{
+			"stage": written("c1", "a/app v1 s1", "b/app v2 s2"),
+			"prod":  written("c2", "a/app v2 p1", "b/app v1 p2"),
+		},
+		files: map[string]string{"s1": `{"K":"1","L":"x"}`, "s2": `{"K":"2","L":"x"}`},
 	}
 	result, err := comparison.Read(t.Context(), r, point("stage", "stage", ""), point("prod", "prod", ""), comparison.Pairs{})
 	if err != nil {

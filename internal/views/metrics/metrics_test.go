@@ -24,7 +24,13 @@ func on(host, target string, of verdict.Verdict, age time.Duration) observe.Assi
 
 // cluster is one with the worst verdict of its assignments.
 func cluster(name string, behind int, all ...observe.AssignmentResult) observe.ClusterResult {
-	c := observe.ClusterResult{Name: name, Commit: "1a2b3c4d", Behind: behind, Assignments: all, Status: verdict.Status{Verdict: verdict.Ready}}
+	c := observe.ClusterResult{
+		Name:        name,
+		Commit:      "1a2b3c4d",
+		Behind:      behind,
+		Assignments: all,
+		Status:      verdict.Status{Verdict: verdict.Ready},
+	}
 	for _, a := range all {
 		c.Status = verdict.Worst(c.Status, a.Status)
 	}
@@ -82,9 +88,17 @@ func troubled(t *testing.T) metrics.Input {
 	wants(in, "drone/app-core", "v2.0.0")
 	wants(in, "drone/app-edge", "v1.4.0")
 	in.Rollouts = []rollout.Progress{
-		rollingOut(t, "app-core", `stage 1 of 3 "canary", 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for clusters to be ready (app-core@0123abcd)`),
+		rollingOut(
+			t,
+			"app-core",
+			`stage 1 of 3 "canary", 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for clusters to be ready (app-core@0123abcd)`,
+		),
 		rollingOut(t, "app-edge", `stage 2 of 3, 1 of 2 hosts, since 2026-11-21T13:00:00Z, failed and was rolled back (app-edge@0123abcd)`),
-		rollingOut(t, "app-more", `stage 1 of 3 "canary", 0 of 2 hosts, since 2026-11-21T14:00:00Z, waits for clusters to be ready (app-more@0123abcd)`),
+		rollingOut(
+			t,
+			"app-more",
+			`stage 1 of 3 "canary", 0 of 2 hosts, since 2026-11-21T14:00:00Z, waits for clusters to be ready (app-more@0123abcd)`,
+		),
 		rollingOut(t, "app-held", `1 of 2 hosts, waits for a hold`),
 	}
 	return in
@@ -193,7 +207,14 @@ func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
 	t.Parallel()
 	in := large()
 	for i := range 2*metrics.Limit + 10 {
-		in.Rollouts = append(in.Rollouts, rollingOut(t, fmt.Sprintf("app-%04d", i), fmt.Sprintf(`stage %d of 9999, 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for an approval (app-%04d@y)`, i+1, i)))
+		in.Rollouts = append(
+			in.Rollouts,
+			rollingOut(
+				t,
+				fmt.Sprintf("app-%04d", i),
+				fmt.Sprintf(`stage %d of 9999, 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for an approval (app-%04d@y)`, i+1, i),
+			),
+		)
 	}
 	text := metrics.Text(in)
 	if again := metrics.Text(in); again != text {
@@ -239,7 +260,15 @@ func TestATextOfOthersStaysALabel(t *testing.T) {
 }
 
 func hostile() metrics.Input {
-	in := input(cluster("drone-1", 0, on("drone", "app-core", verdict.Ready, 0), on("drone", "app-edge", verdict.Ready, 0), on("drone", "app-more", verdict.Ready, 0)))
+	in := input(
+		cluster(
+			"drone-1",
+			0,
+			on("drone", "app-core", verdict.Ready, 0),
+			on("drone", "app-edge", verdict.Ready, 0),
+			on("drone", "app-more", verdict.Ready, 0),
+		),
+	)
 	wants(in, "drone/app-core", "\\\"} 1\n# HELP x\x00\xff\n\té")
 	wants(in, "drone/app-edge", strings.Repeat("v", 100_000))
 	wants(in, "drone/app-more", "\n# EOF\nx 1")

@@ -54,7 +54,8 @@ func TestPushReplacesWhatTheGatewayHas(t *testing.T) {
 	}))
 	t.Cleanup(gateway.Close)
 	text := metrics.Text(troubled(t))
-	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err != nil || len(got) != 1 || got[0] != "PUT /metrics/job/flotilla/instance/prod\n"+text {
+	if err := script(t, text, false, "push.sh", gateway.URL, "prod"); err != nil || len(got) != 1 ||
+		got[0] != "PUT /metrics/job/flotilla/instance/prod\n"+text {
 		t.Errorf("%v: it sent %q", err, got)
 	}
 	if err := script(t, text, true, "push.sh", gateway.URL, "prod"); err == nil || len(got) != 1 {

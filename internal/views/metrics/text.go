@@ -15,7 +15,9 @@ var Omitted = Metric{
 
 // Text writes metrics as OpenMetrics text. The same input gives the same text.
 func Text(in Input) string {
-	w := &writer{common: [][2]string{{Common[0], wording.OneLine(in.Result.About.Environment)}, {Common[1], wording.OneLine(in.Result.About.Owner)}}}
+	w := &writer{
+		common: [][2]string{{Common[0], wording.OneLine(in.Result.About.Environment)}, {Common[1], wording.OneLine(in.Result.About.Owner)}},
+	}
 	var omitted []series
 	for _, metric := range Metrics() {
 		all := metric.series(&in)

@@ -79,7 +79,10 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 			})
 		}},
 		{fleet.Constraint{
-			Expression: fmt.Sprintf(`!has(object.metadata.labels) || size(object.metadata.labels) <= %d`, number), Match: fleet.ConstraintMatch{Workspace: team},
+			Expression: fmt.Sprintf(
+				`!has(object.metadata.labels) || size(object.metadata.labels) <= %d`,
+				number,
+			), Match: fleet.ConstraintMatch{Workspace: team},
 		}, func(c *tally) {
 			objects(func(assignment *schedule.Assignment, object map[string]any) {
 				if assignment.Target.Workload.Workspace == team {
@@ -165,7 +168,9 @@ func documents(t *testing.T, in *overview.Input, i int) []map[string]any {
 	return all
 }
 
-var markdownRow = regexp.MustCompile("(?m)^\\| `(rule-\\d+)` \\| `(enforce|inform)` \\| (yes|\\*\\*no\\*\\*) \\| (\\d+) [^|]*\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$")
+var markdownRow = regexp.MustCompile(
+	"(?m)^\\| `(rule-\\d+)` \\| `(enforce|inform)` \\| (yes|\\*\\*no\\*\\*) \\| (\\d+) [^|]*\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$",
+)
 
 // TestTheAuditHasTheCountedNumbers evaluates random rules over random fleets, and counts by hand.
 func TestTheAuditHasTheCountedNumbers(t *testing.T) {
@@ -208,7 +213,8 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 			rule := read.Rules[i]
 			got := tally{rule.Looked, rule.Passed, rule.Violated, rule.Failed}
 			holds := want.Violated+want.Failed == 0
-			if got != want || rule.Holds != holds || rule.Undecided != 0 || rule.Expression != all[i].Expression || len(rule.Violations)+rule.Omitted != want.Violated+want.Failed {
+			if got != want || rule.Holds != holds || rule.Undecided != 0 || rule.Expression != all[i].Expression ||
+				len(rule.Violations)+rule.Omitted != want.Violated+want.Failed {
 				t.Errorf("seed %d: %s comes to %+v, want %+v", seed, all[i].Expression, rule, want)
 			}
 			said := map[bool]string{true: "yes", false: "**no**"}[holds]
@@ -233,7 +239,8 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 		if read.Summary != sum {
 			t.Errorf("seed %d: the summary is %+v, want %+v", seed, read.Summary, sum)
 		}
-		if got, want := read.Fleet.Assignments, len(in.Result.Schedule.Assignments); got != want || read.Fleet.Clusters != len(in.Result.Fleet.Clusters) {
+		if got, want := read.Fleet.Assignments, len(in.Result.Schedule.Assignments); got != want ||
+			read.Fleet.Clusters != len(in.Result.Fleet.Clusters) {
 			t.Errorf("seed %d: the fleet is %+v", seed, read.Fleet)
 		}
 		d := read.Deployed

@@ -106,7 +106,14 @@ func (m *builder) setHistory() {
 	m.out.Page.HistoryCut = !m.Seen.History.Complete
 	for i := range m.Seen.History.Commits {
 		from := &m.Seen.History.Commits[i]
-		c := report.Commit{ID: from.Commit, Author: from.Author.Name, Subject: from.Subject, Time: from.Time.UTC(), Count: len(from.Changes), Source: from.Source.Short()}
+		c := report.Commit{
+			ID:      from.Commit,
+			Author:  from.Author.Name,
+			Subject: from.Subject,
+			Time:    from.Time.UTC(),
+			Count:   len(from.Changes),
+			Source:  from.Source.Short(),
+		}
 		var first, others []report.Change
 		seen := map[string]bool{}
 		for _, change := range from.Changes {

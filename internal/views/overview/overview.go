@@ -77,8 +77,12 @@ func Build(in Input) *Result {
 	m.out.Hosts = map[string]health.Tally{}
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
-		Repository: folder.Location{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
-		Rollouts:   in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Rules: in.Rules, Links: in.Links, Bounds: in.Bounds,
+		Repository: folder.Location{
+			URL:    withoutCredentials(in.Owner.Location.URL),
+			Branch: in.Owner.Location.Branch,
+			Path:   in.Owner.Location.Path,
+		},
+		Rollouts: in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Rules: in.Rules, Links: in.Links, Bounds: in.Bounds,
 	}
 	if in.Seen != nil {
 		m.out.Page.Commit = in.Seen.Written.Tip

@@ -28,7 +28,11 @@ var asked = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func id(number int) string { return fmt.Sprintf("%040x", number) }
 
-var owner = delivery.Owner{Name: "dev", Environment: "dev", Location: delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}}
+var owner = delivery.Owner{
+	Name:        "dev",
+	Environment: "dev",
+	Location:    delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"},
+}
 
 func compute(t testing.TB, assignments int, seed uint64) *pipeline.Result {
 	t.Helper()
@@ -98,7 +102,13 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 }
 
 func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
-	e := &observe.Evidence{Running: map[string]reconciler.Running{}, Time: asked, Tip: id(1), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{id(7): {}}}
+	e := &observe.Evidence{
+		Running:  map[string]reconciler.Running{},
+		Time:     asked,
+		Tip:      id(1),
+		Clusters: map[string]observe.Cluster{},
+		Trees:    map[string]map[string]string{id(7): {}},
+	}
 	status := func() verdict.Status {
 		is := verdict.Ready
 		if random.IntN(2) == 0 {
@@ -112,7 +122,12 @@ func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
 		if random.IntN(20) == 0 {
 			continue
 		}
-		c := observe.Cluster{Type: of.ClusterType, Commit: commits[random.IntN(4)], Status: status(), Assignments: map[string]observe.AssignmentStatus{}}
+		c := observe.Cluster{
+			Type:        of.ClusterType,
+			Commit:      commits[random.IntN(4)],
+			Status:      status(),
+			Assignments: map[string]observe.AssignmentStatus{},
+		}
 		for _, assignment := range result.Schedule.Assignments {
 			if slices.Contains(observe.Hosts(of.ClusterType, of.Name), assignment.Host.Name) && random.IntN(3) == 0 {
 				c.Assignments[assignment.Key()] = observe.AssignmentStatus{Commit: commits[random.IntN(4)], Status: status()}
@@ -230,7 +245,8 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 			}
 		}
 		if c.Deployed.UpToDate != counts[report.UpToDate] || c.Deployed.New != counts[report.New] || c.Deployed.Changed != counts[report.Changed] ||
-			c.Deployed.Removed != len(in.Seen.Written.Records)-counts[report.UpToDate]-counts[report.Changed] || c.Deployed.Unknown != 0 {
+			c.Deployed.Removed != len(in.Seen.Written.Records)-counts[report.UpToDate]-counts[report.Changed] ||
+			c.Deployed.Unknown != 0 {
 			t.Errorf("seed %d: counted %+v, want %v", seed, c, counts)
 		}
 		if !reflect.DeepEqual(made.Health, all) {
@@ -275,7 +291,11 @@ func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
 	in.Evidence.Tip = in.Seen.Written.Tip
 	for i := range in.Result.Fleet.Clusters {
 		of := &in.Result.Fleet.Clusters[i]
-		in.Evidence.Clusters[of.Name] = observe.Cluster{Type: of.ClusterType, Commit: in.Evidence.Tip, Status: verdict.Status{Verdict: verdict.Behind, Since: asked}}
+		in.Evidence.Clusters[of.Name] = observe.Cluster{
+			Type:   of.ClusterType,
+			Commit: in.Evidence.Tip,
+			Status: verdict.Status{Verdict: verdict.Behind, Since: asked},
+		}
 	}
 	grades := func() (found []health.Grade) {
 		for _, region := range overview.Build(in).Page.Regions {
@@ -346,7 +366,8 @@ func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
 	in.Seen.History = gitops.History{Commits: []gitops.HistoryCommit{{Commit: id(2), Changes: changes}}}
 	page := overview.Build(in).Page
 	c := page.History[0]
-	if c.Count != 120 || len(c.Changes) != 50 || !page.HistoryCut || c.Changes[2] != (report.Change{Action: "changed", Assignment: "host-00/c"}) {
+	if c.Count != 120 || len(c.Changes) != 50 || !page.HistoryCut ||
+		c.Changes[2] != (report.Change{Action: "changed", Assignment: "host-00/c"}) {
 		t.Errorf("%d of %d: %v", len(c.Changes), c.Count, c.Changes[:3])
 	}
 }

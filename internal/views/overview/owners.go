@@ -191,7 +191,9 @@ type merged struct {
 
 // add adds the page of one owner, whose hosts and clusters are at a path.
 func (m *merged) add(o *Owned, at string, first bool) {
-	made := Build(Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel})
+	made := Build(
+		Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel},
+	)
 	page := m.out.Page
 	if first {
 		page.Environment = o.Owner.Environment

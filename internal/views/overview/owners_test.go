@@ -45,7 +45,9 @@ func (r recorded) Commits(context.Context, delivery.Owner, []string, folder.Tree
 // History has a commit each hour, of whatever path.
 func (r recorded) History(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
 	for i := range filter.Limit {
-		commit := gitops.HistoryCommit{Changes: []gitops.HistoryChange{{Change: folder.Change{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}}}
+		commit := gitops.HistoryCommit{
+			Changes: []gitops.HistoryChange{{Change: folder.Change{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}},
+		}
 		commit.Subject, commit.Time = fmt.Sprintf("%s %d", owner.Location.Path, i), asked.Add(-time.Duration(i)*time.Hour)
 		found.Commits = append(found.Commits, commit)
 	}
@@ -55,7 +57,9 @@ func (r recorded) History(_ context.Context, owner delivery.Owner, filter gitops
 func reported(owner, path string, is verdict.Verdict, message string) *observe.Evidence {
 	return &observe.Evidence{
 		About: observe.About{Owner: owner, Environment: "dev", Branch: "dev", Path: path}, Time: asked, Tip: id(2),
-		Clusters: map[string]observe.Cluster{"large-1": {Type: "large", Commit: id(2), Status: verdict.Status{Verdict: is, Since: asked, Message: message}}},
+		Clusters: map[string]observe.Cluster{
+			"large-1": {Type: "large", Commit: id(2), Status: verdict.Status{Verdict: is, Since: asked, Message: message}},
+		},
 	}
 }
 
@@ -67,13 +71,19 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	}
 	at := delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}
 	owners, err := overview.LookAtOwners(t.Context(), repository, at, []*observe.Evidence{
-		reported("team", "", verdict.Failed, "no space"), reported("platform", "", verdict.Ready, ""), reported("edge", "far", verdict.Ready, ""), reported("edge", "", verdict.Failed, "another one"),
+		reported(
+			"team",
+			"",
+			verdict.Failed,
+			"no space",
+		), reported("platform", "", verdict.Ready, ""), reported("edge", "far", verdict.Ready, ""), reported("edge", "", verdict.Failed, "another one"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	history, err := overview.OwnersHistory(t.Context(), repository, at, owners, 3)
-	if err != nil || len(history.Commits) != 3 || history.Complete || history.Commits[0].Time.Before(history.Commits[2].Time) || history.Commits[0].Subject[0] == history.Commits[1].Subject[0] {
+	if err != nil || len(history.Commits) != 3 || history.Complete || history.Commits[0].Time.Before(history.Commits[2].Time) ||
+		history.Commits[0].Subject[0] == history.Commits[1].Subject[0] {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
 	made := overview.BuildOwners(overview.Input{Owner: delivery.Owner{Location: at}, Bounds: health.DefaultBounds()}, owners, history)
@@ -106,7 +116,8 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	if got := made.Page.Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
-	if made.Counts.Verdicts[verdict.Ready] != 2 || made.Counts.Verdicts[verdict.Failed] != 1 || made.Counts.Hosts != 2 || made.Page.Environment != "dev" {
+	if made.Counts.Verdicts[verdict.Ready] != 2 || made.Counts.Verdicts[verdict.Failed] != 1 || made.Counts.Hosts != 2 ||
+		made.Page.Environment != "dev" {
 		t.Errorf("the counts are %+v", made.Counts)
 	}
 }

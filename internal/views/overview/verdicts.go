@@ -79,7 +79,10 @@ func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Stat
 		}
 		found.addRun(s.Evidence.Runs(cluster, key.String()))
 		var one health.Tally
-		one.Add(status.Verdict, health.Age(status, s.Evidence.Time, cmp.Or(s.Evidence.Assignment(cluster, key.String()).Commit, s.Evidence.Clusters[cluster].Commit)))
+		one.Add(
+			status.Verdict,
+			health.Age(status, s.Evidence.Time, cmp.Or(s.Evidence.Assignment(cluster, key.String()).Commit, s.Evidence.Clusters[cluster].Commit)),
+		)
 		found.tally.Join(one)
 		s.note(cluster, status, one, counts)
 	}

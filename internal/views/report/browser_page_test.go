@@ -19,8 +19,15 @@ func TestPageInABrowser(t *testing.T) {
 
 	t.Run("the reference fleet is painted and filtered quickly, and clicks lead to one assignment", func(t *testing.T) {
 		tab := openTab(t, browser, reference, look{})
-		t.Logf("first contentful paint after %.0f ms, matrix after %.0f ms, of which the page was at work for %.0f ms",
-			ask[float64](tab, `performance.getEntriesByName('first-contentful-paint')[0].startTime`), ask[float64](tab, `performance.now()`), tab.busy())
+		t.Logf(
+			"first contentful paint after %.0f ms, matrix after %.0f ms, of which the page was at work for %.0f ms",
+			ask[float64](
+				tab,
+				`performance.getEntriesByName('first-contentful-paint')[0].startTime`,
+			),
+			ask[float64](tab, `performance.now()`),
+			tab.busy(),
+		)
 		tab.screenshot("20000-light", false)
 		tab.run(colours(true))
 		tab.screenshot("20000-dark", false)
@@ -30,7 +37,10 @@ func TestPageInABrowser(t *testing.T) {
 			`{workspace: 'team-0004'}`, `{verdict: [], label: '', workspace: '', view: 'list'}`, `{view: 'matrix', rows: 'host', cols: 'target'}`, `{...unset}`,
 		} {
 			before := tab.busy()
-			took := ask[float64](tab, `(() => { const from = performance.now(); change(`+filter+`); document.body.offsetHeight; return performance.now() - from; })()`)
+			took := ask[float64](
+				tab,
+				`(() => { const from = performance.now(); change(`+filter+`); document.body.offsetHeight; return performance.now() - from; })()`,
+			)
 			worked := tab.busy() - before
 			t.Logf("%-62s %5.1f ms, of which the page was at work for %.1f ms", filter, took, worked)
 			if worked > 500 { // five times what is promised
@@ -53,7 +63,10 @@ func TestPageInABrowser(t *testing.T) {
 		tab.click(`#detail .close`)
 		tab.until("the end of the assignment", `document.getElementById('detail').hidden`)
 		tab.click(`.grid .line:not(.head) [role=rowheader]`)
-		tab.until("the host", `document.querySelector('#detail h3').textContent === 'edge-0000' && document.getElementById('detail').textContent.includes(' points')`)
+		tab.until(
+			"the host",
+			`document.querySelector('#detail h3').textContent === 'edge-0000' && document.getElementById('detail').textContent.includes(' points')`,
+		)
 		tab.screenshot("20000-host", false)
 		tab.press(kb.Escape)
 		tab.click(`#clear`)
@@ -71,7 +84,10 @@ func TestPageInABrowser(t *testing.T) {
 		tab.click(`#health [data-region] button`)
 		tab.until("a region", `document.getElementById('region').value === 'region-0000'`)
 		for _, filter := range []string{"workspace", "workload", "region", "state", "rows", "cols"} {
-			ask[bool](tab, `((select) => { select.disabled = false; for (const option of [...select.options].slice(-3)) { select.value = option.value; select.dispatchEvent(new Event('change')); } return true; })(document.getElementById('`+filter+`'))`)
+			ask[bool](
+				tab,
+				`((select) => { select.disabled = false; for (const option of [...select.options].slice(-3)) { select.value = option.value; select.dispatchEvent(new Event('change')); } return true; })(document.getElementById('`+filter+`'))`,
+			)
 		}
 		ask[bool](tab, `document.querySelectorAll('details').forEach((one) => { one.open = true; }) || true`)
 	})
@@ -83,7 +99,10 @@ func TestPageInABrowser(t *testing.T) {
 		for _, text := range []string{"Wanted versionv2.4.1", "Version on the branchv2.4.0", "Came fromhttps://git.example.com/platform/control-plane@77f0e1d2c3b4"} {
 			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
 		}
-		tab.is("a commit says where its changes came from", `document.body.textContent.includes('from https://git.example.com/platform/control-plane@88f0e1d2c3b4')`)
+		tab.is(
+			"a commit says where its changes came from",
+			`document.body.textContent.includes('from https://git.example.com/platform/control-plane@88f0e1d2c3b4')`,
+		)
 	})
 
 	t.Run("a value shows which schemas ask for it", func(t *testing.T) {
@@ -139,8 +158,14 @@ func TestPageInABrowser(t *testing.T) {
 			tab.until("the assignment", `!document.getElementById('detail').hidden`)
 			tab.is(want+" is a link", `[...document.querySelectorAll('#detail .links a')].some((a) => a.getAttribute('href') === '`+want+`')`)
 		}
-		tab.is("the path of the files", `document.querySelector('#detail').innerHTML.includes('fedcba0987/clusters/west/clusters/factory-7/payments-app-live')`)
-		tab.is("nothing is said of what is wanted", `!document.getElementById('unassigned') && !document.body.textContent.includes('Not deployed as wanted')`)
+		tab.is(
+			"the path of the files",
+			`document.querySelector('#detail').innerHTML.includes('fedcba0987/clusters/west/clusters/factory-7/payments-app-live')`,
+		)
+		tab.is(
+			"nothing is said of what is wanted",
+			`!document.getElementById('unassigned') && !document.body.textContent.includes('Not deployed as wanted')`,
+		)
 	})
 
 	t.Run("a comparison shows both sides, and which values differ", func(t *testing.T) {
@@ -173,9 +198,18 @@ func TestPageInABrowser(t *testing.T) {
 			}
 		}
 		ask[bool](tab, `change(unset) || true`)
-		ask[bool](tab, `((input) => { input.value = 'v2.4.0'; input.dispatchEvent(new Event('input')); return true; })(document.getElementById('running'))`)
-		tab.until("the address holds what is to run", `new URLSearchParams(location.hash.slice(1)).get('running') === 'v2.4.0' && document.getElementById('hits').textContent.startsWith('1 of 3')`)
-		tab.is("versions are offered", `[...document.querySelectorAll('#running-list option')].some((one) => one.value === 'v2.4.0') && [...document.querySelectorAll('#wanted-list option')].some((one) => one.value === 'v2.4.1')`)
+		ask[bool](
+			tab,
+			`((input) => { input.value = 'v2.4.0'; input.dispatchEvent(new Event('input')); return true; })(document.getElementById('running'))`,
+		)
+		tab.until(
+			"the address holds what is to run",
+			`new URLSearchParams(location.hash.slice(1)).get('running') === 'v2.4.0' && document.getElementById('hits').textContent.startsWith('1 of 3')`,
+		)
+		tab.is(
+			"versions are offered",
+			`[...document.querySelectorAll('#running-list option')].some((one) => one.value === 'v2.4.0') && [...document.querySelectorAll('#wanted-list option')].some((one) => one.value === 'v2.4.1')`,
+		)
 		tab.click(`#clear`)
 		tab.until("all assignments", `document.getElementById('hits').textContent.startsWith('3 assignments')`)
 	})
@@ -207,7 +241,10 @@ func TestPageInABrowser(t *testing.T) {
 		tab.press(kb.ArrowRight, kb.ArrowDown, kb.ArrowDown)
 		tab.is("arrows move", `document.activeElement.row === 2 && document.activeElement.col === 1`)
 		tab.press(kb.End)
-		tab.is("the last column can be seen", `document.activeElement.col === grid.model.cols - 1 && document.activeElement.getBoundingClientRect().right <= grid.scroller.getBoundingClientRect().right + 1`)
+		tab.is(
+			"the last column can be seen",
+			`document.activeElement.col === grid.model.cols - 1 && document.activeElement.getBoundingClientRect().right <= grid.scroller.getBoundingClientRect().right + 1`,
+		)
 		tab.press(kb.PageDown, kb.Home)
 		tab.is("Home leads to the host", `document.activeElement.getAttribute('role') === 'rowheader'`)
 		tab.press(kb.PageUp, kb.PageUp, kb.ArrowRight)

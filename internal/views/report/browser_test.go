@@ -122,7 +122,10 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 	}
 	opened.run(
 		command(log.Enable, cdp.Empty{}),
-		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: as.width, Height: as.height, DeviceScaleFactor: 1}),
+		command(
+			emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: as.width, Height: as.height, DeviceScaleFactor: 1},
+		),
 		command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}),
 		colours(as.dark),
 		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: as.noScript}),

@@ -137,10 +137,15 @@ func ComparisonMarkdown(result *comparison.Result, limit int) string {
 
 func (m *markdown) different(c Comparison, left, right string) {
 	all := c.Differing()
-	m.table("Different ("+number(c.Different)+")", c.Different, []string{"Deployment target", "By", left, right}, rowsOf(all, func(t *comparison.Target) []string {
-		one, other := versionTexts(t)
-		return []string{code(targetName(t)), aspects(t), code(one), code(other)}
-	}))
+	m.table(
+		"Different ("+number(c.Different)+")",
+		c.Different,
+		[]string{"Deployment target", "By", left, right},
+		rowsOf(all, func(t *comparison.Target) []string {
+			one, other := versionTexts(t)
+			return []string{code(targetName(t)), aspects(t), code(one), code(other)}
+		}),
+	)
 }
 
 // aspects are what a target differs by.
@@ -164,7 +169,15 @@ func (m *markdown) keys(c Comparison, left, right string) {
 			k := &t.Keys[j]
 			values = values || len(k.Left)+len(k.Right) > 0
 			if len(rows) < markdownRows {
-				rows = append(rows, []string{code(targetName(t)), code(k.Key), valueCell(k.Left, k.State == comparison.OnlyRight), valueCell(k.Right, k.State == comparison.OnlyLeft)})
+				rows = append(
+					rows,
+					[]string{
+						code(targetName(t)),
+						code(k.Key),
+						valueCell(k.Left, k.State == comparison.OnlyRight),
+						valueCell(k.Right, k.State == comparison.OnlyLeft),
+					},
+				)
 			}
 		}
 	}
@@ -181,13 +194,18 @@ func valueCell(values []string, absent bool) string {
 }
 
 func (m *markdown) only(all []comparison.Target, side string, part func(*comparison.Target) *comparison.Part) {
-	m.table("Only in "+side+" ("+number(len(all))+")", len(all), []string{"Deployment target", "Workload", "Version", "Hosts:"}, rowsOf(all, func(t *comparison.Target) []string {
-		of, hosts := part(t), 0
-		for i := range of.Versions {
-			hosts += of.Versions[i].Count()
-		}
-		return []string{code(t.Name), code(t.Workload), code(versionsOf(of.Versions, false)), number(hosts)}
-	}))
+	m.table(
+		"Only in "+side+" ("+number(len(all))+")",
+		len(all),
+		[]string{"Deployment target", "Workload", "Version", "Hosts:"},
+		rowsOf(all, func(t *comparison.Target) []string {
+			of, hosts := part(t), 0
+			for i := range of.Versions {
+				hosts += of.Versions[i].Count()
+			}
+			return []string{code(t.Name), code(t.Workload), code(versionsOf(of.Versions, false)), number(hosts)}
+		}),
+	)
 }
 
 // either lists what each side alone has of the targets that differ by an aspect.
@@ -210,11 +228,16 @@ func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left
 // comparisons counts what differs, for the Markdown of a page.
 func (m *markdown) comparisons() {
 	all := m.page.Comparisons
-	m.table("Comparisons", len(all), []string{"Comparison", "Left", "Right", "Different:", "Only left:", "Only right:", "Same:"}, rowsOf(all, func(c *Comparison) []string {
-		return []string{
-			code(c.Name), code(c.LeftName()), code(c.RightName()), number(c.Different), number(c.OnlyLeft), number(c.OnlyRight), number(c.Same),
-		}
-	}))
+	m.table(
+		"Comparisons",
+		len(all),
+		[]string{"Comparison", "Left", "Right", "Different:", "Only left:", "Only right:", "Same:"},
+		rowsOf(all, func(c *Comparison) []string {
+			return []string{
+				code(c.Name), code(c.LeftName()), code(c.RightName()), number(c.Different), number(c.OnlyLeft), number(c.OnlyRight), number(c.Same),
+			}
+		}),
+	)
 }
 
 // ComparedRow is a target in the table of a comparison.
@@ -259,7 +282,10 @@ func (c Comparison) Rows() []ComparedRow {
 		}
 		for j := range t.Keys {
 			k := &t.Keys[j]
-			row.Keys = append(row.Keys, ComparedKey{k.Key, valuesText(k.Left, k.State == comparison.OnlyRight), valuesText(k.Right, k.State == comparison.OnlyLeft)})
+			row.Keys = append(
+				row.Keys,
+				ComparedKey{k.Key, valuesText(k.Left, k.State == comparison.OnlyRight), valuesText(k.Right, k.State == comparison.OnlyLeft)},
+			)
 		}
 		rows[i] = row
 	}

@@ -31,7 +31,8 @@ func TestMarkdownOfALargeComparisonIsBounded(t *testing.T) {
 	result.Different = 2003
 	for _, limit := range []int{1024, 4096, 65536} {
 		text := report.ComparisonMarkdown(result, limit)
-		if len(text) > limit || limit < 65536 && !strings.Contains(text, "would not fit") || limit == 65536 && !strings.Contains(text, "… and 1,978 more.") {
+		if len(text) > limit || limit < 65536 && !strings.Contains(text, "would not fit") ||
+			limit == 65536 && !strings.Contains(text, "… and 1,978 more.") {
 			t.Errorf("%d bytes of %d:\n%s", len(text), limit, text)
 		}
 	}
@@ -46,7 +47,10 @@ func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
 			target := result.Targets[0]
 			target.Name, target.Keys = fmt.Sprintf("app-%04d", i), nil
 			for j := range 60 {
-				target.Keys = append(target.Keys, comparison.Key{Key: fmt.Sprint(j), State: comparison.Different, Left: []string{text}, Right: []string{text, text}})
+				target.Keys = append(
+					target.Keys,
+					comparison.Key{Key: fmt.Sprint(j), State: comparison.Different, Left: []string{text}, Right: []string{text, text}},
+				)
 			}
 			result.Targets = append(result.Targets, target)
 		}
@@ -68,7 +72,10 @@ func TestAPageOfLargeComparisonsIsUnder8MiB(t *testing.T) {
 			t.Errorf("%s: comparisons of %d bytes take %d", name, report.MaxComparisons*len(written), size)
 		}
 		for i := range 11_200 { // which fit without the comparisons
-			p.Assignments[0].Snapshot.Values = append(p.Assignments[0].Snapshot.Values, report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "a", Text: strings.Repeat("x", 600) + fmt.Sprint(i)})
+			p.Assignments[0].Snapshot.Values = append(
+				p.Assignments[0].Snapshot.Values,
+				report.Value{Pointer: fmt.Sprintf("/%d", i), Container: "a", Text: strings.Repeat("x", 600) + fmt.Sprint(i)},
+			)
 		}
 		if size := len(html(t, p)); size >= mostBytes {
 			t.Errorf("%s: %d bytes", name, size)

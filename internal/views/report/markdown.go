@@ -271,50 +271,75 @@ func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 func (m *markdown) rollouts() {
 	ordered := slices.Clone(m.page.Rollouts)
 	slices.SortStableFunc(ordered, func(a, b rollout.Progress) int { return oneIf(b.Failed) - oneIf(a.Failed) })
-	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rowsOf(ordered, func(r *rollout.Progress) []string {
-		stage, state := number(r.Stage)+" of "+number(r.Of), "under way"
-		if r.Removes {
-			stage = "removal " + stage
-		}
-		if r.Name != "" {
-			stage += ", " + code(r.Name)
-		}
-		if r.Failed {
-			state = "**halted**"
-		}
-		return []string{code(r.DeploymentTarget), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
-	}))
+	m.table(
+		"Rollouts ("+number(len(ordered))+")",
+		len(ordered),
+		[]string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"},
+		rowsOf(ordered, func(r *rollout.Progress) []string {
+			stage, state := number(r.Stage)+" of "+number(r.Of), "under way"
+			if r.Removes {
+				stage = "removal " + stage
+			}
+			if r.Name != "" {
+				stage += ", " + code(r.Name)
+			}
+			if r.Failed {
+				state = "**halted**"
+			}
+			return []string{code(r.DeploymentTarget), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
+		}),
+	)
 }
 
 func (m *markdown) promotions() {
-	m.table("Promotions", len(m.page.Promotions), []string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"}, rowsOf(m.page.Promotions, func(one *Promotion) []string {
-		return []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)}
-	}))
+	m.table(
+		"Promotions",
+		len(m.page.Promotions),
+		[]string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"},
+		rowsOf(m.page.Promotions, func(one *Promotion) []string {
+			return []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)}
+		}),
+	)
 }
 
 func (m *markdown) clusters() {
 	found := notReady(m.page.Clusters)
-	m.table("Clusters that are not ready ("+number(len(found))+")", len(found), []string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"}, rowsOf(found, func(c **Cluster) []string {
-		behind := ""
-		if (*c).Behind > 0 {
-			behind = number((*c).Behind)
-		}
-		return []string{code((*c).Name), verdictName((*c).Verdict), behind, m.since((*c).Since), code((*c).Message)}
-	}))
+	m.table(
+		"Clusters that are not ready ("+number(len(found))+")",
+		len(found),
+		[]string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"},
+		rowsOf(found, func(c **Cluster) []string {
+			behind := ""
+			if (*c).Behind > 0 {
+				behind = number((*c).Behind)
+			}
+			return []string{code((*c).Name), verdictName((*c).Verdict), behind, m.since((*c).Since), code((*c).Message)}
+		}),
+	)
 }
 
 func (m *markdown) unscheduled() {
 	all := m.page.Unscheduled
-	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "Lacks"}, rowsOf(all, func(u *schedule.Unscheduled) []string {
-		return []string{code(u.DeploymentTarget), code(u.Reason), code(u.NearestHost), code(u.FailedRequirement)}
-	}))
+	m.table(
+		"Deployment targets without a host ("+number(len(all))+")",
+		len(all),
+		[]string{"Deployment target", "Why", "Nearest host", "Lacks"},
+		rowsOf(all, func(u *schedule.Unscheduled) []string {
+			return []string{code(u.DeploymentTarget), code(u.Reason), code(u.NearestHost), code(u.FailedRequirement)}
+		}),
+	)
 }
 
 func (m *markdown) idle() {
 	all := m.page.IdlePolicies
-	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rowsOf(all, func(one *schedule.IdlePolicy) []string {
-		return []string{code(one.Name), code(one.Reason)}
-	}))
+	m.table(
+		"Target policies that select nothing ("+number(len(all))+")",
+		len(all),
+		[]string{"Target policy", "Why"},
+		rowsOf(all, func(one *schedule.IdlePolicy) []string {
+			return []string{code(one.Name), code(one.Reason)}
+		}),
+	)
 }
 
 func (m *markdown) since(t time.Time) string {

@@ -149,7 +149,11 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 	for n, left := g.random.IntN(3), clusters; left > 0; n, left = n+1, left-4 { // of a few, new versions are on their way
 		of := fmt.Sprint(len(a.Target.Name), ".", n)
 		assignment.Running = append(assignment.Running, report.Run{
-			Running: reconciler.Running{Version: "v1." + of, Revision: fmt.Sprintf("%040x", len(a.Target.Name)*7+n), Images: "example.com/" + a.Target.Name + ":" + of}, Clusters: min(4, left),
+			Running: reconciler.Running{
+				Version:  "v1." + of,
+				Revision: fmt.Sprintf("%040x", len(a.Target.Name)*7+n),
+				Images:   "example.com/" + a.Target.Name + ":" + of,
+			}, Clusters: min(4, left),
 		})
 	}
 	switch g.random.IntN(100) {
@@ -191,12 +195,23 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 func (g *generator) score() *health.Score {
 	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
 	return &health.Score{Value: 100 - failed - behind/2, Parts: []health.Part{
-		{Verdict: verdict.Ready, Points: 100, Percent: 100 - failed - behind}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
+		{
+			Verdict: verdict.Ready,
+			Points:  100,
+			Percent: 100 - failed - behind,
+		}, {Verdict: verdict.Behind, Points: 50, Percent: behind}, {Verdict: verdict.Failed, Percent: failed},
 	}}
 }
 
 func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
-	host := report.Host{Name: h.Name, IsCluster: h.Cluster != nil, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
+	host := report.Host{
+		Name:      h.Name,
+		IsCluster: h.Cluster != nil,
+		Labels:    h.Labels,
+		Region:    h.Labels["region"],
+		Clusters:  6,
+		Health:    g.score(),
+	}
 	if h.Cluster != nil {
 		host.Clusters = 1
 	}
@@ -239,14 +254,25 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Rollouts = append(p.Rollouts, r)
 	}
 	p.Promotions = []report.Promotion{
-		{Name: "control plane to stage", Candidate: g.commit()[:12], Promoted: g.commit()[:12], WaitsFor: "the soak time, not before 2026-03-14 12:00 UTC", Since: g.before(3 * time.Hour)},
+		{
+			Name:      "control plane to stage",
+			Candidate: g.commit()[:12],
+			Promoted:  g.commit()[:12],
+			WaitsFor:  "the soak time, not before 2026-03-14 12:00 UTC",
+			Since:     g.before(3 * time.Hour),
+		},
 		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.before(30 * time.Hour)},
 	}
 	at := evidence
 	for i := range 40 {
 		at = at.Add(-time.Duration(g.random.IntN(600)) * time.Minute)
-		c := report.Commit{ID: g.commit(), Author: []string{"Ada Example", "pipeline", "Lin Example"}[i%3], Time: at, Count: 1 + g.random.IntN(60),
-			Subject: fmt.Sprintf("platform: change %d assignments", i+1)}
+		c := report.Commit{
+			ID:      g.commit(),
+			Author:  []string{"Ada Example", "pipeline", "Lin Example"}[i%3],
+			Time:    at,
+			Count:   1 + g.random.IntN(60),
+			Subject: fmt.Sprintf("platform: change %d assignments", i+1),
+		}
 		for k := range min(c.Count, 20) {
 			a := &p.Assignments[g.random.IntN(len(p.Assignments))]
 			c.Changes = append(c.Changes, report.Change{Action: []string{"changed", "added", "removed"}[k%3], Assignment: a.Host + "/" + a.Target})
@@ -257,9 +283,15 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 	p.IdleHosts = scheduled.IdleHosts
 	p.Rules = []constraint.Result{
 		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
-		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []constraint.Violation{
-			{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
-			{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
-		}},
+		{
+			Name:   "every target on two regions",
+			Mode:   "inform",
+			Looked: len(p.Targets),
+			Passed: len(p.Targets) - 2,
+			Violations: []constraint.Violation{
+				{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
+				{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
+			},
+		},
 	}
 }

@@ -30,8 +30,15 @@ func smallPage() *report.Page {
 		Title: "platform", Environment: "prod", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Time: evidence,
 		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
 		Hosts: []report.Host{
-			{Name: "clusters/factory-7", IsCluster: true, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &health.Score{
-				Value: 15, Parts: []health.Part{{Verdict: verdict.Unknown, Points: 25, Percent: 60}, {Verdict: verdict.Failed, Percent: 40}}}},
+			{
+				Name:      "clusters/factory-7",
+				IsCluster: true,
+				Labels:    map[string]string{"region": "west"},
+				Region:    "west",
+				Clusters:  1,
+				Health: &health.Score{
+					Value: 15, Parts: []health.Part{{Verdict: verdict.Unknown, Points: 25, Percent: 60}, {Verdict: verdict.Failed, Percent: 40}}},
+			},
 			{Name: "large", Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &health.Score{
 				Value: 96, Parts: []health.Part{{Verdict: verdict.Ready, Points: 100, Percent: 92}, {Verdict: verdict.Behind, Points: 60, Percent: 8}}}},
 			{Name: "small", Clusters: 0},
@@ -45,7 +52,13 @@ func smallPage() *report.Page {
 			Clusters: map[string]string{"<Logs>": "https://logs.example.com/{cluster_type}/{cluster}?at={commit}"},
 		},
 		Targets: []report.Target{
-			{Name: "payments-app-live", Workload: "payments-app", Workspace: "payments", Labels: map[string]string{"ring": "outer"}, Version: "v2.4.1"},
+			{
+				Name:      "payments-app-live",
+				Workload:  "payments-app",
+				Workspace: "payments",
+				Labels:    map[string]string{"ring": "outer"},
+				Version:   "v2.4.1",
+			},
 			{Name: "telemetry-agent", Workload: "telemetry", Workspace: "observability"},
 		},
 		Assignments: []report.Assignment{
@@ -55,7 +68,10 @@ func smallPage() *report.Page {
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
 				Running: []report.Run{
 					{Running: reconciler.Running{Version: "v2.4.0", Revision: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Clusters: 9},
-					{Running: reconciler.Running{Version: "2.3.9", Chart: "payments", AppVersion: "r7", Images: "example.com/api:7 example.com/web:7"}, Clusters: 2},
+					{
+						Running:  reconciler.Running{Version: "2.3.9", Chart: "payments", AppVersion: "r7", Images: "example.com/api:7 example.com/web:7"},
+						Clusters: 2,
+					},
 				},
 				Version: "v2.4.0", Source: "https://git.example.com/platform/control-plane@77f0e1d2c3b4",
 			},
@@ -67,14 +83,51 @@ func smallPage() *report.Page {
 			{Host: "gone", Target: "telemetry-agent", Verdict: "", State: report.Removed, Deployed: "dddddddddddddddd"},
 		},
 		Clusters: []report.Cluster{
-			{Name: "factory-7", Type: "small", Verdict: verdict.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded", Commit: "4c1ff0a96d0f8e5b"},
-			{Name: "large-01", Type: "large", Verdict: verdict.Behind, Since: hour(5), Message: "the source cannot be fetched", Commit: "00112233445566778899", Behind: 3, BehindSince: hour(5)},
+			{
+				Name:    "factory-7",
+				Type:    "small",
+				Verdict: verdict.Failed,
+				Since:   hour(2),
+				Message: "Deployment web: progress deadline exceeded",
+				Commit:  "4c1ff0a96d0f8e5b",
+			},
+			{
+				Name:        "large-01",
+				Type:        "large",
+				Verdict:     verdict.Behind,
+				Since:       hour(5),
+				Message:     "the source cannot be fetched",
+				Commit:      "00112233445566778899",
+				Behind:      3,
+				BehindSince: hour(5),
+			},
 			{Name: "large-02", Type: "large", Verdict: verdict.Unknown, Behind: -1},
 			{Name: "large-03", Type: "large", Verdict: verdict.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
 		},
 		Rollouts: []rollout.Progress{
-			{DeploymentTarget: "payments-app-live", Content: "1f0c9a7b", Stage: 2, Of: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},
-			{DeploymentTarget: "telemetry-agent", Content: "77aa01bc", Stage: 1, Of: 2, Removes: true, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, not before 2026-03-14 10:30 UTC"},
+			{
+				DeploymentTarget: "payments-app-live",
+				Content:          "1f0c9a7b",
+				Stage:            2,
+				Of:               3,
+				Name:             "factories",
+				Done:             1,
+				Hosts:            4,
+				Since:            hour(2),
+				WaitsFor:         "newer content, or an approval",
+				Failed:           true,
+			},
+			{
+				DeploymentTarget: "telemetry-agent",
+				Content:          "77aa01bc",
+				Stage:            1,
+				Of:               2,
+				Removes:          true,
+				Done:             1,
+				Hosts:            2,
+				Since:            hour(1),
+				WaitsFor:         "the soak time, not before 2026-03-14 10:30 UTC",
+			},
 		},
 		Promotions: []report.Promotion{
 			{Name: "to-prod", Candidate: "9f8e7d6c", Promoted: "1a2b3c4d", WaitsFor: "the gate to open", Since: hour(8)},
@@ -82,27 +135,62 @@ func smallPage() *report.Page {
 		},
 		Comparisons: []report.Comparison{{Name: "stage and prod", Result: smallComparison()}},
 		History: []report.Commit{
-			{ID: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Author: "Ada Example", Subject: "platform: change 2 assignments", Time: hour(3), Count: 2,
-				Source: "https://git.example.com/platform/control-plane@88f0e1d2c3b4", Changes: []report.Change{
-					{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}}},
-			{ID: "1234567890abcdef1234567890abcdef12345678", Author: "pipeline", Subject: "platform: add 40 assignments", Time: hour(31), Count: 40, Changes: []report.Change{
-				{Action: "added", Assignment: "large/payments-app-live"}}},
+			{
+				ID:      "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544",
+				Author:  "Ada Example",
+				Subject: "platform: change 2 assignments",
+				Time:    hour(3),
+				Count:   2,
+				Source:  "https://git.example.com/platform/control-plane@88f0e1d2c3b4",
+				Changes: []report.Change{
+					{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}},
+			},
+			{
+				ID:      "1234567890abcdef1234567890abcdef12345678",
+				Author:  "pipeline",
+				Subject: "platform: add 40 assignments",
+				Time:    hour(31),
+				Count:   40,
+				Changes: []report.Change{
+					{Action: "added", Assignment: "large/payments-app-live"}},
+			},
 		},
-		HistoryCut:   true,
-		Unscheduled:  []schedule.Unscheduled{{DeploymentTarget: "reports-nightly", Reason: "no host has gpu=true", NearestHost: "large", FailedRequirement: "gpu=true"}},
+		HistoryCut: true,
+		Unscheduled: []schedule.Unscheduled{
+			{DeploymentTarget: "reports-nightly", Reason: "no host has gpu=true", NearestHost: "large", FailedRequirement: "gpu=true"},
+		},
 		IdleHosts:    []string{"small"},
 		IdlePolicies: []schedule.IdlePolicy{{Name: "old-canary", Reason: "selects no deployment target"}},
 		Excluded:     []schedule.Excluded{{Host: "large", DeploymentTarget: "telemetry-agent", Policies: []string{"not-on-large"}}},
 		Rules: []constraint.Result{
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
-			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []constraint.Violation{{Subject: constraint.Subject{DeploymentTarget: "telemetry-agent"}, Message: "runs in one region only"}}},
+			{
+				Name:   "two-regions",
+				Mode:   "inform",
+				Looked: 2,
+				Passed: 1,
+				Violations: []constraint.Violation{
+					{Subject: constraint.Subject{DeploymentTarget: "telemetry-agent"}, Message: "runs in one region only"},
+				},
+			},
 		},
 		Health: &health.Score{Value: 71, Parts: []health.Part{
-			{Verdict: verdict.Ready, Count: 8, Of: 12, Points: 100, Percent: 67}, {Verdict: verdict.Behind, Count: 1, Of: 12, Points: 44, Percent: 8},
+			{
+				Verdict: verdict.Ready,
+				Count:   8,
+				Of:      12,
+				Points:  100,
+				Percent: 67,
+			}, {Verdict: verdict.Behind, Count: 1, Of: 12, Points: 44, Percent: 8},
 			{Verdict: verdict.Failed, Count: 3, Of: 12, Percent: 25},
 		}},
 		Regions: []report.Region{
-			{Name: "east", Hosts: 1, Clusters: 12, Health: &health.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &health.Score{Value: 15}}, {Name: "", Hosts: 1},
+			{
+				Name:     "east",
+				Hosts:    1,
+				Clusters: 12,
+				Health:   &health.Score{Value: 96},
+			}, {Name: "west", Hosts: 1, Clusters: 1, Health: &health.Score{Value: 15}}, {Name: "", Hosts: 1},
 		},
 	}
 }
@@ -113,29 +201,87 @@ func smallComparison() *comparison.Result {
 		return comparison.Version{Manifests: &folder.Manifests{Storage: "git", Repo: "https://git.example.com/payments", Tag: tag}, Hosts: hosts}
 	}
 	return &comparison.Result{
-		Left:   comparison.Seen{Name: "stage", Branch: "stage", Commit: "1234567890abcdef1234567890abcdef12345678", Written: true, Hosts: 2, Assignments: 6},
-		Right:  comparison.Seen{Name: "prod", Branch: "main", Path: "clusters", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Written: true, Hosts: 3, Assignments: 9},
+		Left: comparison.Seen{
+			Name:        "stage",
+			Branch:      "stage",
+			Commit:      "1234567890abcdef1234567890abcdef12345678",
+			Written:     true,
+			Hosts:       2,
+			Assignments: 6,
+		},
+		Right: comparison.Seen{
+			Name:        "prod",
+			Branch:      "main",
+			Path:        "clusters",
+			Commit:      "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544",
+			Written:     true,
+			Hosts:       3,
+			Assignments: 9,
+		},
 		Counts: comparison.Counts{OnlyLeft: 1, OnlyRight: 1, Different: 3, Same: 12, Unread: 1},
 		Targets: []comparison.Target{
 			{
 				Name: "payments-app-live", Workload: "payments-app", Workspace: "payments", State: comparison.Different,
 				Differs: []comparison.Aspect{comparison.ByHosts, comparison.ByVersion, comparison.ByValues, comparison.ByPolicies},
-				Left:    comparison.Part{Versions: []comparison.Version{version("v2.4.1", "large", "small")}, OnlyHosts: []string{"small"}, OnlyPolicies: []string{"everywhere"}},
+				Left: comparison.Part{
+					Versions:     []comparison.Version{version("v2.4.1", "large", "small")},
+					OnlyHosts:    []string{"small"},
+					OnlyPolicies: []string{"everywhere"},
+				},
 				Right: comparison.Part{
-					Versions: []comparison.Version{version("v2.4.0", "clusters/factory-7", "large"), version("v2.4.1", "canary")}, OnlyHosts: []string{"canary", "clusters/factory-7"}, MoreHosts: 3,
+					Versions: []comparison.Version{
+						version("v2.4.0", "clusters/factory-7", "large"),
+						version("v2.4.1", "canary"),
+					}, OnlyHosts: []string{"canary", "clusters/factory-7"}, MoreHosts: 3,
 				},
 				Keys: []comparison.Key{
-					{Key: "DATABASE_URL", State: comparison.Different, Left: []string{"postgres://stage"}, Right: []string{"postgres://east", "postgres://west"}},
+					{
+						Key:   "DATABASE_URL",
+						State: comparison.Different,
+						Left:  []string{"postgres://stage"},
+						Right: []string{"postgres://east", "postgres://west"},
+					},
 					{Key: "DEBUG", State: comparison.OnlyLeft, Left: []string{""}}, {Key: "REPLICAS", State: comparison.OnlyRight, Right: []string{"3"}},
 				},
 				MoreKeys: 2,
 			},
-			{Name: "reports-live", RightName: "reports-prod", Workload: "reports", State: comparison.Different, Differs: []comparison.Aspect{comparison.ByValues}, Left: comparison.Part{Versions: []comparison.Version{version("v1", "large")}},
-				Right: comparison.Part{Versions: []comparison.Version{version("v1", "large")}}, KeysUnknown: true},
-			{Name: "search-live", Workload: "search", State: comparison.Different, Differs: []comparison.Aspect{comparison.ByVersion, comparison.ByPolicies}, Left: comparison.Part{Versions: []comparison.Version{version("v7", "large")}},
-				Right: comparison.Part{Versions: []comparison.Version{{Manifests: &folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "search", Version: "v7"}, Hosts: []string{"large"}}}}},
-			{Name: "telemetry-agent", Workload: "telemetry", State: comparison.OnlyRight, Right: comparison.Part{Versions: []comparison.Version{{Hosts: []string{"large"}}}}},
-			{Name: "trial-live", Workload: "trial", State: comparison.OnlyLeft, Left: comparison.Part{Versions: []comparison.Version{version("", "large")}}},
+			{
+				Name:        "reports-live",
+				RightName:   "reports-prod",
+				Workload:    "reports",
+				State:       comparison.Different,
+				Differs:     []comparison.Aspect{comparison.ByValues},
+				Left:        comparison.Part{Versions: []comparison.Version{version("v1", "large")}},
+				Right:       comparison.Part{Versions: []comparison.Version{version("v1", "large")}},
+				KeysUnknown: true,
+			},
+			{
+				Name:     "search-live",
+				Workload: "search",
+				State:    comparison.Different,
+				Differs:  []comparison.Aspect{comparison.ByVersion, comparison.ByPolicies},
+				Left:     comparison.Part{Versions: []comparison.Version{version("v7", "large")}},
+				Right: comparison.Part{
+					Versions: []comparison.Version{
+						{
+							Manifests: &folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: "search", Version: "v7"},
+							Hosts:     []string{"large"},
+						},
+					},
+				},
+			},
+			{
+				Name:     "telemetry-agent",
+				Workload: "telemetry",
+				State:    comparison.OnlyRight,
+				Right:    comparison.Part{Versions: []comparison.Version{{Hosts: []string{"large"}}}},
+			},
+			{
+				Name:     "trial-live",
+				Workload: "trial",
+				State:    comparison.OnlyLeft,
+				Left:     comparison.Part{Versions: []comparison.Version{version("", "large")}},
+			},
 		},
 		Notes: []string{"Of 1 deployment target it is not known which values differ."},
 	}

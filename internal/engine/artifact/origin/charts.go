@@ -61,9 +61,18 @@ func (c *Client) versions(ctx context.Context, repo, chart string, sources []str
 		versions, has, err := index.versions(ctx, chart)
 		switch {
 		case index.isElsewhere && (err != nil || !has):
-			return nil, fmt.Errorf("%w: there is no chart %q that can be read in its index.yaml, for which it redirects to another server", git.ErrNotFound, chart)
+			return nil, fmt.Errorf(
+				"%w: there is no chart %q that can be read in its index.yaml, for which it redirects to another server",
+				git.ErrNotFound,
+				chart,
+			)
 		case !has:
-			return nil, fmt.Errorf("%w: there is no chart %q%s", git.ErrNotFound, chart, wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))))
+			return nil, fmt.Errorf(
+				"%w: there is no chart %q%s",
+				git.ErrNotFound,
+				chart,
+				wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))),
+			)
 		}
 		return versions, err
 	})
@@ -137,8 +146,14 @@ func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, 
 		return nil, err
 	}
 	if digest := digestOfBytes(archive); digest != of.Pin.Digest {
-		return nil, fmt.Errorf("chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
-			"let the pin be updated, if that is as it should be", of.Chart, of.Pin.Version, digest, of.Pin.Digest)
+		return nil, fmt.Errorf(
+			"chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
+				"let the pin be updated, if that is as it should be",
+			of.Chart,
+			of.Pin.Version,
+			digest,
+			of.Pin.Digest,
+		)
 	}
 	return archive, nil
 }

@@ -224,7 +224,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = bounded.Body(response.Body, maxDownload, fmt.Errorf("%w: the answer of %s has more than %d MiB", git.ErrTooLarge, request.URL.Host, maxDownload>>20))
+	response.Body = bounded.Body(
+		response.Body,
+		maxDownload,
+		fmt.Errorf("%w: the answer of %s has more than %d MiB", git.ErrTooLarge, request.URL.Host, maxDownload>>20),
+	)
 	return response, nil
 }
 

@@ -88,7 +88,9 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 	t.Parallel()
 	repository := t.TempDir()
 	run := func(args ...string) string {
-		return strings.TrimSpace(gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...))
+		return strings.TrimSpace(
+			gittest.Run(t, repository, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...),
+		)
 	}
 	run("init", "-q", "-b", "main")
 	write := func(name, content string) {
@@ -135,7 +137,8 @@ func TestACommitOfABranchATagAndAnAnnotatedTagIsFound(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 
-	path, err := origin.NewStore(client, newCache(t)).Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
+	path, err := origin.NewStore(client, newCache(t)).
+		Fetch(t.Context(), artifact.Artifact{Storage: "git", Repo: repository, Pin: folder.Pin{Commit: first}})
 	if err != nil || contentOf(t, path) != "a.yaml: a: 1\n" {
 		t.Errorf("fetched %s, %v", path, err)
 	}
@@ -175,9 +178,13 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	t.Parallel()
 	old, archive := chart(t, "till", "3.2.0"), chart(t, "till", "3.2.1")
 	server := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){
-		"/charts/index.yaml": text(fmt.Sprintf(`{entries: {till: [{version: 3.2.0, digest: %x, urls: [till-3.2.0.tgz]}, {version: 3.2.1, urls: [till-3.2.1.tgz]},
-			{version: 4.0.0-rc.1, urls: [x]}, {version: 4.0.0, digest: %x, urls: [till-4.0.0.tgz]}]}}`, sha256.Sum256(old), sha256.Sum256(old))),
-		"/charts/till-3.2.0.tgz": text(string(old)), "/charts/till-3.2.1.tgz": text(string(archive)), "/charts/till-4.0.0.tgz": text(string(archive)),
+		"/charts/index.yaml": text(
+			fmt.Sprintf(`{entries: {till: [{version: 3.2.0, digest: %x, urls: [till-3.2.0.tgz]}, {version: 3.2.1, urls: [till-3.2.1.tgz]},
+			{version: 4.0.0-rc.1, urls: [x]}, {version: 4.0.0, digest: %x, urls: [till-4.0.0.tgz]}]}}`, sha256.Sum256(old), sha256.Sum256(old)),
+		),
+		"/charts/till-3.2.0.tgz": text(
+			string(old),
+		), "/charts/till-3.2.1.tgz": text(string(archive)), "/charts/till-4.0.0.tgz": text(string(archive)),
 	})
 	client := newClient(t, byURL(server.URL+"/charts", "reader", "s3cret"))
 	manifests := func(version string) folder.Manifests {
@@ -207,7 +214,12 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 	}
 	cache := filepath.Join(t.TempDir(), "cache")
 	store := origin.NewStore(client, diskcache.New(cache, diskcache.DefaultMaxSize))
-	wanted := artifact.Artifact{Storage: "helm", Repo: server.URL + "/charts/", Chart: "till", Pin: folder.Pin{Version: "3.2.0", Digest: digestOf(old)}}
+	wanted := artifact.Artifact{
+		Storage: "helm",
+		Repo:    server.URL + "/charts/",
+		Chart:   "till",
+		Pin:     folder.Pin{Version: "3.2.0", Digest: digestOf(old)},
+	}
 	for range 2 {
 		path, err := store.Fetch(t.Context(), wanted)
 		if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml: apiVersion: v2\nname: till\nversion: 3.2.0") {
@@ -241,9 +253,14 @@ func TestAChartOfAChartRepositoryIsFoundAndFetched(t *testing.T) {
 func TestCredentialsStayWithTheirServer(t *testing.T) {
 	t.Parallel()
 	archive := chart(t, "till", "1.0.0")
-	other := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){"/till.tgz": text(string(archive)), "/moved.tgz": text(string(archive))})
+	other := newChartServer(
+		t,
+		map[string]func(http.ResponseWriter, *http.Request){"/till.tgz": text(string(archive)), "/moved.tgz": text(string(archive))},
+	)
 	server := newChartServer(t, map[string]func(http.ResponseWriter, *http.Request){
-		"/index.yaml": text(fmt.Sprintf("entries: {till: [{version: 1.0.0, urls: [%q]}, {version: 2.0.0, urls: [moved.tgz]}]}", other.URL+"/till.tgz")),
+		"/index.yaml": text(
+			fmt.Sprintf("entries: {till: [{version: 1.0.0, urls: [%q]}, {version: 2.0.0, urls: [moved.tgz]}]}", other.URL+"/till.tgz"),
+		),
 		"/moved.tgz": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/moved.tgz", http.StatusFound)
 		},
@@ -255,10 +272,12 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, nil); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
 			t.Errorf("another server on this machine was asked %v: %v", other.asked, err)
 		}
-		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{server.URL}); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{server.URL}); !errors.Is(err, access.ErrDenied) ||
+			len(other.asked) > 0 {
 			t.Errorf("a server outside of the sources was asked %v: %v", other.asked, err)
 		}
-		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{other.URL}); !errors.Is(err, access.ErrDenied) || len(other.asked) > 0 {
+		if _, err := newClient(t, credentials).Resolve(t.Context(), manifests, []string{other.URL}); !errors.Is(err, access.ErrDenied) ||
+			len(other.asked) > 0 {
 			t.Errorf("a repository outside of the sources: %v", err)
 		}
 	}
@@ -329,7 +348,11 @@ func TestWhatARepositoryMayNotAnswer(t *testing.T) {
 		"yaml": "index.yaml cannot be read", "file": "not a URL with a host", "none": "has no URL", "loop": "redirects more than", "login": "git.credentials",
 		"shown": "not shown", "large": "more than", "missing": "404",
 	} {
-		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "helm", Repo: server.URL + "/" + path, Chart: "till", Version: map[string]string{"shown": "1.0.0\x1b"}[path]}, nil)
+		_, err := client.Resolve(
+			t.Context(),
+			folder.Manifests{Storage: "helm", Repo: server.URL + "/" + path, Chart: "till", Version: map[string]string{"shown": "1.0.0\x1b"}[path]},
+			nil,
+		)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}

@@ -30,7 +30,9 @@ func push(t *testing.T, user giteatest.User, repository, tag string, archive []b
 		t.Fatal(err)
 	}
 	at.PlainHTTP = true
-	at.Client = &auth.Client{Credential: auth.StaticCredential(at.Reference.Registry, auth.Credential{Username: user.Name, Password: user.Token})}
+	at.Client = &auth.Client{
+		Credential: auth.StaticCredential(at.Reference.Registry, auth.Credential{Username: user.Name, Password: user.Token}),
+	}
 	layer := content.NewDescriptorFromBytes("application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)
 	if err := at.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
 		t.Fatal(err)
@@ -91,7 +93,8 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 				t.Errorf("%s: %+v: %v, %v; want %s of %s", name, test.manifests, pin, err, test.tag, want[test.tag])
 			}
 		}
-		if newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till"}, nil); err != nil || newest != "1.3.0_build.5" {
+		if newest, err := client.Newest(t.Context(), folder.Manifests{Storage: "helm", Repo: repo, Chart: "till"}, nil); err != nil ||
+			newest != "1.3.0_build.5" {
 			t.Errorf("%s: newest is %q, %v", name, newest, err)
 		}
 		_, err := client.Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: repo + "/till", Tag: "3.0.0"}, nil)
@@ -105,7 +108,10 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 			t.Errorf("%s: fetched %s, %v", name, path, err)
 		}
 	}
-	_, err := newClient(t, byURL(server.URL, user.Name, "wrong")).Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: "oci://" + repository}, nil)
+	_, err := newClient(
+		t,
+		byURL(server.URL, user.Name, "wrong"),
+	).Resolve(t.Context(), folder.Manifests{Storage: "oci", Repo: "oci://" + repository}, nil)
 	if err == nil || !strings.Contains(err.Error(), "git.credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
@@ -137,7 +143,8 @@ func TestAChartRepositoryOfAServerIsRead(t *testing.T) {
 	if err != nil || pin != (folder.Pin{Version: "1.2.0", Digest: digestOf(archive)}) {
 		t.Fatalf("%v, %v", pin, err)
 	}
-	path, err := origin.NewStore(client, newCache(t)).Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
+	path, err := origin.NewStore(client, newCache(t)).
+		Fetch(t.Context(), artifact.Artifact{Storage: "helm", Repo: repo, Chart: "till", Pin: pin})
 	if err != nil || !strings.HasPrefix(contentOf(t, path), "till/Chart.yaml") {
 		t.Errorf("fetched %s, %v", path, err)
 	}

@@ -123,8 +123,12 @@ func shortYAMLError(err error) error {
 
 // errForm reports that an index is too large to be parsed as a whole, and cannot be divided.
 func errForm(line int) error {
-	return fmt.Errorf("its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
-		"let `helm repo index` write it", maxParsed>>10, line)
+	return fmt.Errorf(
+		"its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
+			"let `helm repo index` write it",
+		maxParsed>>10,
+		line,
+	)
 }
 
 // packer compresses the text of one chart after the other.
@@ -283,7 +287,12 @@ type unpacked struct {
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
 	if u.plain += int64(n); u.plain > unratedBytes && u.plain > maxRatio*u.packed.count {
-		return n, fmt.Errorf("%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent", git.ErrTooLarge, maxRatio, u.packed.count)
+		return n, fmt.Errorf(
+			"%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent",
+			git.ErrTooLarge,
+			maxRatio,
+			u.packed.count,
+		)
 	}
 	return n, err
 }

@@ -203,7 +203,8 @@ func TestThePackedTextOfAnIndexIsBounded(t *testing.T) {
 		}
 		return text.String()
 	}
-	if _, err := readIndex(strings.NewReader("entries:\n  a:\n" + noise(30<<20))); !errors.Is(err, git.ErrTooLarge) || !strings.Contains(err.Error(), "8 MiB, compressed") {
+	if _, err := readIndex(strings.NewReader("entries:\n  a:\n" + noise(30<<20))); !errors.Is(err, git.ErrTooLarge) ||
+		!strings.Contains(err.Error(), "8 MiB, compressed") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -64,8 +64,12 @@ func (c *Client) approach(request *http.Request) (*http.Request, error) {
 		request.Header.Del("Authorization")
 	case request.Header.Get("Authorization") != "" || request.Method != http.MethodGet && request.Method != http.MethodHead:
 		if !c.sharesLogin(request.Context(), about.registry, request.URL) {
-			return nil, fmt.Errorf("%w: the registry gives tokens at %s, which gets no credentials of the registry; if it is the registry's, add an entry with the same "+
-				"credentials and that URL to git.credentials of the provider", access.ErrDenied, access.OriginOf(request.URL))
+			return nil, fmt.Errorf(
+				"%w: the registry gives tokens at %s, which gets no credentials of the registry; if it is the registry's, add an entry with the same "+
+					"credentials and that URL to git.credentials of the provider",
+				access.ErrDenied,
+				access.OriginOf(request.URL),
+			)
 		}
 	}
 	return request, nil

@@ -160,7 +160,10 @@ func (c *Client) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byt
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) == 0 {
-		return nil, fmt.Errorf("%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered", of.Pin.Digest)
+		return nil, fmt.Errorf(
+			"%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered",
+			of.Pin.Digest,
+		)
 	}
 	layer := manifest.Layers[0]
 	for _, other := range manifest.Layers {

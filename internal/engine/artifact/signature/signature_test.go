@@ -27,7 +27,12 @@ var (
 )
 
 func payloadOf(digest, kind string) []byte {
-	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"r"},"image":{"docker-manifest-digest":%q},"type":%q},"optional":null}`, digest, kind)
+	return fmt.Appendf(
+		nil,
+		`{"critical":{"identity":{"docker-reference":"r"},"image":{"docker-manifest-digest":%q},"type":%q},"optional":null}`,
+		digest,
+		kind,
+	)
 }
 
 // signers are private keys of each kind, with the hash that cosign signs a payload by.
@@ -214,7 +219,8 @@ func TestWhatIsNoPublicKeyIsRefused(t *testing.T) {
 		"nothing":          {"", "cannot be read"},
 	} {
 		err := new(signature.Keys).Add(test.text)
-		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "Y2FuYXJ5") {
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "canary") ||
+			strings.Contains(err.Error(), "Y2FuYXJ5") {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

@@ -44,7 +44,12 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 			chart := filepath.Dir(file)
 			shipped := archives.Add(shop, objectstest.Folder(t, chart, ""))
 			for _, values := range valueFiles(t, chart) {
-				request := objects.Request{Artifact: shipped, Namespace: "tills", KubernetesVersion: "1.34", Helm: &objects.Helm{ReleaseName: "eu", Namespace: "tills"}}
+				request := objects.Request{
+					Artifact:          shipped,
+					Namespace:         "tills",
+					KubernetesVersion: "1.34",
+					Helm:              &objects.Helm{ReleaseName: "eu", Namespace: "tills"},
+				}
 				if values != "" {
 					request.Helm.ValueFiles = []string{values}
 				}

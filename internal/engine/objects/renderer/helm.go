@@ -41,7 +41,15 @@ type manifest struct {
 
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
 // depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
-func renderHelm(ctx context.Context, t *tree, c *loadedChart, repeated *repeats, folder string, request *objects.Request, into *collector) error {
+func renderHelm(
+	ctx context.Context,
+	t *tree,
+	c *loadedChart,
+	repeated *repeats,
+	folder string,
+	request *objects.Request,
+	into *collector,
+) error {
 	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
 	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()
 	if err := release.readValues(t, folder); err != nil {

@@ -68,7 +68,14 @@ func printed(t *testing.T, program string, arguments ...string) (string, error) 
 	t.Helper()
 	home := t.TempDir()
 	command := exec.CommandContext(t.Context(), program, arguments...)
-	command.Env = append(os.Environ(), "HOME="+home, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "HELM_PLUGINS="+home)
+	command.Env = append(
+		os.Environ(),
+		"HOME="+home,
+		"HELM_CACHE_HOME="+home,
+		"HELM_CONFIG_HOME="+home,
+		"HELM_DATA_HOME="+home,
+		"HELM_PLUGINS="+home,
+	)
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
 	output, err := command.Output()
@@ -327,7 +334,17 @@ data:
 			}
 			result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: chart, Helm: &objects.Helm{
 				ReleaseName: "eu", ValueFiles: []string{"more.yaml"}, Parameters: []objects.Parameter{parameter}}})
-			want, oracleErr := printed(t, helm, "template", "eu", folder, "--values", filepath.Join(folder, "more.yaml"), flag, parameter.Name+"="+parameter.Value)
+			want, oracleErr := printed(
+				t,
+				helm,
+				"template",
+				"eu",
+				folder,
+				"--values",
+				filepath.Join(folder, "more.yaml"),
+				flag,
+				parameter.Name+"="+parameter.Value,
+			)
 			if (err == nil) != (oracleErr == nil) {
 				t.Errorf("%s %s=%s: %v; helm template: %v", flag, parameter.Name, parameter.Value, err, oracleErr)
 			} else if err == nil {

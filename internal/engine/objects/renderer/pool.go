@@ -50,7 +50,13 @@ type Options struct {
 func New(fetcher artifact.Fetcher, options Options) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
-	p := &Pool{fetcher: fetcher, options: options, cache: newCache(options.Cache), free: make(chan *worker, options.Workers), exceeded: map[source]error{}}
+	p := &Pool{
+		fetcher:  fetcher,
+		options:  options,
+		cache:    newCache(options.Cache),
+		free:     make(chan *worker, options.Workers),
+		exceeded: map[source]error{},
+	}
 	for range options.Workers {
 		p.free <- &worker{}
 	}
@@ -151,7 +157,11 @@ func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, erro
 			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
 		}
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, p.options.Time, boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true})
+	bounded, cancel := context.WithTimeoutCause(
+		ctx,
+		p.options.Time,
+		boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true},
+	)
 	defer cancel()
 	answer, err := w.ask(bounded, message)
 	if err != nil {
@@ -162,7 +172,10 @@ func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, erro
 		case status == exitMemory:
 			return nil, boundError{fmt.Errorf("it needs more than %d MiB of memory to render", p.options.Memory>>20), false}
 		}
-		return nil, boundError{fmt.Errorf("it ended the process that renders (status %d), perhaps as its templates call themselves without an end", status), false}
+		return nil, boundError{
+			fmt.Errorf("it ended the process that renders (status %d), perhaps as its templates call themselves without an end", status),
+			false,
+		}
 	}
 	switch {
 	case len(answer) > 0 && answer[0] == answerResult:

@@ -61,7 +61,11 @@ data: {text: {{ repeat 1000000 "x" }}}
 		}
 		what := shop
 		what.Pin.Commit += value // what came to its bounds is not tried again
-		request := objects.Request{Artifact: archives.Add(what, files), Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}}}
+		request := objects.Request{
+			Artifact: archives.Add(what, files),
+			Path:     "chart",
+			Helm:     &objects.Helm{ReleaseName: "till", Values: map[string]any{value: true}},
+		}
 		return outcome(p.Render(t.Context(), &request))
 	}
 	for value, want := range map[string]string{
@@ -81,13 +85,18 @@ data: {text: {{ repeat 1000000 "x" }}}
 
 func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	archives := objectstest.NewArchives(t)
-	looping := archives.Add(shop, chart(map[string]string{"templates/all.yaml": "{{ if .Values.loops }}{{ range 100000000000 }}{{ end }}{{ end }}" + settings}))
+	looping := archives.Add(
+		shop,
+		chart(map[string]string{"templates/all.yaml": "{{ if .Values.loops }}{{ range 100000000000 }}{{ end }}{{ end }}" + settings}),
+	)
 	large := shop
 	large.Pin.Commit = "1a26e"
 	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
 	p := pool(t, archives, renderer.Options{Time: time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(what artifact.Artifact, values map[string]any) string {
-		return outcome(p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}))
+		return outcome(
+			p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}),
+		)
 	}
 	const name = `error: folder "chart" of https://git.example.com/shop at `
 	for i, want := range []string{"it takes more than 1s to render", "it was not rendered, since with the values of another assignment it takes more than 1s to render"} {

@@ -81,10 +81,24 @@ items:
 		"templates/tests/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: test\n  annotations: {helm.sh/hook: test}\n",
 		"templates/hook.yaml":       "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {helm.sh/hook: 'pre-install, pre-upgrade'}\n",
 	})
-	got := rendered(t, files, objects.Request{Path: "chart", Namespace: "shop", KubernetesVersion: "1.34", APIVersions: []string{"monitoring.coreos.com/v1"}, Helm: &objects.Helm{
-		ReleaseName: "eu", Namespace: "shop", ValueFiles: []string{"more.yaml"}, Values: map[string]any{"port": 8080},
-		Parameters: []objects.Parameter{{Name: "port", Value: "443"}, {Name: "large", Value: "a,b", IsText: true}, {Name: "number", Value: "12000000"}},
-	}})
+	got := rendered(
+		t,
+		files,
+		objects.Request{
+			Path:              "chart",
+			Namespace:         "shop",
+			KubernetesVersion: "1.34",
+			APIVersions:       []string{"monitoring.coreos.com/v1"},
+			Helm: &objects.Helm{
+				ReleaseName: "eu", Namespace: "shop", ValueFiles: []string{"more.yaml"}, Values: map[string]any{"port": 8080},
+				Parameters: []objects.Parameter{
+					{Name: "port", Value: "443"},
+					{Name: "large", Value: "a,b", IsText: true},
+					{Name: "number", Value: "12000000"},
+				},
+			},
+		},
+	)
 	want := `# chart /v1 ConfigMap shop/eu-till 
 apiVersion: v1
 data:
@@ -153,13 +167,19 @@ spec:
     spec: {containers: [{name: till, image: "till:0"}]}
 `,
 	}
-	got := rendered(t, files, objects.Request{Path: "prod", Namespace: "default", Substitute: map[string]string{"WORLD": "earth"}, Kustomize: &objects.Kustomize{
-		NameSuffix: "-eu", Namespace: "shop", Images: []objects.Image{{Name: "till", NewName: "registry.example.com/till"}},
-		Patches:      []objects.Patch{{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {greeting: 'hello ${WORLD} ${MOON:=moon}'}\n"}},
-		Replicas:     []objects.Replicas{{Name: "till", Count: 3}},
-		Labels:       map[string]string{"team": "shop"},
-		CommonLabels: map[string]string{"tier": "front"},
-	}})
+	got := rendered(
+		t,
+		files,
+		objects.Request{Path: "prod", Namespace: "default", Substitute: map[string]string{"WORLD": "earth"}, Kustomize: &objects.Kustomize{
+			NameSuffix: "-eu", Namespace: "shop", Images: []objects.Image{{Name: "till", NewName: "registry.example.com/till"}},
+			Patches: []objects.Patch{
+				{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {greeting: 'hello ${WORLD} ${MOON:=moon}'}\n"},
+			},
+			Replicas:     []objects.Replicas{{Name: "till", Count: 3}},
+			Labels:       map[string]string{"team": "shop"},
+			CommonLabels: map[string]string{"tier": "front"},
+		}},
+	)
 	want := `# kustomization /v1 ConfigMap shop/p-settings-eu 
 apiVersion: v1
 data:
@@ -269,7 +289,12 @@ spec: {group: example.com, scope: Cluster, names: {kind: Till}}
 	files["built/settings.yaml"] = settings
 	files["plain/settings.yaml"] = settings
 	for folder, want := range map[string]string{"chart": "# chart", "built": "# kustomization", "plain": "# manifest"} {
-		request := objects.Request{Path: folder, Helm: &objects.Helm{ReleaseName: "a"}, Kustomize: &objects.Kustomize{}, Directory: &objects.Directory{}}
+		request := objects.Request{
+			Path:      folder,
+			Helm:      &objects.Helm{ReleaseName: "a"},
+			Kustomize: &objects.Kustomize{},
+			Directory: &objects.Directory{},
+		}
 		if got := rendered(t, files, request); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: want %q, got\n%s", folder, want, got)
 		}
@@ -279,7 +304,8 @@ spec: {group: example.com, scope: Cluster, names: {kind: Till}}
 		t.Errorf("with labels it is\n%s", got)
 	}
 	archives := objectstest.NewArchives(t)
-	result, err := renderer.InProcess(archives).Render(t.Context(), &objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: labelled})
+	result, err := renderer.InProcess(archives).
+		Render(t.Context(), &objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: labelled})
 	if err != nil || len(result.Objects) != 2 || result.Objects[0].IsCRD || !result.Objects[1].IsCRD {
 		t.Errorf("%+v, %v: one of them is in the folder crds", result, err)
 	}

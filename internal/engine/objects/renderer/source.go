@@ -93,8 +93,11 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 		}
 		_, leads := t.outside[full]
 		if _, has := t.files[full]; has || leads {
-			return fmt.Errorf("file %s changes what the agent renders, and Flotilla does not read it: remove it, and put what it sets into the parameters "+
-				"of the manifests", full)
+			return fmt.Errorf(
+				"file %s changes what the agent renders, and Flotilla does not read it: remove it, and put what it sets into the parameters "+
+					"of the manifests",
+				full,
+			)
 		}
 	}
 	return nil

@@ -54,7 +54,11 @@ func TestASourceOfFluxLeavesOutWhatItsIgnoreFilesName(t *testing.T) {
 		for file, content := range test.files {
 			files[file] = content
 		}
-		got := rendered(t, files, objects.Request{Path: "live", Source: &objects.FluxSource{Ignore: test.ignore}, Kustomize: &objects.Kustomize{Generate: true}})
+		got := rendered(
+			t,
+			files,
+			objects.Request{Path: "live", Source: &objects.FluxSource{Ignore: test.ignore}, Kustomize: &objects.Kustomize{Generate: true}},
+		)
 		var names []string
 		for line := range strings.Lines(got) {
 			if object, is := strings.CutPrefix(line, "# kustomization /v1 ConfigMap /"); is {
@@ -99,8 +103,13 @@ func TestAFileThatOverridesTheAgentsObjectIsAnError(t *testing.T) {
 			t.Errorf("%s: it is\n%s", file, got)
 		}
 	}
-	files := chart(map[string]string{"templates/a.yaml": named("a"), ".argocd-source.yaml": "-> elsewhere.yaml", "elsewhere.yaml": "helm: {values: evil}"})
-	if got := rendered(t, files, objects.Request{Path: "chart", Overrides: overrides, Helm: &objects.Helm{ReleaseName: "x"}}); !strings.Contains(got, "file chart/.argocd-source.yaml") {
+	files := chart(
+		map[string]string{"templates/a.yaml": named("a"), ".argocd-source.yaml": "-> elsewhere.yaml", "elsewhere.yaml": "helm: {values: evil}"},
+	)
+	if got := rendered(t, files, objects.Request{Path: "chart", Overrides: overrides, Helm: &objects.Helm{ReleaseName: "x"}}); !strings.Contains(
+		got,
+		"file chart/.argocd-source.yaml",
+	) {
 		t.Errorf("by a link it is\n%s", got)
 	}
 }

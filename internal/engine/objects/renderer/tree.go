@@ -33,7 +33,9 @@ type tree struct {
 }
 
 // errNoArchive is the error of an archive that is gone, or damaged: it has to be fetched again.
-var errNoArchive = errors.New("its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib")
+var errNoArchive = errors.New(
+	"its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib",
+)
 
 // readTree reads a tar archive, as artifact.Fetcher describes it.
 func readTree(archive string) (*tree, error) {

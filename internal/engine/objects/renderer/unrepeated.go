@@ -85,7 +85,21 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 }
 
 // naming are the fields that errors have to name, and that have no secrets.
-var naming = []string{"apiVersion", "kind", "name", "namespace", "path", "op", "from", "target", "resources", "behavior", "type", "files", "envs"}
+var naming = []string{
+	"apiVersion",
+	"kind",
+	"name",
+	"namespace",
+	"path",
+	"op",
+	"from",
+	"target",
+	"resources",
+	"behavior",
+	"type",
+	"files",
+	"envs",
+}
 
 var (
 	documentEnd = regexp.MustCompile(`(?m)^---.*$`)

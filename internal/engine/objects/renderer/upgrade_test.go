@@ -15,7 +15,11 @@ import (
 func occasions(t *testing.T, files map[string]string, values map[string]any) []string {
 	t.Helper()
 	archives := objectstest.NewArchives(t)
-	request := objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: &objects.Helm{OnCluster: true, ReleaseName: "eu", Values: values}}
+	request := objects.Request{
+		Artifact: archives.Add(shop, files),
+		Path:     "chart",
+		Helm:     &objects.Helm{OnCluster: true, ReleaseName: "eu", Values: values},
+	}
 	result, err := renderer.InProcess(archives).Render(t.Context(), &request)
 	if err != nil {
 		return []string{"error: " + err.Error()}
@@ -68,7 +72,10 @@ func TestAChartIsRenderedAsInstalledAndAsUpgraded(t *testing.T) {
 		case "by a default value":
 			files["chart/values.yaml"] = "text: '" + state + "'\n"
 		case "in a dependency":
-			files["chart/charts/below/templates/_names.tpl"] = "{{ define `below` }}{{ if .Release.IsUpgrade }}\n---\n" + object("below", "x") + "{{ end }}{{ end }}"
+			files["chart/charts/below/templates/_names.tpl"] = "{{ define `below` }}{{ if .Release.IsUpgrade }}\n---\n" + object(
+				"below",
+				"x",
+			) + "{{ end }}{{ end }}"
 		}
 		got := occasions(t, files, test.values)
 		if len(got) == 1 && len(test.want) == 1 && test.want[0] == "error" && strings.HasPrefix(got[0], "error: ") {
@@ -94,7 +101,9 @@ func TestWhatDiffersOnUpgradeKeepsMetadataAndPostRenderers(t *testing.T) {
 	t.Parallel()
 	files := chart(map[string]string{"templates/all.yaml": named("{{ ternary `new` `old` .Release.IsUpgrade }}")})
 	got := rendered(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{OnCluster: true, ReleaseName: "eu", After: &objects.Kustomize{
-		Labels: map[string]string{"team": "kaizen"}, Patches: []objects.Patch{{Patch: "- {op: add, path: /data, value: {a: b}}", Target: &objects.Target{Kind: "ConfigMap"}}},
+		Labels: map[string]string{
+			"team": "kaizen",
+		}, Patches: []objects.Patch{{Patch: "- {op: add, path: /data, value: {a: b}}", Target: &objects.Target{Kind: "ConfigMap"}}},
 	}}})
 	for text, count := range map[string]int{"name: new": 1, "name: old": 1, "team: kaizen": 2, "a: b": 2} {
 		if strings.Count(got, text) != count {
@@ -110,7 +119,11 @@ func TestAnAgentGivesTheVersionOfAChartMetadata(t *testing.T) {
 		files := chart(label)
 		maps.Copy(files, map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: till\nversion: " + version + "\n"})
 		archives := objectstest.NewArchives(t)
-		request := objects.Request{Artifact: archives.Add(shop, files), Path: "chart", Helm: &objects.Helm{ReleaseName: "eu", VersionMetadata: "5ca1ab1e"}}
+		request := objects.Request{
+			Artifact: archives.Add(shop, files),
+			Path:     "chart",
+			Helm:     &objects.Helm{ReleaseName: "eu", VersionMetadata: "5ca1ab1e"},
+		}
 		result, err := renderer.InProcess(archives).Render(t.Context(), &request)
 		if err != nil || result.Objects[0].Name != want || result.Chart.Version != version {
 			t.Errorf("%s: %+v, %v, want %s", version, result, err, want)
