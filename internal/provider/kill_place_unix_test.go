@@ -103,7 +103,7 @@ func (p *place) wish(n int) wish {
 	}
 	entriesType := []any{"object", map[string]string{"known": "string"}}
 	entries := func(known map[string]string) map[string]string {
-		text, err := fleet.KnownEntries(known)
+		text, err := fleet.EncodeEntries(known)
 		if err != nil {
 			p.t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func (s *gitSettings) decodeSigners(o loginReader) {
 		return
 	}
 	s.signers = &git.Verifier{}
-	o.EachText("allowed_signers", func(path *fleet.Path, key string) {
+	fleet.EachText(o.ObjectReader, "allowed_signers", func(path *fleet.Path, key string) {
 		if err := s.signers.Add(key); err != nil {
 			o.reader.Report(path, "%s", err)
 		}
@@ -70,7 +70,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 		for _, key := range append([]string{"url"}, secretAttributes...) {
 			text[key] = origin.Text(key)
 		}
-		app := fleet.ObjectOf(origin, "github_app", decodeApp)
+		app := fleet.ReadObject(origin, "github_app", decodeApp)
 		origin.Finish()
 		if origin.Has("url") && !origin.Known("url") {
 			continue
@@ -146,7 +146,7 @@ func (r loginReader) gitLogin() git.Login {
 				r.Report("github_app", "cannot be set together with %s: remove one of the two", key)
 			}
 		}
-		return git.Login{App: fleet.ObjectOf(r.Object, "github_app", decodeApp)}
+		return git.Login{App: fleet.ReadObject(r.ObjectReader, "github_app", decodeApp)}
 	}
 	login := r.login("FLOTILLA_GIT_")
 	if login.Token != "" || login.Password != "" || r.Has("token") || r.Has("password") {
@@ -167,7 +167,7 @@ func (r loginReader) gitLogin() git.Login {
 }
 
 // decodeApp reads an object github_app; nil where some of it is not known yet.
-func decodeApp(settings *fleet.Object) *forge.GitHubApp {
+func decodeApp(settings *fleet.ObjectReader) *forge.GitHubApp {
 	text, known := map[string]string{}, true
 	for _, key := range []string{"id", "installation_id", "private_key"} {
 		text[key] = settings.Required(key)

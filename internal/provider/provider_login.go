@@ -14,7 +14,7 @@ import (
 
 // loginReader reads an attribute of the provider that has credentials, strictly.
 type loginReader struct {
-	*fleet.Object
+	*fleet.ObjectReader
 	reader *fleet.Reader
 }
 

@@ -31,7 +31,7 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 	address := o.textOr("url", "FLOTILLA_MEASUREMENTS_URL")
 	switch {
 	case address != "":
-		settings.add(o.Object, address, login, nil)
+		settings.add(o.ObjectReader, address, login, nil)
 	case login.Token+login.Username+login.Password != "" && !o.Has("url"):
 		o.Report(
 			"url",
@@ -50,7 +50,7 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 }
 
 // decodeOrigin reads one entry of credentials.
-func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
+func (s *measurementsSettings) decodeOrigin(origin *fleet.ObjectReader) {
 	address := origin.Required("url")
 	login := git.Login{Token: origin.Text("token"), Username: origin.Text("username"), Password: origin.Text("password")}
 	headers := origin.TextMap("headers")
@@ -64,7 +64,7 @@ func (s *measurementsSettings) decodeOrigin(origin *fleet.Object) {
 }
 
 // add adds credentials for URLs that begin with an address. Its errors never repeat the address: there may be a password in it.
-func (s *measurementsSettings) add(o *fleet.Object, address string, login git.Login, headers map[string]string) {
+func (s *measurementsSettings) add(o *fleet.ObjectReader, address string, login git.Login, headers map[string]string) {
 	if problem := measure.CheckURL(address); problem != "" {
 		o.Report("url", "%s", strings.Replace(problem, "set them in measurements.credentials of the provider", "set them beside it", 1))
 		return

@@ -38,12 +38,12 @@ func decodeVerification(value types.Dynamic, diagnostics *diag.Diagnostics) (set
 }
 
 // decodeSource reads one of the sources. Its errors never repeat a key, which may be a private one by mistake.
-func (s *verificationSettings) decodeSource(o loginReader, source *fleet.Object) {
+func (s *verificationSettings) decodeSource(o loginReader, source *fleet.ObjectReader) {
 	url, isUnsigned := source.Required("url"), source.Bool("unsigned")
 	source.Texts("keys")
 	var keys []string
 	var paths []*fleet.Path
-	source.EachText("keys", func(path *fleet.Path, key string) {
+	fleet.EachText(source, "keys", func(path *fleet.Path, key string) {
 		keys, paths = append(keys, key), append(paths, path)
 	})
 	source.Finish()

@@ -24,11 +24,11 @@ type Host struct {
 // HostOf is a cluster type as a host, or, where it is not nil, a cluster of it. clusters are the names of the host's clusters.
 func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *Host {
 	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
-	host := &Host{TypeLabels: fleet.Merge(ofType.Labels, reserved), Clusters: clusters}
+	host := &Host{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
 	host.Labels = host.TypeLabels
 	if cluster != nil {
 		host.IsCluster = true
-		host.Labels = fleet.Merge(ofType.Labels, cluster.Labels, reserved, fleet.Labels{"cluster": cluster.Name})
+		host.Labels = fleet.MergeLabels(ofType.Labels, cluster.Labels, reserved, fleet.Labels{"cluster": cluster.Name})
 	}
 	return host
 }

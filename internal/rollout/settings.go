@@ -100,15 +100,15 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	}
 	s := &Settings{}
 	o.Require("stages", "is required: a list of stages, which may be empty")
-	s.Stages = fleet.ListOf(o, "stages", decodeStage)
+	s.Stages = fleet.ReadList(o, "stages", decodeStage)
 	s.checkStages(o)
 	s.RollBack = o.OneOf("on_failure") == rollBack
 	s.SkipUnknown = o.OneOf("unknown") == skip
-	s.ProgressDeadline = o.Duration("progress_deadline", gate.MaxDuration)
-	if s.FailedFor = o.Duration("failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
+	s.ProgressDeadline = fleet.ReadDuration(o, "progress_deadline", gate.MaxDuration)
+	if s.FailedFor = fleet.ReadDuration(o, "failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
 		s.FailedFor = failedFor
 	}
-	s.Windows = fleet.ListOf(o, "windows", gate.DecodeWindow)
+	s.Windows = fleet.ReadList(o, "windows", gate.DecodeWindow)
 	s.Approvals = o.Texts("approvals")
 	for i, approval := range s.Approvals {
 		if problem := gate.Problem(approval); problem != "" {
@@ -120,14 +120,14 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	return s, !r.Unknown, r.Findings
 }
 
-func decodeStage(o *fleet.Object) Stage {
+func decodeStage(o *fleet.ObjectReader) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
-		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
+		ClusterTypeSelector: fleet.ReadSelector(o, "cluster_type_selector"), ClusterSelector: fleet.ReadSelector(o, "cluster_selector"),
 		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
 		MaxConcurrent: o.Int("max_concurrent"),
 		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
-		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ListOf(o, "windows", gate.DecodeWindow),
+		Soak: fleet.ReadDuration(o, "soak", gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
 	}
 	s.types, s.clusters = compiled(s.ClusterTypeSelector), compiled(s.ClusterSelector)
 	return s
@@ -142,7 +142,7 @@ func compiled(selector *fleet.Selector) *fleet.Requirements {
 }
 
 // checkStages finds stages of one name, and those that get nothing because one before takes all.
-func (s *Settings) checkStages(o *fleet.Object) {
+func (s *Settings) checkStages(o *fleet.ObjectReader) {
 	if len(s.Stages) > maxStages {
 		o.Report("stages", "has %d stages, more than %d", len(s.Stages), maxStages)
 	}
@@ -167,7 +167,7 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
 		hold := Hold{
-			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.OpenText("reason"), Until: o.Time("until"),
+			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"), Until: fleet.ReadTime(o, "until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

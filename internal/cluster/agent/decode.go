@@ -26,45 +26,45 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 	return settings, !reader.Unknown, problems
 }
 
-func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
+func decodeSettings(reader *fleet.Reader, o *fleet.ObjectReader) Settings {
 	o.Require("gitops_repo", "is required")
 	return Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
 		Reconciler:  o.OneOf("reconciler"),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
-		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
+		Interval: fleet.ReadDuration(o, "interval", maxDuration), Timeout: fleet.ReadDuration(o, "timeout", maxDuration),
 		CredentialsSecret: o.Text("credentials_secret"),
 		Install:           texts(reader, o, "install"),
 		Unconfined:        !o.Bool("confine"),
-		Repository: fleet.ObjectOf(o, "gitops_repo", func(of *fleet.Object) folder.Location {
+		Repository: fleet.ReadObject(o, "gitops_repo", func(of *fleet.ObjectReader) folder.Location {
 			return folder.Location{URL: of.Required("url"), Branch: of.Required("branch"), Path: of.Text("path")}
 		}),
-		Credentials: fleet.ObjectOf(o, "credentials", decodeCredentials),
-		Feedback: fleet.ObjectOf(o, "feedback", func(of *fleet.Object) *Reporting {
+		Credentials: fleet.ReadObject(o, "credentials", decodeCredentials),
+		Feedback: fleet.ReadObject(o, "feedback", func(of *fleet.ObjectReader) *Reporting {
 			return &Reporting{
 				Forge: forge.Forge(of.Text("forge")), Context: of.Text("context"), URL: of.Text("url"), APIURL: of.Text("api_url"),
-				Token: of.Text("token"), App: fleet.ObjectOf(of, "github_app", decodeApp), Secret: of.Text("secret"),
+				Token: of.Text("token"), App: fleet.ReadObject(of, "github_app", decodeApp), Secret: of.Text("secret"),
 			}
 		}),
-		Decryption: fleet.ObjectOf(o, "decryption", func(of *fleet.Object) *fleet.Decryption {
+		Decryption: fleet.ReadObject(o, "decryption", func(of *fleet.ObjectReader) *fleet.Decryption {
 			return &fleet.Decryption{Secret: of.Text("secret"), ServiceAccount: of.Text("service_account")}
 		}),
-		Registration: fleet.ObjectOf(o, "registration", decodeRegistration),
+		Registration: fleet.ReadObject(o, "registration", decodeRegistration),
 	}
 }
 
-func decodeCredentials(o *fleet.Object) Credentials {
+func decodeCredentials(o *fleet.ObjectReader) Credentials {
 	return Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
 		SSHPrivateKey: armor.Normalize(
 			o.Text("ssh_private_key"),
 		), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
-		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ObjectOf(o, "github_app", decodeApp),
+		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ReadObject(o, "github_app", decodeApp),
 	}
 }
 
-func decodeApp(o *fleet.Object) *GitHubApp {
+func decodeApp(o *fleet.ObjectReader) *GitHubApp {
 	return &GitHubApp{
 		ID:             o.Text("id"),
 		InstallationID: o.Text("installation_id"),
@@ -73,20 +73,20 @@ func decodeApp(o *fleet.Object) *GitHubApp {
 	}
 }
 
-func decodeRegistration(o *fleet.Object) *Registration {
+func decodeRegistration(o *fleet.ObjectReader) *Registration {
 	return &Registration{
 		Server: o.Text("server"), CACertificate: armor.Normalize(o.Text("cluster_ca_certificate")), Token: o.Text("token"),
 		ClientCert: armor.Normalize(o.Text("client_certificate")), ClientKey: armor.Normalize(o.Text("client_key")),
 		TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
-		Exec: fleet.ObjectOf(o, "exec", func(of *fleet.Object) *Exec {
+		Exec: fleet.ReadObject(o, "exec", func(of *fleet.ObjectReader) *Exec {
 			return &Exec{
 				Command:    of.Required("command"),
 				Args:       of.Texts("args"),
 				Env:        of.TextMap("env"),
-				APIVersion: of.TextOrDefault("api_version"),
+				APIVersion: fleet.ReadTextOrDefault(of, "api_version"),
 			}
 		}),
-		AWS: fleet.ObjectOf(o, "aws", func(of *fleet.Object) *AWS {
+		AWS: fleet.ReadObject(o, "aws", func(of *fleet.ObjectReader) *AWS {
 			return &AWS{ClusterName: of.Required("cluster_name"), RoleARN: of.Text("role_arn")}
 		}),
 		Labels: o.TextMap("labels"),
@@ -94,7 +94,7 @@ func decodeRegistration(o *fleet.Object) *Registration {
 }
 
 // texts reads one text, or a list or map of texts.
-func texts(reader *fleet.Reader, o *fleet.Object, name string) (all []Text) {
+func texts(reader *fleet.Reader, o *fleet.ObjectReader, name string) (all []Text) {
 	value, path := o.Value(name)
 	elements, are := fleet.Elements(path, value)
 	if !are && value != nil {

@@ -127,7 +127,7 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 	if o == nil {
 		return read
 	}
-	read.repository = fleet.ObjectOf(o, "repository", func(repository *fleet.Object) manifests {
+	read.repository = fleet.ReadObject(o, "repository", func(repository *fleet.ObjectReader) manifests {
 		return manifests{Storage: "git", Repo: repository.Required("url"), Branch: repository.Text("branch")}
 	})
 	hosts := o.Text("hosts")

@@ -95,7 +95,7 @@ var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustom
 // documentation matches the names of files for people that a repository has beside its manifests, such as README.md and LICENSE.
 var documentation = regexp.MustCompile(`^([A-Z][A-Z_-]+|.+\.(md|txt|adoc|rst))$`)
 
-func (a *adoption) read(texts []fleet.Text) {
+func (a *adoption) read(texts []fleet.YAMLText) {
 	a.overlays, a.usedBy = map[string]overlay{}, map[string][]string{}
 	for _, text := range texts {
 		if documentation.MatchString(path.Base(text.Name)) {

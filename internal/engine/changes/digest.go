@@ -53,7 +53,7 @@ func secretsDigest(text string) string {
 		return text
 	case text == "":
 		return digestMark + "{}"
-	case text == fleet.NotKnown || json.Unmarshal([]byte(text), &secrets) != nil:
+	case text == fleet.UnknownEntry || json.Unmarshal([]byte(text), &secrets) != nil:
 		return digestMark + shortHash(text)
 	}
 	keys := Hashes(secrets.References)

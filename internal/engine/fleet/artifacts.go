@@ -27,7 +27,7 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	d := newDecoder()
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
 	fields := map[string]any{"workloads": workloads, "workspaces": workspaces}
-	root := &Object{reader: &d.Reader, table: &fleetTable, fields: fields}
+	root := &ObjectReader{reader: &d.Reader, table: &fleetTable, fields: fields}
 	bounds := d.sourceBounds(root)
 	d.collection(root, "workloads", d.workload)
 	read := ArtifactInput{
@@ -55,9 +55,9 @@ type sourceBounds struct {
 }
 
 // sourceBounds reads the attribute workspaces, and checks every attribute of a workspace.
-func (d *decoder) sourceBounds(root *Object) sourceBounds {
+func (d *decoder) sourceBounds(root *ObjectReader) sourceBounds {
 	bounds := sourceBounds{isSet: root.Has("workspaces"), sources: map[string][]string{}, pending: map[string]bool{}}
-	d.collection(root, "workspaces", func(o *Object) belonging {
+	d.collection(root, "workspaces", func(o *ObjectReader) belonging {
 		belongs := d.workspace(o)
 		workspace := &d.Fleet.Workspaces[len(d.Fleet.Workspaces)-1]
 		bounds.sources[workspace.Name] = workspace.Sources

@@ -3,7 +3,7 @@ package fleet
 import "fmt"
 
 // base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
-func (d *decoder) base(root *Object) {
+func (d *decoder) base(root *ObjectReader) {
 	if root.fields["base"] == (Unknown{}) {
 		d.unknownObjects()
 	}
@@ -59,7 +59,7 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 
 // entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
 // entry makes nothing else unknown.
-func (o *Object) entries(attribute string) (entries map[string]any, isUnknown bool) {
+func (o *ObjectReader) entries(attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
 	if o.Require(attribute, "is required"); value == nil {
 		return nil, true
@@ -122,7 +122,7 @@ func (d *decoder) adoptConfig(path *Path, container *ConfigContainer, entries ma
 	beside := SecretsEntry(name)
 	switch entry := entries[beside].(type) {
 	case Unknown:
-		d.Config[beside] = NotKnown
+		d.Config[beside] = UnknownEntry
 		d.Pending = append(d.Pending, beside)
 	case string:
 		d.Config[beside] = entry

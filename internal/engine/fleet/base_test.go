@@ -23,7 +23,7 @@ func valueOf(decoded *fleet.Decoded) map[string]any {
 		panic(err)
 	}
 	entries := func(known map[string]string, pending []string) map[string]any {
-		text, err := fleet.KnownEntries(known)
+		text, err := fleet.EncodeEntries(known)
 		if err != nil {
 			panic(err)
 		}

@@ -23,7 +23,7 @@ func CheckObject(name string, value any) Findings {
 }
 
 // environmentWithRepo decodes an environment with its location in a GitOps repository.
-func (d *decoder) environmentWithRepo(o *Object) belonging {
+func (d *decoder) environmentWithRepo(o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
 	return d.environment(o)
 }
@@ -41,14 +41,14 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 
 // DecodeSelector reads a selector. known is false while any part of it is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	o := &Object{reader: &Reader{}, table: &preferenceTable, fields: map[string]any{"selector": value}}
-	selector = o.Selector("selector")
+	o := &ObjectReader{reader: &Reader{}, table: &preferenceTable, fields: map[string]any{"selector": value}}
+	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
 // DecodeLabels reads a map of labels. known is false while any part of it is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
-	o := &Object{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
+	o := &ObjectReader{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
 	labels = o.labels("labels")
 	return labels, !o.unknown, o.reader.Findings
 }

@@ -2,7 +2,7 @@ package fleet
 
 import "cmp"
 
-func (d *decoder) configContainer(o *Object) belonging {
+func (d *decoder) configContainer(o *ObjectReader) belonging {
 	container := ConfigContainer{Name: o.name(o.form("name")), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
@@ -25,11 +25,11 @@ func (d *decoder) configContainer(o *Object) belonging {
 }
 
 // configSecrets keeps what a container has beside its data. An unknown part of it makes only this entry unknown.
-func (d *decoder) configSecrets(o *Object, container *ConfigContainer, secrets ContainerSecrets, known bool) {
+func (d *decoder) configSecrets(o *ObjectReader, container *ConfigContainer, secrets ContainerSecrets, known bool) {
 	switch {
 	case container.Name == unknownText:
 	case !known:
-		d.Config[SecretsEntry(container.Name)] = NotKnown
+		d.Config[SecretsEntry(container.Name)] = UnknownEntry
 		d.Pending = append(d.Pending, SecretsEntry(container.Name))
 	default:
 		if err := d.Config.SetSecrets(container, secrets); err != nil {
@@ -58,7 +58,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 	}
 }
 
-func (d *decoder) configSchema(o *Object) belonging {
+func (d *decoder) configSchema(o *ObjectReader) belonging {
 	schema := ConfigSchema{
 		Name: o.name(o.form("name")), Labels: o.labels("labels"), Schema: o.schema("schema"),
 	}
@@ -71,7 +71,7 @@ func (d *decoder) configSchema(o *Object) belonging {
 }
 
 // schema reads a JSON Schema: its text, or an object that stands for it.
-func (o *Object) schema(attribute string) string {
+func (o *ObjectReader) schema(attribute string) string {
 	switch value := o.value(attribute, SchemaType).(type) {
 	case nil:
 		return ""
@@ -99,7 +99,7 @@ func (o *Object) schema(attribute string) string {
 	}
 }
 
-func (d *decoder) template(o *Object) belonging {
+func (d *decoder) template(o *ObjectReader) belonging {
 	template := Template{
 		Name:        o.name(o.form("name")),
 		Type:        o.oneOf("type"),
@@ -128,8 +128,8 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 	d.registerAt(objectKey{"templates/" + template.Type, template.Name}, path, name)
 }
 
-func (d *decoder) hydration(root *Object) {
-	given := ObjectOf(root, "hydration", func(o *Object) *Hydration {
+func (d *decoder) hydration(root *ObjectReader) {
+	given := ReadObject(root, "hydration", func(o *ObjectReader) *Hydration {
 		return &Hydration{
 			Precedence: o.oneOfOrNone("precedence"),
 			OnConflict: o.oneOfOrNone("on_conflict"),

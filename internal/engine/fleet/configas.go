@@ -49,8 +49,8 @@ func (c ConfigAs) Values() (below []string, among bool) {
 	return below, among
 }
 
-// Substitute returns whether Flux substitutes configuration for variables.
-func (c ConfigAs) Substitute() bool {
+// IsSubstituted returns whether Flux substitutes configuration for variables.
+func (c ConfigAs) IsSubstituted() bool {
 	return slices.Contains(c, "substitute")
 }
 
@@ -67,7 +67,7 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 
 // targetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
-func (o *Object) targetForms(target *DeploymentTarget) {
+func (o *ObjectReader) targetForms(target *DeploymentTarget) {
 	o.besideManifests(target, func() { target.Manifests.ConfigAs = o.configAs("config_as") })
 }
 
@@ -76,7 +76,7 @@ func (o *Object) targetForms(target *DeploymentTarget) {
 const longestKeys = 253
 
 // configAs reads and checks the forms.
-func (o *Object) configAs(attribute string) ConfigAs {
+func (o *ObjectReader) configAs(attribute string) ConfigAs {
 	forms := o.sortedTexts(attribute)
 	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {
 		o.Report(attribute, `is empty: give at least one form, or remove it for ["configmap"]`)

@@ -52,7 +52,7 @@ var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Z
 
 // constraints decodes the fleet's rules. An unknown part of a rule makes only its entry unknown, or all rules where the
 // name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
-func (d *decoder) constraints(root *Object) {
+func (d *decoder) constraints(root *ObjectReader) {
 	const name = "constraints"
 	elements, isUnknown := d.elements(root, name)
 	d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
@@ -65,7 +65,7 @@ func (d *decoder) constraints(root *Object) {
 	}
 }
 
-func (d *decoder) constraint(o *Object) belonging {
+func (d *decoder) constraint(o *ObjectReader) belonging {
 	before := len(d.Findings) + d.more
 	constraint := Constraint{
 		Name:              o.name(o.form("name")),
@@ -82,7 +82,7 @@ func (d *decoder) constraint(o *Object) belonging {
 			maxConstraintMessage,
 		)
 	}
-	constraint.Match = ObjectOf(o, "match", (*Object).constraintMatch)
+	constraint.Match = ReadObject(o, "match", (*ObjectReader).constraintMatch)
 	belongs := d.belongs(o)
 	o.Finish()
 	if belongs == notInEnvironment {
@@ -103,16 +103,16 @@ func (d *decoder) constraint(o *Object) belonging {
 	return belongs
 }
 
-func (o *Object) constraintMatch() ConstraintMatch {
+func (o *ObjectReader) constraintMatch() ConstraintMatch {
 	match := ConstraintMatch{
 		Workspace:                o.text("workspace"),
-		WorkloadSelector:         o.Selector("workload_selector"),
-		DeploymentTargetSelector: o.Selector("deployment_target_selector"),
-		ClusterTypeSelector:      o.Selector("cluster_type_selector"),
-		ClusterSelector:          o.Selector("cluster_selector"),
+		WorkloadSelector:         ReadSelector(o, "workload_selector"),
+		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
+		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
+		ClusterSelector:          ReadSelector(o, "cluster_selector"),
 		Kinds:                    o.sortedTexts("kinds"),
 	}
-	o.EachText("kinds", func(path *Path, kind string) {
+	EachText(o, "kinds", func(path *Path, kind string) {
 		if kind != "" && !kubernetesKind.MatchString(kind) {
 			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
 		}
@@ -121,7 +121,7 @@ func (o *Object) constraintMatch() ConstraintMatch {
 }
 
 // adoptConstraints takes over the rules of the base fleet, which may have none.
-func (d *decoder) adoptConstraints(o *Object) {
+func (d *decoder) adoptConstraints(o *ObjectReader) {
 	const name = "constraints"
 	if !o.Has(name) {
 		return
@@ -167,7 +167,7 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 		}
 	}
 	if IsKnown(fields["match"]) {
-		constraint.Match = ObjectOf(o, "match", (*Object).constraintMatch)
+		constraint.Match = ReadObject(o, "match", (*ObjectReader).constraintMatch)
 	}
 	return constraint, true
 }

@@ -24,7 +24,7 @@ const fluxNameLabel = reconciler.AppliedByFlux
 // and TargetPolicy. The fleet merges values as Kalypso does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
-	root := &Object{reader: &d.Reader, fields: map[string]any{"environment": environment}}
+	root := &ObjectReader{reader: &d.Reader, fields: map[string]any{"environment": environment}}
 	d.readEnvironment(root)
 	d.Fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
 
@@ -144,17 +144,17 @@ func (p *controlPlane) document(path *Path, document Document) {
 }
 
 // reader returns the function that reads documents of a kind, "<group>/<kind>"; nil for a kind that is not read.
-func (p *controlPlane) reader(kind string) func(*Object) {
-	return map[string]func(*Object){
+func (p *controlPlane) reader(kind string) func(*ObjectReader) {
+	return map[string]func(*ObjectReader){
 		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
 		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
 		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
 		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
 		kalypsoGroup + "/Template":             p.kalypsoTemplate,
 		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
-		kalypsoGroup + "/Environment":          func(*Object) {}, // flotilla_environment has this
-		kalypsoGroup + "/GitOpsRepo":           func(*Object) {}, // flotilla_assignment's gitops_repo has this
-		kalypsoGroup + "/BaseRepo":             func(*Object) {}, // the documents were read already
+		kalypsoGroup + "/Environment":          func(*ObjectReader) {}, // flotilla_environment has this
+		kalypsoGroup + "/GitOpsRepo":           func(*ObjectReader) {}, // flotilla_assignment's gitops_repo has this
+		kalypsoGroup + "/BaseRepo":             func(*ObjectReader) {}, // the documents were read already
 		"v1/ConfigMap":                         p.configMap,
 		"/Application":                         p.modelApplication,
 		"/Cluster":                             p.modelCluster,
@@ -163,7 +163,7 @@ func (p *controlPlane) reader(kind string) func(*Object) {
 	}[kind]
 }
 
-func documentName(o *Object) string {
+func documentName(o *ObjectReader) string {
 	if metadata, ok := o.fields["metadata"].(map[string]any); ok {
 		if name, ok := metadata["name"].(string); ok {
 			return name
@@ -174,7 +174,7 @@ func documentName(o *Object) string {
 }
 
 // metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
-func (o *Object) metadata(check func(string) string) (name string, labels Labels) {
+func (o *ObjectReader) metadata(check func(string) string) (name string, labels Labels) {
 	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
 		name = m.name(check)
@@ -184,7 +184,7 @@ func (o *Object) metadata(check func(string) string) (name string, labels Labels
 }
 
 // spec decodes the attribute spec strictly, and the attributes beside it.
-func (o *Object) spec(decode func(*Object)) {
+func (o *ObjectReader) spec(decode func(*ObjectReader)) {
 	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
 		decode(s)
@@ -194,7 +194,7 @@ func (o *Object) spec(decode func(*Object)) {
 }
 
 // metadataName is the path of the name of a Kubernetes object.
-func (o *Object) metadataName() *Path {
+func (o *ObjectReader) metadataName() *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
@@ -203,7 +203,7 @@ func (o *Object) metadataName() *Path {
 const appConfigPrefix = "azure-app-config"
 
 // configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
-func (p *controlPlane) configMap(o *Object) {
+func (p *controlPlane) configMap(o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
@@ -235,7 +235,7 @@ func (p *controlPlane) configMap(o *Object) {
 	}
 }
 
-func (p *controlPlane) container(o *Object, container ConfigContainer, data map[string]any) {
+func (p *controlPlane) container(o *ObjectReader, container ConfigContainer, data map[string]any) {
 	container.FromConfigMap = true
 	p.Fleet.ConfigContainers = append(p.Fleet.ConfigContainers, container)
 	p.configData(o.path.Attribute("data"), container.Name, data)
@@ -244,7 +244,7 @@ func (p *controlPlane) container(o *Object, container ConfigContainer, data map[
 // appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any
 // number of labels.
 type appConfig struct {
-	*Object
+	*ObjectReader
 	name string
 	data map[string]any
 }
@@ -267,7 +267,7 @@ func (p *controlPlane) readAppConfigs() {
 			if problem != "" {
 				p.Report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
 			}
-			p.container(config.Object, ConfigContainer{
+			p.container(config.ObjectReader, ConfigContainer{
 				Name: config.name + "/" + cmp.Or(text, "*"), Labels: WithoutOwnerLabels(labels),
 				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
 			}, byLabels[text])

@@ -60,7 +60,7 @@ func Decode(input any) (*Decoded, Findings) {
 // collection is a list of objects that the model has.
 type collection struct {
 	name   string
-	decode func(*Object) belonging
+	decode func(*ObjectReader) belonging
 }
 
 // collections are in the order in which they are read.
@@ -79,7 +79,7 @@ func (d *decoder) collections() []collection {
 }
 
 // explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
-func (d *decoder) explicit(root *Object) {
+func (d *decoder) explicit(root *ObjectReader) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }
 	switch {
@@ -139,7 +139,7 @@ const (
 
 // collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
 // ignored.
-func (d *decoder) collection(root *Object, name string, decode func(*Object) belonging) {
+func (d *decoder) collection(root *ObjectReader, name string, decode func(*ObjectReader) belonging) {
 	elements, isUnknown := d.elements(root, name)
 	if isUnknown {
 		d.unknownObject(name)
@@ -166,7 +166,7 @@ func (d *decoder) collection(root *Object, name string, decode func(*Object) bel
 }
 
 // elements are those of a list, tuple, set or map of objects.
-func (d *decoder) elements(root *Object, name string) (elements []Element, isUnknown bool) {
+func (d *decoder) elements(root *ObjectReader, name string) (elements []Element, isUnknown bool) {
 	value, path := root.Value(name)
 	if object, isMap := value.(map[string]any); isMap {
 		if _, single := object["name"].(string); single {
@@ -209,7 +209,7 @@ func Elements(path *Path, value any) (elements []Element, are bool) {
 
 // keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:
 // only then it is registered, and may be checked against others.
-func keep[T any](d *decoder, o *Object, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
+func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
 	belongs = d.belongs(o)
 	o.Finish()
 	if belongs != notInEnvironment {

@@ -31,8 +31,8 @@ func ReadObjects(text string) ([]map[string]any, error) {
 	return objects, err
 }
 
-// Text is one text of several, as people have them in files: its documents, and those that cannot be read.
-type Text struct {
+// YAMLText is one text of several, as people have them in files: its documents, and those that cannot be read.
+type YAMLText struct {
 	Name      string // its key, where the texts are a map, such as the name of a file; else its number
 	Documents []Document
 	// Problems are sentences, each about one document that is not YAML or is beyond the bounds.
@@ -48,7 +48,7 @@ type Document struct {
 // ReadTexts reads a list or map of texts of YAML documents, sorted by key. A document that cannot be read is a problem of
 // its text; findings are about elements that are no texts, at their paths below `documents`. known is false while any
 // element is unknown.
-func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
+func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) {
 	p := &controlPlane{decoder: newDecoder()}
 	known = documents != Unknown{}
 	for _, element := range p.textsOf((*Path)(nil).Attribute("documents"), documents) {
@@ -56,7 +56,7 @@ func ReadTexts(documents any) (texts []Text, known bool, findings Findings) {
 		case Unknown:
 			known = false
 		case string:
-			text := Text{Name: element.Name}
+			text := YAMLText{Name: element.Name}
 			text.Documents, text.Problems = readDocuments(value, " cannot be read")
 			texts = append(texts, text)
 		default:

@@ -13,8 +13,8 @@ import (
 // of them. known is one JSON text of the entries that are known, and is unknown as a whole where there may be others;
 // pending has an unknown value for each entry that is not known yet.
 
-// KnownEntries returns the text of entries, each of which is canonical JSON.
-func KnownEntries(entries map[string]string) (string, error) {
+// EncodeEntries returns the text of entries, each of which is canonical JSON.
+func EncodeEntries(entries map[string]string) (string, error) {
 	var buffer bytes.Buffer
 	buffer.WriteByte('{')
 	for i, name := range slices.Sorted(maps.Keys(entries)) {

@@ -7,7 +7,7 @@ import (
 )
 
 // readEnvironment reads the environment of the fleet.
-func (d *decoder) readEnvironment(root *Object) {
+func (d *decoder) readEnvironment(root *ObjectReader) {
 	name := root.required("environment")
 	d.Fleet.Environment = name
 	if name == unknownText {
@@ -18,7 +18,7 @@ func (d *decoder) readEnvironment(root *Object) {
 }
 
 // environments reads the optional list of all environments: names, or objects with a name.
-func (d *decoder) environments(root *Object) {
+func (d *decoder) environments(root *ObjectReader) {
 	value, path := root.Value("environments")
 	elements, are := Elements(path, value)
 	if !are {
@@ -54,7 +54,7 @@ func (d *decoder) environments(root *Object) {
 }
 
 // environment checks an environment, which is not part of any fleet's model.
-func (d *decoder) environment(o *Object) belonging {
+func (d *decoder) environment(o *ObjectReader) belonging {
 	o.name(o.form("name"))
 	o.labels("labels")
 	o.text("description")
@@ -66,7 +66,7 @@ func (d *decoder) environment(o *Object) belonging {
 }
 
 // gitopsRepo reads a location in a repository. The paths "." and "" are the root.
-func (o *Object) gitopsRepo() folder.Location {
+func (o *ObjectReader) gitopsRepo() folder.Location {
 	repo := folder.Location{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
 	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
 		repo.Path = ""
@@ -77,7 +77,7 @@ func (o *Object) gitopsRepo() folder.Location {
 
 // belongs reads the attribute "environment" of an object, and says whether it is the fleet's. An object without it
 // belongs to the fleet's environment.
-func (d *decoder) belongs(o *Object) belonging {
+func (d *decoder) belongs(o *ObjectReader) belonging {
 	environment := o.text("environment")
 	if problem := labelForm.check(environment); isSet(environment) && problem != "" {
 		o.Report("environment", "%q %s", environment, problem)
@@ -112,6 +112,6 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 const environmentLabel = "environment"
 
 // checkEnvironmentLabel reports a label that asks for an environment that does not exist.
-func (o *Object) checkEnvironmentLabel(attribute string, labels map[string]string) {
+func (o *ObjectReader) checkEnvironmentLabel(attribute string, labels map[string]string) {
 	o.reader.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

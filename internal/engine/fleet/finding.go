@@ -28,7 +28,7 @@ type Findings []Finding
 
 func (f Findings) Error() string {
 	var lines []string
-	for _, finding := range f.Together() {
+	for _, finding := range f.Group() {
 		lines = append(lines, finding.String())
 	}
 	return strings.Join(lines, "\n")
@@ -43,23 +43,23 @@ var (
 // MaxAlike is how many mistakes are listed that differ only by what they quote, as those of names that one expression has made.
 const MaxAlike = 5
 
-// Kind is a message without what it quotes.
-func Kind(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
+// WithoutQuotes is a message without what it quotes.
+func WithoutQuotes(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
 
 // Report adds a finding at a path.
 func (f *Findings) Report(path *Path, format string, arguments ...any) {
 	*f = append(*f, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// Together has one finding in place of those that say the same of the same attribute of several objects, which are often made
+// Group has one finding in place of those that say the same of the same attribute of several objects, which are often made
 // by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`. Of those that differ
 // only by what they quote the first are listed, and one finding has the paths of all others.
-func (f Findings) Together() Findings {
+func (f Findings) Group() Findings {
 	paths := make(map[Finding][]string, len(f)) // by the finding with the keys taken out of its path
 	of := func(finding Finding) Finding {
 		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
 	}
-	kindOf := func(same Finding) Finding { return Finding{same.Path, Kind(same.Message)} }
+	kindOf := func(same Finding) Finding { return Finding{same.Path, WithoutQuotes(same.Message)} }
 	var distinct Findings
 	kinds := map[Finding]int{}
 	seen := make(map[Finding]bool, len(f))

@@ -57,7 +57,7 @@ func TestMistakesOfAHundredObjectsAreFewLines(t *testing.T) {
 			fleet.Finding{Path: fmt.Sprintf("a[%d].c", i), Message: "is required"},
 		)
 	}
-	if got := both.Together(); len(got) != fleet.MaxAlike+2 || got[len(got)-1] != (fleet.Finding{
+	if got := both.Group(); len(got) != fleet.MaxAlike+2 || got[len(got)-1] != (fleet.Finding{
 		Path:    "a[5].b, a[6].b, a[7].b, a[8].b, a[9].b, a[10].b, a[11].b, a[12].b, a[13].b, a[14].b and 5 more",
 		Message: "have mistakes of the same kind",
 	}) {

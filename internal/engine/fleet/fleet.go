@@ -321,8 +321,8 @@ func CompareExplicitAssignments(a, b ExplicitAssignment) int {
 		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 }
 
-// Merge returns the labels of all sets. Where several have a key, the last one counts. The result is a new map.
-func Merge(sets ...Labels) Labels {
+// MergeLabels returns the labels of all sets. Where several have a key, the last one counts. The result is a new map.
+func MergeLabels(sets ...Labels) Labels {
 	merged := Labels{}
 	for _, set := range sets {
 		maps.Copy(merged, set)

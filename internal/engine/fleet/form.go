@@ -55,7 +55,7 @@ func (f *Form) check(text string) string {
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
 // form returns the check of the form that the table has for an attribute, or for the elements of a list.
-func (o *Object) form(name string) func(string) string {
+func (o *ObjectReader) form(name string) func(string) string {
 	form := o.table.find(name).Form
 	if form == nil {
 		panic("attribute " + name + " has no form in the table of a " + o.table.Name)

@@ -23,7 +23,7 @@ func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice stri
 }
 
 // checkCommitted is checkPlain for an attribute below an object, whose names begin with the last of the attributes.
-func (d *decoder) checkCommitted(o *Object, allowed []string, attributes ...string) {
+func (d *decoder) checkCommitted(o *ObjectReader, allowed []string, attributes ...string) {
 	var value any = o.fields
 	path := o.path
 	for _, attribute := range attributes {
@@ -64,8 +64,8 @@ func CheckOpenText(text string) string {
 	)
 }
 
-// OpenText is Text for an attribute that must not have a credential.
-func (o *Object) OpenText(name string) string {
+// ReadOpenText is Text for an attribute that must not have a credential.
+func ReadOpenText(o *ObjectReader, name string) string {
 	text := o.Text(name)
 	if problem := CheckOpenText(text); problem != "" {
 		o.Report(name, "%s", problem)
@@ -75,7 +75,7 @@ func (o *Object) OpenText(name string) string {
 
 // allowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
 // makes nothing else unknown.
-func (o *Object) allowPlain(attribute string) (names []string, known bool) {
+func (o *ObjectReader) allowPlain(attribute string) (names []string, known bool) {
 	known = o.aside(func() { names = o.sortedTexts(attribute) })
 	return names, known
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // kalypsoClusterType reads a ClusterType. Each of the following methods reads one of Kalypso's kinds.
-func (p *controlPlane) kalypsoClusterType(o *Object) {
+func (p *controlPlane) kalypsoClusterType(o *ObjectReader) {
 	clusterType := ClusterType{}
 	clusterType.Name, clusterType.Labels = o.metadata(checkClusterTypeName)
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		clusterType.Reconciler = cmp.Or(s.text("reconciler"), DefaultReconciler)
 		clusterType.NamespaceService = cmp.Or(s.text("namespaceService"), DefaultNamespaceService)
 		clusterType.ConfigType = cmp.Or(s.text("configType"), DefaultConfigType)
@@ -23,18 +23,18 @@ func (p *controlPlane) kalypsoClusterType(o *Object) {
 	p.referToTemplate(spec.Attribute("configType"), "config", clusterType.ConfigType)
 }
 
-func (p *controlPlane) kalypsoWorkload(o *Object) {
+func (p *controlPlane) kalypsoWorkload(o *ObjectReader) {
 	workload := Workload{}
 	workload.Name, workload.Labels = o.metadata(CheckLabelName)
 	placed := localWorkload{path: o.path, name: workload.Name}
 	seen := map[string]bool{}
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		shared := s.schemas("configSchemas")
 		for _, t := range s.List("deploymentTargets") {
 			target := DeploymentTarget{Name: t.name(CheckLabelName), Labels: t.labels("labels")}
 			environment := t.required("environment")
 			target.ConfigSchemas = append(t.schemas("configSchemas"), shared...)
-			t.targetManifests(&target, (*Object).kalypsoManifests)
+			t.targetManifests(&target, (*ObjectReader).kalypsoManifests)
 			t.Finish()
 			if key := environment + "/" + target.Name; seen[key] {
 				t.Report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)
@@ -59,7 +59,7 @@ func (p *controlPlane) kalypsoWorkload(o *Object) {
 	}
 }
 
-func (o *Object) schemas(attribute string) []string {
+func (o *ObjectReader) schemas(attribute string) []string {
 	schemas := o.texts(attribute)
 	for i, schema := range schemas {
 		if _, err := ParseJSON(schema); err != nil {
@@ -71,7 +71,7 @@ func (o *Object) schemas(attribute string) []string {
 
 // kalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
 // are parameters.
-func (o *Object) kalypsoManifests() Manifests {
+func (o *ObjectReader) kalypsoManifests() Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
 	parameters := map[string]any{}
 	fields := map[string]any{}
@@ -90,29 +90,29 @@ func (o *Object) kalypsoManifests() Manifests {
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &Object{reader: o.reader, table: &manifestsTable, parent: o, path: o.path, fields: fields}
+	inner := &ObjectReader{reader: o.reader, table: &manifestsTable, parent: o, path: o.path, fields: fields}
 	return inner.manifests()
 }
 
-func (p *controlPlane) kalypsoRegistration(o *Object) {
+func (p *controlPlane) kalypsoRegistration(o *ObjectReader) {
 	name, _ := o.metadata(CheckLabelName)
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		s.value("workload")
 		p.registrations[name] = s.checked("workspace", CheckLabelName)
 	})
 	p.registerAt(objectKey{"workload_registrations", name}, o.path, o.metadataName())
 }
 
-func (p *controlPlane) kalypsoPolicy(o *Object) {
+func (p *controlPlane) kalypsoPolicy(o *ObjectReader) {
 	policy := TargetPolicy{Effect: "schedule"}
 	policy.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *Object) {
-		policy.DeploymentTargetSelector = ObjectOf(s, "deploymentTargetSelector", func(t *Object) *Selector {
+	o.spec(func(s *ObjectReader) {
+		policy.DeploymentTargetSelector = ReadObject(s, "deploymentTargetSelector", func(t *ObjectReader) *Selector {
 			policy.Workspace = t.text("workspace")
 			return t.labelSelector("labelSelector")
 		})
 		s.Require("clusterTypeSelector", "is required: a policy without it selects no host")
-		policy.ClusterTypeSelector = ObjectOf(s, "clusterTypeSelector", func(c *Object) *Selector {
+		policy.ClusterTypeSelector = ReadObject(s, "clusterTypeSelector", func(c *ObjectReader) *Selector {
 			return cmp.Or(c.labelSelector("labelSelector"), &Selector{})
 		})
 	})
@@ -120,10 +120,10 @@ func (p *controlPlane) kalypsoPolicy(o *Object) {
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-func (p *controlPlane) kalypsoTemplate(o *Object) {
+func (p *controlPlane) kalypsoTemplate(o *ObjectReader) {
 	template := Template{}
 	template.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		template.Type = s.oneOfThese("type", "", "reconciler", "namespace", "config")
 		template.ContentType = s.oneOfThese("contentType", "", ContentTypes...)
 		template.Manifests = s.texts("manifests")
@@ -140,11 +140,11 @@ func (p *controlPlane) kalypsoTemplate(o *Object) {
 	p.addTemplate(template, o.path, o.metadataName())
 }
 
-func (p *controlPlane) kalypsoSchema(o *Object) {
+func (p *controlPlane) kalypsoSchema(o *ObjectReader) {
 	schema := ConfigSchema{}
 	schema.Name, schema.Labels = o.metadata(CheckSubdomainName)
 	schema.Labels = WithoutOwnerLabels(schema.Labels)
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		schema.Schema = s.schema("schema")
 		if schema.Schema == "" {
 			s.Report("schema", "is required")

@@ -12,7 +12,7 @@ import (
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
 // that kind, and says whether it belongs to the fleet's environment.
 
-func (d *decoder) workspace(o *Object) belonging {
+func (d *decoder) workspace(o *ObjectReader) belonging {
 	workspace := Workspace{
 		Name:              o.name(o.form("name")),
 		ContributorGroups: o.sortedTexts("contributor_groups"),
@@ -32,14 +32,14 @@ func (d *decoder) workspace(o *Object) belonging {
 	if workspace.NetworkPolicy == "none" {
 		workspace.NetworkPolicy = ""
 	}
-	o.EachText("environments", d.checkEnvironment)
+	EachText(o, "environments", d.checkEnvironment)
 	o.Finish()
 	d.register("workspaces", workspace.Name, o.path)
 	d.Fleet.Workspaces = append(d.Fleet.Workspaces, workspace)
 	return inEnvironment
 }
 
-func (d *decoder) clusterType(o *Object) belonging {
+func (d *decoder) clusterType(o *ObjectReader) belonging {
 	clusterType := ClusterType{
 		Name:             o.name(checkClusterTypeName),
 		Formerly:         o.texts("formerly"),
@@ -89,7 +89,7 @@ func checkClusterTypeName(name string) string {
 	return clusterTypeTable.find("name").Form.check(name)
 }
 
-func (d *decoder) cluster(o *Object) belonging {
+func (d *decoder) cluster(o *ObjectReader) belonging {
 	cluster := Cluster{
 		Name:        o.name(o.form("name")),
 		ClusterType: o.required("cluster_type"),
@@ -105,7 +105,7 @@ func (d *decoder) cluster(o *Object) belonging {
 }
 
 // workload belongs to the environment when one of its deployment targets does.
-func (d *decoder) workload(o *Object) belonging {
+func (d *decoder) workload(o *ObjectReader) belonging {
 	workload := Workload{
 		Name:      o.name(o.form("name")),
 		Workspace: o.required("workspace"),
@@ -184,7 +184,7 @@ func (d *decoder) deploymentTarget(
 		d.targetEnvironments[text] = true
 	}
 	belongs = d.belongs(o)
-	o.targetManifests(target, (*Object).manifests)
+	o.targetManifests(target, (*ObjectReader).manifests)
 	o.targetForms(target)
 	o.targetRendering(target)
 	allowed, allowedKnown := o.allowPlain("allow_plain")
@@ -205,7 +205,7 @@ func (d *decoder) deploymentTarget(
 
 // namespaceName refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
 // policies of its workspace would apply to them.
-func (o *Object) namespaceName(name string) string {
+func (o *ObjectReader) namespaceName(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
 		return fmt.Sprintf(
@@ -218,14 +218,14 @@ func (o *Object) namespaceName(name string) string {
 	return o.form("namespace")(name)
 }
 
-func (d *decoder) targetPolicy(o *Object) belonging {
+func (d *decoder) targetPolicy(o *ObjectReader) belonging {
 	policy := TargetPolicy{
 		Name:                     o.name(o.form("name")),
 		Workspace:                o.text("workspace"),
-		WorkloadSelector:         o.Selector("workload_selector"),
-		DeploymentTargetSelector: o.Selector("deployment_target_selector"),
-		ClusterTypeSelector:      o.Selector("cluster_type_selector"),
-		ClusterSelector:          o.Selector("cluster_selector"),
+		WorkloadSelector:         ReadSelector(o, "workload_selector"),
+		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
+		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
+		ClusterSelector:          ReadSelector(o, "cluster_selector"),
 		Tolerations:              o.tolerations("tolerations"),
 		Placement:                o.placement("placement"),
 		Effect:                   o.oneOf("effect"),
@@ -241,7 +241,7 @@ func (d *decoder) targetPolicy(o *Object) belonging {
 	return belongs
 }
 
-func (d *decoder) explicitAssignment(o *Object) belonging {
+func (d *decoder) explicitAssignment(o *ObjectReader) belonging {
 	assignment := ExplicitAssignment{
 		ClusterType:      o.text("cluster_type"),
 		Cluster:          o.text("cluster"),

@@ -10,7 +10,7 @@ import (
 )
 
 // name reads the attribute "name" and checks it.
-func (o *Object) name(check func(string) string) string {
+func (o *ObjectReader) name(check func(string) string) string {
 	return o.check("name", o.required("name"), check)
 }
 
@@ -34,7 +34,7 @@ func CheckSubdomainName(name string) string {
 }
 
 // labels reads and checks Kubernetes labels.
-func (o *Object) labels(attribute string) Labels {
+func (o *ObjectReader) labels(attribute string) Labels {
 	labels := Labels(o.textMap(attribute))
 	if arePlain(labels) {
 		return labels

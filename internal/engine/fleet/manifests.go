@@ -17,7 +17,7 @@ var storageAttributes = map[string][]string{
 
 // targetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
 // entry of manifests unknown.
-func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) Manifests) {
+func (o *ObjectReader) targetManifests(target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
 	value, path := o.Value("manifests")
 	if o.Require("manifests", "is required"); value == nil {
 		return
@@ -35,7 +35,7 @@ func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) 
 
 // manifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
-func (o *Object) manifests() Manifests {
+func (o *ObjectReader) manifests() Manifests {
 	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.oneOfOrNone("type")}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version", "digest"} {
@@ -87,7 +87,7 @@ func (o *Object) manifests() Manifests {
 }
 
 // checkDigestVersion reports manifests whose digest and version do not fit together.
-func (o *Object) checkDigestVersion(m *Manifests) {
+func (o *ObjectReader) checkDigestVersion(m *Manifests) {
 	if !isSet(m.Digest) {
 		return
 	}
@@ -100,7 +100,7 @@ func (o *Object) checkDigestVersion(m *Manifests) {
 }
 
 // anyObject reads an object with any attributes: nil where it is absent, empty or unknown.
-func (o *Object) anyObject(attribute string) map[string]any {
+func (o *ObjectReader) anyObject(attribute string) map[string]any {
 	switch value := o.value(attribute, AnyObjectType).(type) {
 	case nil:
 	case map[string]any:

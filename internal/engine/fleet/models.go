@@ -28,7 +28,7 @@ func modelKind(fields map[string]any) string {
 }
 
 // modelList reads a list of models, as an API returns it: {"items": [...]}.
-func (p *controlPlane) modelList(o *Object) {
+func (p *controlPlane) modelList(o *ObjectReader) {
 	for _, item := range o.List("items") {
 		if read := p.reader("/" + cmp.Or(item.text("kind"), modelKind(item.fields))); read != nil {
 			read(item)
@@ -39,10 +39,10 @@ func (p *controlPlane) modelList(o *Object) {
 	o.Finish()
 }
 
-func (p *controlPlane) modelApplication(o *Object) {
+func (p *controlPlane) modelApplication(o *ObjectReader) {
 	name := o.name(CheckLabelName)
 	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
-	manifests := &Object{
+	manifests := &ObjectReader{
 		reader: o.reader, table: &manifestsTable, path: o.path, fields: map[string]any{},
 		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
 	}
@@ -58,7 +58,7 @@ func (p *controlPlane) modelApplication(o *Object) {
 	})
 }
 
-func (p *controlPlane) modelCluster(o *Object) {
+func (p *controlPlane) modelCluster(o *ObjectReader) {
 	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
 	belongs := p.belongs(o)
 	o.text("short_name")
@@ -77,14 +77,14 @@ func (p *controlPlane) modelCluster(o *Object) {
 	p.Fleet.Clusters = append(p.Fleet.Clusters, cluster)
 }
 
-func (p *controlPlane) modelNamespace(o *Object) {
+func (p *controlPlane) modelNamespace(o *ObjectReader) {
 	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
 	o.finishModel()
 	p.register("workspaces", workspace.Name, o.path)
 	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)
 }
 
-func (p *controlPlane) modelPolicy(o *Object) {
+func (p *controlPlane) modelPolicy(o *ObjectReader) {
 	policy := TargetPolicy{Name: o.name(CheckSubdomainName), Workspace: o.text("namespace"), Effect: "schedule"}
 	policy.DeploymentTargetSelector = o.modelSelector("app_selector", map[string]string{
 		"name": "workload", "namespace": "workspace",
@@ -108,7 +108,7 @@ func (p *controlPlane) modelPolicy(o *Object) {
 }
 
 // modelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
-func (o *Object) modelSelector(attribute string, attributes map[string]string) *Selector {
+func (o *ObjectReader) modelSelector(attribute string, attributes map[string]string) *Selector {
 	wanted := o.wantedLabels(attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
 		return nil
@@ -142,7 +142,7 @@ func (o *Object) modelSelector(attribute string, attributes map[string]string) *
 }
 
 // finishModel ignores attributes that systems with such models add to them.
-func (o *Object) finishModel() {
+func (o *ObjectReader) finishModel() {
 	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")
 }

@@ -108,7 +108,7 @@ func TestAFleetKeepsThePinsOfItsBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := fleet.KnownEntries(value.Manifests)
+	known, err := fleet.EncodeEntries(value.Manifests)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,16 @@ type Spread struct {
 // maxWeight bounds weights, so that no sum of them overflows.
 const maxWeight = 1000
 
-func (o *Object) placement(attribute string) *Placement {
-	return ObjectOf(o, attribute, func(p *Object) *Placement {
+func (o *ObjectReader) placement(attribute string) *Placement {
+	return ReadObject(o, attribute, func(p *ObjectReader) *Placement {
 		p.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		return &Placement{
 			NumberOfHosts: p.Int("number_of_hosts"),
-			Prefer: ListOf(p, "prefer", func(preference *Object) Preference {
+			Prefer: ReadList(p, "prefer", func(preference *ObjectReader) Preference {
 				preference.Require("selector", "is required")
-				return Preference{Selector: preference.Selector("selector"), Weight: preference.Int("weight")}
+				return Preference{Selector: ReadSelector(preference, "selector"), Weight: preference.Int("weight")}
 			}),
-			Spread: ListOf(p, "spread", func(spread *Object) Spread {
+			Spread: ReadList(p, "spread", func(spread *ObjectReader) Spread {
 				key := spread.required("key")
 				spread.checkLabel("key", key, CheckLabelKey)
 				return Spread{Key: key, MaxSkew: spread.Int("max_skew")}

@@ -12,7 +12,7 @@ import (
 
 // quantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
 // or a text, with the same meaning.
-func (o *Object) quantities(attribute string, check func(name string) string) map[string]string {
+func (o *ObjectReader) quantities(attribute string, check func(name string) string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
 		return o.textMap(attribute)

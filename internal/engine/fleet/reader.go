@@ -35,7 +35,7 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 }
 
 // Object begins to read an object by its table. It returns nil for a value that is not known, or no object, which is a finding.
-func (r *Reader) Object(table *Table, path *Path, value any) *Object {
+func (r *Reader) Object(table *Table, path *Path, value any) *ObjectReader {
 	o, isUnknown := r.object(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
 	return o
@@ -43,29 +43,29 @@ func (r *Reader) Object(table *Table, path *Path, value any) *Object {
 
 // object is Object for readers to which an unknown object makes only some of their input unknown. The table is nil for kinds that
 // others define.
-func (r *Reader) object(table *Table, path *Path, value any) (o *Object, isUnknown bool) {
+func (r *Reader) object(table *Table, path *Path, value any) (o *ObjectReader, isUnknown bool) {
 	switch value := value.(type) {
 	case Unknown:
 		return nil, true
 	case map[string]any:
-		return &Object{reader: r, table: table, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
+		return &ObjectReader{reader: r, table: table, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
 	}
 	r.Report(path, "must be an object, not %s", kindOf(value))
 	return nil, false
 }
 
 // List reads a list of objects by their table. An object is named in findings, not numbered, where its name is unique.
-func (r *Reader) List(table *Table, path *Path, value any) []*Object {
-	root := &Object{reader: r}
+func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
+	root := &ObjectReader{reader: r}
 	return root.children(table, path, root.listOf(path, value, "a list of objects"))
 }
 
-// Object reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
+// ObjectReader reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
 // attribute makes the object unknown, and all that it is part of.
-type Object struct {
+type ObjectReader struct {
 	reader  *Reader
-	table   *Table  // that it is read by; nil for kinds that others define
-	parent  *Object // that it is part of; nil where only this object becomes unknown
+	table   *Table        // that it is read by; nil for kinds that others define
+	parent  *ObjectReader // that it is part of; nil where only this object becomes unknown
 	path    *Path
 	fields  map[string]any
 	unknown bool
@@ -78,7 +78,7 @@ type Object struct {
 const usualAttributes = 12
 
 // unknownText stands for a string that is not known yet while a fleet is being decoded. It is never returned, and no
-// input can have it: [Object.scalar] refuses texts with its first character.
+// input can have it: [ObjectReader.scalar] refuses texts with its first character.
 const unknownText = "\x00unknown"
 
 // isSet says whether a text is not empty and known.
@@ -86,7 +86,7 @@ func isSet(text string) bool {
 	return text != "" && text != unknownText
 }
 
-func (o *Object) noteUnknown() {
+func (o *ObjectReader) noteUnknown() {
 	o.reader.Unknown = true
 	for ; o != nil; o = o.parent {
 		o.unknown = true
@@ -94,10 +94,10 @@ func (o *Object) noteUnknown() {
 }
 
 // Path is the path of the object.
-func (o *Object) Path() *Path { return o.path }
+func (o *ObjectReader) Path() *Path { return o.path }
 
 // At is the path of an attribute.
-func (o *Object) At(name string) *Path {
+func (o *ObjectReader) At(name string) *Path {
 	if written, ok := o.written[name]; ok {
 		name = written
 	}
@@ -105,15 +105,15 @@ func (o *Object) At(name string) *Path {
 }
 
 // Report adds a finding at an attribute.
-func (o *Object) Report(name, format string, arguments ...any) {
+func (o *ObjectReader) Report(name, format string, arguments ...any) {
 	o.reader.Report(o.At(name), format, arguments...)
 }
 
 // Value returns an attribute as it is, for readers of its own, and its path.
-func (o *Object) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
+func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
 // get returns an attribute, which the table has, as one of these types; of any type where none is given.
-func (o *Object) get(name string, types ...Type) any {
+func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
 		o.table.find(name).must(types)
 	}
@@ -122,13 +122,13 @@ func (o *Object) get(name string, types ...Type) any {
 }
 
 // Has says whether an attribute is set.
-func (o *Object) Has(name string) bool { return o.get(name) != nil }
+func (o *ObjectReader) Has(name string) bool { return o.get(name) != nil }
 
 // Known says whether an attribute is set, and known.
-func (o *Object) Known(name string) bool { return o.value(name) != nil }
+func (o *ObjectReader) Known(name string) bool { return o.value(name) != nil }
 
 // value returns an attribute that is known, else nil.
-func (o *Object) value(name string, types ...Type) any {
+func (o *ObjectReader) value(name string, types ...Type) any {
 	value := o.get(name, types...)
 	if _, isUnknown := value.(Unknown); isUnknown {
 		o.noteUnknown()
@@ -138,7 +138,7 @@ func (o *Object) value(name string, types ...Type) any {
 }
 
 // Finish reports attributes that were not read, except those that Flotilla's own resources, or other systems, compute.
-func (o *Object) Finish(computed ...string) {
+func (o *ObjectReader) Finish(computed ...string) {
 	var unread []string
 	for name := range o.fields {
 		if !slices.Contains(o.read, name) && !slices.Contains(computed, name) && !o.table.isComputed(name) {
@@ -152,7 +152,7 @@ func (o *Object) Finish(computed ...string) {
 }
 
 // Require reports an attribute that is not set.
-func (o *Object) Require(name, message string) {
+func (o *ObjectReader) Require(name, message string) {
 	if !o.Has(name) {
 		o.Report(name, "%s", message)
 	}
@@ -181,7 +181,7 @@ func kindOf(value any) string {
 
 // scalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
 // make 1.1 of a version 1.10.
-func (o *Object) scalar(value any) (text, problem string) {
+func (o *ObjectReader) scalar(value any) (text, problem string) {
 	switch value := value.(type) {
 	case nil:
 		return "", ""
@@ -208,7 +208,7 @@ func kindAndHint(value any) string {
 }
 
 // Text returns "" for an absent or unknown attribute.
-func (o *Object) Text(name string) string { return knownText(o.text(name)) }
+func (o *ObjectReader) Text(name string) string { return knownText(o.text(name)) }
 
 func knownText(text string) string {
 	if text == unknownText {
@@ -218,7 +218,7 @@ func knownText(text string) string {
 }
 
 // text is Text with [unknownText] for an unknown attribute.
-func (o *Object) text(name string) string {
+func (o *ObjectReader) text(name string) string {
 	text, problem := o.scalar(o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
 	if problem != "" {
 		o.Report(name, "%s", problem)
@@ -227,19 +227,19 @@ func (o *Object) text(name string) string {
 }
 
 // textOrDefault is text with the table's default for an attribute that is absent.
-func (o *Object) textOrDefault(name string) string {
+func (o *ObjectReader) textOrDefault(name string) string {
 	return cmp.Or(o.text(name), o.table.defaultText(name))
 }
 
-// TextOrDefault is Text with the default of the table for an attribute that is absent or unknown.
-func (o *Object) TextOrDefault(name string) string {
+// ReadTextOrDefault is Text with the default of the table for an attribute that is absent or unknown.
+func ReadTextOrDefault(o *ObjectReader, name string) string {
 	return cmp.Or(o.Text(name), o.table.defaultText(name))
 }
 
 // Required is Text for an attribute that must be set.
-func (o *Object) Required(name string) string { return knownText(o.required(name)) }
+func (o *ObjectReader) Required(name string) string { return knownText(o.required(name)) }
 
-func (o *Object) required(name string) string {
+func (o *ObjectReader) required(name string) string {
 	text := o.text(name)
 	if given := o.fields[name]; given == nil || given == "" {
 		o.Report(name, "is required")
@@ -248,11 +248,11 @@ func (o *Object) required(name string) string {
 }
 
 // checked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
-func (o *Object) checked(name string, check func(string) string) string {
+func (o *ObjectReader) checked(name string, check func(string) string) string {
 	return o.check(name, o.text(name), check)
 }
 
-func (o *Object) check(name, text string, check func(string) string) string {
+func (o *ObjectReader) check(name, text string, check func(string) string) string {
 	if isSet(text) {
 		if problem := check(text); problem != "" {
 			o.Report(name, "%q %s", text, problem)
@@ -262,7 +262,7 @@ func (o *Object) check(name, text string, check func(string) string) string {
 }
 
 // OneOf reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or wrong.
-func (o *Object) OneOf(name string) string {
+func (o *ObjectReader) OneOf(name string) string {
 	attribute := o.table.find(name)
 	if text := o.oneOf(name); slices.Contains(attribute.Allowed, text) {
 		return text
@@ -271,17 +271,17 @@ func (o *Object) OneOf(name string) string {
 }
 
 // oneOf is OneOf with [unknownText] for an unknown attribute.
-func (o *Object) oneOf(name string) string {
+func (o *ObjectReader) oneOf(name string) string {
 	attribute := o.table.find(name)
 	return o.oneOfThese(name, attribute.text(), attribute.Allowed...)
 }
 
 // oneOfOrNone is oneOf with "" for an attribute that is absent.
-func (o *Object) oneOfOrNone(name string) string {
+func (o *ObjectReader) oneOfOrNone(name string) string {
 	return o.oneOfThese(name, "", o.table.find(name).Allowed...)
 }
 
-func (o *Object) oneOfThese(name, byDefault string, allowed ...string) string {
+func (o *ObjectReader) oneOfThese(name, byDefault string, allowed ...string) string {
 	text := o.text(name)
 	switch {
 	case text == "":
@@ -293,7 +293,7 @@ func (o *Object) oneOfThese(name, byDefault string, allowed ...string) string {
 }
 
 // Bool returns the default of the table for an absent attribute, and false for one that is unknown or wrong, or has no default.
-func (o *Object) Bool(name string) bool {
+func (o *ObjectReader) Bool(name string) bool {
 	switch value := o.value(name, BoolType).(type) {
 	case nil:
 		if o.table != nil && o.fields[name] == nil {
@@ -308,8 +308,8 @@ func (o *Object) Bool(name string) bool {
 	return false
 }
 
-// BoolOrObject reads true or false into is, or returns an object.
-func (o *Object) BoolOrObject(name string, is *bool) *Object {
+// ReadBoolOrObject reads true or false into is, or returns an object.
+func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	switch value := o.value(name, BoolOrObjectType).(type) {
 	case nil:
 	case bool:
@@ -324,7 +324,7 @@ func (o *Object) BoolOrObject(name string, is *bool) *Object {
 
 // Int reads a whole number within the bounds of the table. It returns the table's default, else 0, for one that is absent, unknown
 // or wrong.
-func (o *Object) Int(name string) int {
+func (o *ObjectReader) Int(name string) int {
 	attribute := o.table.find(name)
 	switch value := o.value(name, WholeType).(type) {
 	case nil:
@@ -343,7 +343,7 @@ func (o *Object) Int(name string) int {
 }
 
 // number returns "" for 0, and for an absent, unknown or wrong number.
-func (o *Object) number(name string) json.Number {
+func (o *ObjectReader) number(name string) json.Number {
 	switch value := o.value(name, NumberType).(type) {
 	case nil:
 	case json.Number:

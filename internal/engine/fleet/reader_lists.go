@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// The lists, maps and objects in the attributes of an [Object].
+// The lists, maps and objects in the attributes of an [ObjectReader].
 
 // listOf returns the elements of a list; nil for one that is absent, unknown or something else.
-func (o *Object) listOf(path *Path, value any, what string) []any {
+func (o *ObjectReader) listOf(path *Path, value any, what string) []any {
 	switch value := value.(type) {
 	case nil:
 	case Unknown:
@@ -22,7 +22,7 @@ func (o *Object) listOf(path *Path, value any, what string) []any {
 }
 
 // Texts reads a list of strings: nil where it is absent, and without those that are unknown or wrong.
-func (o *Object) Texts(name string) []string {
+func (o *ObjectReader) Texts(name string) []string {
 	texts := o.textList(name, true)
 	if texts == nil && o.fields[name] != nil {
 		return []string{}
@@ -31,9 +31,9 @@ func (o *Object) Texts(name string) []string {
 }
 
 // texts reads a list of strings that are not empty; nil where it has none.
-func (o *Object) texts(name string) []string { return o.textList(name, false) }
+func (o *ObjectReader) texts(name string) []string { return o.textList(name, false) }
 
-func (o *Object) textList(name string, mayBeEmpty bool) []string {
+func (o *ObjectReader) textList(name string, mayBeEmpty bool) []string {
 	value := o.get(name, TextsType)
 	if value == nil {
 		return nil
@@ -55,16 +55,16 @@ func (o *Object) textList(name string, mayBeEmpty bool) []string {
 }
 
 // sortedTexts reads a list of strings whose order has no meaning.
-func (o *Object) sortedTexts(name string) []string {
+func (o *ObjectReader) sortedTexts(name string) []string {
 	texts := o.texts(name)
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }
 
 // checkedTexts is sortedTexts for texts of which check says what is wrong with one, or "".
-func (o *Object) checkedTexts(name string, check func(string) string) []string {
+func (o *ObjectReader) checkedTexts(name string, check func(string) string) []string {
 	texts := o.sortedTexts(name)
-	o.EachText(name, func(path *Path, text string) {
+	EachText(o, name, func(path *Path, text string) {
 		if problem := check(text); text != "" && problem != "" {
 			o.reader.Report(path, "%q %s", text, problem)
 		}
@@ -73,7 +73,7 @@ func (o *Object) checkedTexts(name string, check func(string) string) []string {
 }
 
 // EachText calls do with each string of a list.
-func (o *Object) EachText(name string, do func(path *Path, text string)) {
+func EachText(o *ObjectReader, name string, do func(path *Path, text string)) {
 	list, _ := o.get(name, TextsType).([]any)
 	for i, element := range list {
 		if text, ok := element.(string); ok {
@@ -83,7 +83,7 @@ func (o *Object) EachText(name string, do func(path *Path, text string)) {
 }
 
 // TextMap reads a map of strings; null elements are left out, and unknown ones are "".
-func (o *Object) TextMap(name string) map[string]string {
+func (o *ObjectReader) TextMap(name string) map[string]string {
 	texts := o.textMap(name)
 	for key, text := range texts {
 		texts[key] = knownText(text)
@@ -92,7 +92,7 @@ func (o *Object) TextMap(name string) map[string]string {
 }
 
 // textMap is TextMap with [unknownText] for unknown elements.
-func (o *Object) textMap(name string) map[string]string {
+func (o *ObjectReader) textMap(name string) map[string]string {
 	switch value := o.value(name, TextMapType, QuantitiesType, TextOrTextMapType).(type) {
 	case nil:
 	case map[string]any:
@@ -120,8 +120,8 @@ func (o *Object) textMap(name string) map[string]string {
 	return nil
 }
 
-// TextOrTextMap reads a text, or a map of texts as [Object.TextMap] does; the other is then empty.
-func (o *Object) TextOrTextMap(name string) (text string, byKey map[string]string) {
+// ReadTextOrTextMap reads a text, or a map of texts as [ObjectReader.TextMap] does; the other is then empty.
+func ReadTextOrTextMap(o *ObjectReader, name string) (text string, byKey map[string]string) {
 	switch value := o.get(name, TextOrTextMapType).(type) {
 	case nil:
 		return "", nil
@@ -137,7 +137,7 @@ func (o *Object) TextOrTextMap(name string) (text string, byKey map[string]strin
 }
 
 // Object begins to read an object that is part of this one; nil where there is none that is known.
-func (o *Object) Object(name string) *Object {
+func (o *ObjectReader) Object(name string) *ObjectReader {
 	value := o.get(name, ObjectType, TextOrObjectType)
 	if value == nil {
 		return nil
@@ -146,7 +146,7 @@ func (o *Object) Object(name string) *Object {
 }
 
 // tableOf is the table of the objects in an attribute.
-func (o *Object) tableOf(name string) *Table {
+func (o *ObjectReader) tableOf(name string) *Table {
 	if o.table == nil {
 		return nil
 	}
@@ -158,11 +158,11 @@ func (o *Object) tableOf(name string) *Table {
 }
 
 // child begins to read an object in an attribute.
-func (o *Object) child(name string, path *Path, value any) *Object {
+func (o *ObjectReader) child(name string, path *Path, value any) *ObjectReader {
 	return o.childBy(o.tableOf(name), path, value)
 }
 
-func (o *Object) childBy(table *Table, path *Path, value any) *Object {
+func (o *ObjectReader) childBy(table *Table, path *Path, value any) *ObjectReader {
 	inner, isUnknown := o.reader.object(table, path, value)
 	if isUnknown {
 		o.noteUnknown()
@@ -173,8 +173,8 @@ func (o *Object) childBy(table *Table, path *Path, value any) *Object {
 	return inner
 }
 
-// ListOf reads a list of objects, each with a function, and reports the attributes that this has not read.
-func ListOf[T any](o *Object, name string, read func(*Object) T) []T {
+// ReadList reads a list of objects, each with a function, and reports the attributes that this has not read.
+func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) []T {
 	var all []T
 	for _, one := range o.List(name) {
 		all = append(all, read(one))
@@ -183,9 +183,9 @@ func ListOf[T any](o *Object, name string, read func(*Object) T) []T {
 	return all
 }
 
-// ObjectOf reads an object that is part of another one with a function, and reports the attributes that this has not read. It
+// ReadObject reads an object that is part of another one with a function, and reports the attributes that this has not read. It
 // returns the zero value where there is no object that is known.
-func ObjectOf[T any](o *Object, name string, read func(*Object) T) (made T) {
+func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T) (made T) {
 	if part := o.Object(name); part != nil {
 		made = read(part)
 		part.Finish()
@@ -194,7 +194,7 @@ func ObjectOf[T any](o *Object, name string, read func(*Object) T) (made T) {
 }
 
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
-func (o *Object) List(name string) []*Object {
+func (o *ObjectReader) List(name string) []*ObjectReader {
 	value := o.get(name, ObjectsType)
 	if value == nil {
 		return nil
@@ -203,8 +203,8 @@ func (o *Object) List(name string) []*Object {
 	return o.children(o.tableOf(name), path, o.listOf(path, value, "a list of objects"))
 }
 
-func (o *Object) children(table *Table, path *Path, list []any) []*Object {
-	var objects []*Object
+func (o *ObjectReader) children(table *Table, path *Path, list []any) []*ObjectReader {
+	var objects []*ObjectReader
 	paths := elementPaths(path, list)
 	for i, element := range list {
 		if object := o.childBy(table, paths[i], element); object != nil {

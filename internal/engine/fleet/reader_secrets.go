@@ -15,14 +15,14 @@ const maxEncrypted = 1 << 20
 
 // containerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
 // them is unknown, which makes nothing else unknown.
-func (o *Object) containerSecrets() (secrets ContainerSecrets, known bool) {
+func (o *ObjectReader) containerSecrets() (secrets ContainerSecrets, known bool) {
 	known = o.aside(func() {
 		secrets = ContainerSecrets{References: o.secretReferences("secrets"), Encrypted: o.encryptedFiles("encrypted")}
 	})
 	return secrets, known
 }
 
-func (o *Object) secretReferences(attribute string) map[string]*SecretReference {
+func (o *ObjectReader) secretReferences(attribute string) map[string]*SecretReference {
 	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
@@ -57,7 +57,7 @@ func (o *Object) secretReferences(attribute string) map[string]*SecretReference 
 }
 
 // secretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
-func (o *Object) secretReference() *SecretReference {
+func (o *ObjectReader) secretReference() *SecretReference {
 	reference := &SecretReference{Store: o.required("store"), Key: o.required("key"), Property: o.text("property"), Version: o.text("version")}
 	o.checkStoreName(o.At("store"), reference.Store, o.form("store"))
 	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
@@ -81,22 +81,22 @@ func goesUp(path string) bool {
 	return false
 }
 
-func (o *Object) checkStoreName(path *Path, name string, check func(string) string) {
+func (o *ObjectReader) checkStoreName(path *Path, name string, check func(string) string) {
 	if problem := check(name); isSet(name) && problem != "" {
 		o.reader.Report(path, "the fleet's name of a store %s", problem)
 	}
 }
 
 // checkShown refuses a text that plans and records could not show, without repeating it.
-func (o *Object) checkShown(attribute, text string) {
+func (o *ObjectReader) checkShown(attribute, text string) {
 	if isSet(text) && folder.CheckText(text) != nil {
 		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
 	}
 }
 
-func (o *Object) encryptedFiles(attribute string) []string {
+func (o *ObjectReader) encryptedFiles(attribute string) []string {
 	files, seen := o.texts(attribute), map[string]*Path{}
-	o.EachText(attribute, func(path *Path, text string) {
+	EachText(o, attribute, func(path *Path, text string) {
 		if len(text) > maxEncrypted {
 			o.reader.Report(path, "is larger than 1 MiB, and no Secret can be")
 			return
@@ -119,7 +119,7 @@ func (o *Object) encryptedFiles(attribute string) []string {
 }
 
 // secretStores reads the stores of a cluster type.
-func (o *Object) secretStores(attribute string) map[string]SecretStore {
+func (o *ObjectReader) secretStores(attribute string) map[string]SecretStore {
 	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
@@ -148,8 +148,8 @@ func (o *Object) secretStores(attribute string) map[string]SecretStore {
 }
 
 // decryption reads how the agent of a cluster type decrypts SOPS files.
-func (o *Object) decryption(attribute string) *Decryption {
-	return ObjectOf(o, attribute, func(d *Object) *Decryption {
+func (o *ObjectReader) decryption(attribute string) *Decryption {
+	return ReadObject(o, attribute, func(d *ObjectReader) *Decryption {
 		return &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
 	})
 }
@@ -158,7 +158,7 @@ func (o *Object) decryption(attribute string) *Decryption {
 const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 
 // annotatedAllowPlain reads [AllowPlainAnnotation].
-func (o *Object) annotatedAllowPlain() (keys []string) {
+func (o *ObjectReader) annotatedAllowPlain() (keys []string) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	value, has := annotations[AllowPlainAnnotation]

@@ -31,11 +31,9 @@ func readEach(value any) (*fleet.Reader, map[string]any) {
 		return r, nil
 	}
 	got := map[string]any{
-		"text": o.Text(
-			"text",
-		), "bool": o.Bool("bool"), "int": o.Int("int"), "duration": o.Duration("duration", time.Hour), "timeout": o.Timeout("timeout"),
-		"time": o.Time("time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of"), "list": len(o.List("list")),
-		"selector": o.Selector("selector") != nil,
+		"text": o.Text("text"), "bool": o.Bool("bool"), "int": o.Int("int"), "duration": fleet.ReadDuration(o, "duration", time.Hour), "timeout": fleet.ReadTimeout(o, "timeout"),
+		"time": fleet.ReadTime(o, "time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of"), "list": len(o.List("list")),
+		"selector": fleet.ReadSelector(o, "selector") != nil,
 	}
 	o.Finish()
 	return r, got

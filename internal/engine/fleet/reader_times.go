@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Duration reads a duration as Go writes it, which is not negative and at most so long; 0 where there is none.
-func (o *Object) Duration(name string, most time.Duration) time.Duration {
+// ReadDuration reads a duration as Go writes it, which is not negative and at most so long; 0 where there is none.
+func ReadDuration(o *ObjectReader, name string, most time.Duration) time.Duration {
 	text := o.Text(name)
 	if text == "" {
 		return 0
@@ -33,8 +33,8 @@ func ParseDuration(text string, most time.Duration) (duration time.Duration, pro
 	return duration, ""
 }
 
-// Timeout reads a duration above zero. It returns the default of the table, which may be 0, for one that is absent, unknown or wrong.
-func (o *Object) Timeout(name string) time.Duration {
+// ReadTimeout reads a duration above zero. It returns the default of the table, which may be 0, for one that is absent, unknown or wrong.
+func ReadTimeout(o *ObjectReader, name string) time.Duration {
 	byDefault := time.Duration(0)
 	if text := o.table.defaultText(name); text != "" {
 		byDefault, _ = ParseDuration(text, math.MaxInt64)
@@ -52,8 +52,8 @@ func (o *Object) Timeout(name string) time.Duration {
 	return duration
 }
 
-// Time reads a moment in RFC 3339; zero where there is none.
-func (o *Object) Time(name string) time.Time {
+// ReadTime reads a moment in RFC 3339; zero where there is none.
+func ReadTime(o *ObjectReader, name string) time.Time {
 	text := o.Text(name)
 	if text == "" {
 		return time.Time{}

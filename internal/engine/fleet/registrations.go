@@ -113,10 +113,10 @@ func (p *registrationReader) read(at *Path, document Document) {
 	p.register(o)
 }
 
-func (p *registrationReader) register(o *Object) {
+func (p *registrationReader) register(o *ObjectReader) {
 	registration := Registration{}
 	registration.Name, registration.Labels = o.metadata(CheckLabelName)
-	o.spec(func(s *Object) {
+	o.spec(func(s *ObjectReader) {
 		s.Require("workload", "is required: {repo, branch, path}")
 		if w := s.Object("workload"); w != nil {
 			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}

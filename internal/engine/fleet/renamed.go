@@ -26,8 +26,8 @@ func (f *Fleet) Renames() map[string]string {
 	return renames
 }
 
-// RenamedAs changes what cluster types are called to what they are called in a later fleet.
-func (f *Fleet) RenamedAs(later *Fleet) {
+// ApplyRenames changes what cluster types are called to what they are called in a later fleet.
+func (f *Fleet) ApplyRenames(later *Fleet) {
 	renames := later.Renames()
 	if len(renames) == 0 {
 		return
@@ -61,14 +61,14 @@ type formerName struct {
 	name, now string
 }
 
-func (d *decoder) noteFormerNames(o *Object, clusterType *ClusterType) {
+func (d *decoder) noteFormerNames(o *ObjectReader, clusterType *ClusterType) {
 	if len(clusterType.Formerly) == 0 || !isSet(clusterType.Name) {
 		return
 	}
 	if of := reconciler.Named(clusterType.Reconciler); of != nil && of.NoRename != "" {
 		o.Report("formerly", "cannot be set: %s", of.NoRename)
 	}
-	o.EachText("formerly", func(path *Path, name string) {
+	EachText(o, "formerly", func(path *Path, name string) {
 		if problem := checkClusterTypeName(name); problem != "" {
 			d.Report(path, "%s", problem)
 			return

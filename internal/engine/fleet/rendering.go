@@ -35,19 +35,19 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 
 // targetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
-func (o *Object) targetRendering(target *DeploymentTarget) {
+func (o *ObjectReader) targetRendering(target *DeploymentTarget) {
 	o.besideManifests(target, func() { target.Manifests.Render = o.oneOfOrNone("render") })
 }
 
 // besideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.
-func (o *Object) besideManifests(target *DeploymentTarget, read func()) {
+func (o *ObjectReader) besideManifests(target *DeploymentTarget, read func()) {
 	if known := o.aside(read); !known || target.ManifestsPending {
 		target.ManifestsPending, target.Manifests = true, Manifests{}
 	}
 }
 
 // aside reads what makes nothing else unknown. known is false while anything of it is unknown.
-func (o *Object) aside(read func()) (known bool) {
+func (o *ObjectReader) aside(read func()) (known bool) {
 	unknown := o.unknown
 	o.unknown = false
 	read()

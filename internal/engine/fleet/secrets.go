@@ -45,19 +45,19 @@ type Decryption struct {
 // name has no "/", or begins with [appConfigPrefix].
 func SecretsEntry(container string) string { return "secrets/" + container }
 
-// NotKnown is the entry of what a container has beside its data while any of that is unknown.
-const NotKnown = "null"
+// UnknownEntry is the entry of what a container has beside its data while any of that is unknown.
+const UnknownEntry = "null"
 
 // Known says whether all values of a container are known, and what it has beside them.
 func (c Config) Known(container string) bool {
 	_, known := c[container]
-	return known && c[SecretsEntry(container)] != NotKnown
+	return known && c[SecretsEntry(container)] != UnknownEntry
 }
 
 // Secrets returns what a container has beside its data; known is false while it is not known yet.
 func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, known bool, err error) {
 	text, has := c[SecretsEntry(container.Name)]
-	if !has || text == NotKnown {
+	if !has || text == UnknownEntry {
 		return ContainerSecrets{}, !has, nil
 	}
 	if err := parseStrictly(text, &secrets); err != nil {

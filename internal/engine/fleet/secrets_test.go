@@ -182,7 +182,7 @@ func TestABaseFleetKeepsSecrets(t *testing.T) {
 	}
 
 	for _, wrong := range []string{`[]`, `{"secret":{}}`, `{"secrets":{"A":"b"}}`, `{"encrypted":"a"}`, `1`, "null"} {
-		known, err := fleet.KnownEntries(map[string]string{"db": "{}", "secrets/db": wrong})
+		known, err := fleet.EncodeEntries(map[string]string{"db": "{}", "secrets/db": wrong})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -234,18 +234,18 @@ var (
 	kubernetesSelector = selectorAttributes{"matchLabels", "matchExpressions", ""}
 )
 
-// Selector reads a selector. It is nil where the attribute is absent, which differs from a selector without requirements,
+// ReadSelector reads a selector. It is nil where the attribute is absent, which differs from a selector without requirements,
 // and where something in it is wrong or not known yet.
-func (o *Object) Selector(name string) *Selector {
+func ReadSelector(o *ObjectReader, name string) *Selector {
 	return o.selectorOf(name, ourSelector)
 }
 
 // labelSelector reads Kubernetes' LabelSelector.
-func (o *Object) labelSelector(name string) *Selector {
+func (o *ObjectReader) labelSelector(name string) *Selector {
 	return o.selectorOf(name, kubernetesSelector)
 }
 
-func (o *Object) selectorOf(name string, names selectorAttributes) *Selector {
+func (o *ObjectReader) selectorOf(name string, names selectorAttributes) *Selector {
 	before, s := len(o.reader.Findings), o.Object(name)
 	if s == nil {
 		return nil
@@ -276,7 +276,7 @@ func (o *Object) selectorOf(name string, names selectorAttributes) *Selector {
 }
 
 // wantedLabels reads labels that must match. Null is an error, since without that label more would match.
-func (o *Object) wantedLabels(attribute string) map[string]string {
+func (o *ObjectReader) wantedLabels(attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
 			if fields[key] == nil {
@@ -288,7 +288,7 @@ func (o *Object) wantedLabels(attribute string) map[string]string {
 }
 
 // labelValues reads a list of strings whose order has no meaning. A label's value may be empty.
-func (o *Object) labelValues(attribute string) []string {
+func (o *ObjectReader) labelValues(attribute string) []string {
 	values := o.textList(attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
@@ -311,7 +311,7 @@ func (s *Selector) isPlain() bool {
 }
 
 // checkSelector compiles a selector to check it.
-func (o *Object) checkSelector(selector *Selector, names selectorAttributes) {
+func (o *ObjectReader) checkSelector(selector *Selector, names selectorAttributes) {
 	_, findings := selector.Compile()
 	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)
 	said := o.reader.Findings

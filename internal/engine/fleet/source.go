@@ -180,8 +180,8 @@ func checkChart(chart string) string {
 	return ""
 }
 
-// Warnings are probable mistakes in a valid fleet. Manifests that are not known yet are not checked.
-func Warnings(f *Fleet) Findings {
+// FindWarnings are probable mistakes in a valid fleet. Manifests that are not known yet are not checked.
+func FindWarnings(f *Fleet) Findings {
 	var warnings Findings
 	for workload, target := range f.Targets() {
 		m := &target.Manifests

@@ -103,7 +103,7 @@ workloads:
     later: {environment: dev, manifests: {storage: helm, repo: 'https://x', chart: c, version: (known after apply)}}
 `))
 	wantFindings(t, findings)
-	wantFindings(t, fleet.Warnings(decoded.Fleet),
+	wantFindings(t, fleet.FindWarnings(decoded.Fleet),
 		`workloads["a"].deployment_targets["any"].manifests.version: the chart has no version`,
 		`workloads["a"].deployment_targets["image"].manifests.version: the chart has no version`,
 	)

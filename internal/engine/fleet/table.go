@@ -47,7 +47,7 @@ type Attribute struct {
 // Type is what an attribute is.
 type Type int
 
-// The types of attributes. All but the last four are what a method of [Object] reads.
+// The types of attributes. All but the last four are what a method of [ObjectReader] reads.
 const (
 	TextType       Type = iota
 	BoolType            // true or false

@@ -38,16 +38,16 @@ func (t Taint) String() string {
 // taintEffects are the effects that have a meaning for scheduling.
 var taintEffects = []string{"NoSchedule"}
 
-func (o *Object) taints(attribute string) []Taint {
-	return ListOf(o, attribute, func(t *Object) Taint {
+func (o *ObjectReader) taints(attribute string) []Taint {
+	return ReadList(o, attribute, func(t *ObjectReader) Taint {
 		taint := Taint{Key: t.required("key"), Value: t.text("value"), Effect: t.oneOf("effect")}
 		t.checkTaint(taint.Key, taint.Value)
 		return taint
 	})
 }
 
-func (o *Object) tolerations(attribute string) []Toleration {
-	return ListOf(o, attribute, func(t *Object) Toleration {
+func (o *ObjectReader) tolerations(attribute string) []Toleration {
+	return ReadList(o, attribute, func(t *ObjectReader) Toleration {
 		toleration := Toleration{Key: t.text("key"), Operator: t.oneOf("operator"), Value: t.text("value"), Effect: t.oneOf("effect")}
 		if toleration.Operator == "Exists" && isSet(toleration.Value) {
 			t.Report("value", "must be empty with operator Exists")
@@ -60,13 +60,13 @@ func (o *Object) tolerations(attribute string) []Toleration {
 	})
 }
 
-func (o *Object) checkTaint(key, value string) {
+func (o *ObjectReader) checkTaint(key, value string) {
 	o.checkLabel("key", key, CheckLabelKey)
 	o.checkLabel("value", value, CheckLabelValue)
 }
 
 // checkLabel reports an attribute that is not the key, or the value, of a label.
-func (o *Object) checkLabel(name, text string, check func(string) string) {
+func (o *ObjectReader) checkLabel(name, text string, check func(string) string) {
 	if problem := check(text); isSet(text) && problem != "" {
 		o.Report(name, "%s", problem)
 	}

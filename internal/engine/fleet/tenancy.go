@@ -29,8 +29,8 @@ type ArgocdProject struct {
 }
 
 // limitRange reads the limits of a LimitRange.
-func (o *Object) limitRange(attribute string) []Limit {
-	return ListOf(o, attribute, func(l *Object) Limit {
+func (o *ObjectReader) limitRange(attribute string) []Limit {
+	return ReadList(o, attribute, func(l *ObjectReader) Limit {
 		limit := Limit{Type: l.oneOf("type")}
 		check := checkLimitName(limit.Type)
 		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
@@ -48,12 +48,12 @@ func (o *Object) limitRange(attribute string) []Limit {
 }
 
 // argocdProject reads the name of a project, or {name, render}.
-func (o *Object) argocdProject(attribute string) *ArgocdProject {
+func (o *ObjectReader) argocdProject(attribute string) *ArgocdProject {
 	project := &ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
 		project.Name = o.checked(attribute, o.form(attribute))
 	} else {
-		*project = ObjectOf(o, attribute, func(p *Object) ArgocdProject {
+		*project = ReadObject(o, attribute, func(p *ObjectReader) ArgocdProject {
 			return ArgocdProject{Name: p.name(p.form("name")), Render: p.Bool("render")}
 		})
 	}
@@ -67,7 +67,7 @@ func (o *Object) argocdProject(attribute string) *ArgocdProject {
 }
 
 // allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
-func (o *Object) allowed(attribute string, check func(string) string) []string {
+func (o *ObjectReader) allowed(attribute string, check func(string) string) []string {
 	texts := o.checkedTexts(attribute, check)
 	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
 		return []string{}
@@ -76,7 +76,7 @@ func (o *Object) allowed(attribute string, check func(string) string) []string {
 }
 
 // secretName says what is wrong with the name of a Secret that workloads may use, or "".
-func (o *Object) secretName(name string) string {
+func (o *ObjectReader) secretName(name string) string {
 	if reconciler.IsAgents(name) {
 		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
 	}

@@ -92,7 +92,7 @@ func TestWhatFormsMean(t *testing.T) {
 		{fleet.ConfigAs{"values:a.b"}, meaning{below: []string{"a", "b"}, among: true}},
 		{fleet.ConfigAs{"substitute"}, meaning{isSubstituted: true}},
 	} {
-		got := meaning{isSubstituted: test.forms.Substitute()}
+		got := meaning{isSubstituted: test.forms.IsSubstituted()}
 		got.name, got.written = test.forms.ConfigMap()
 		got.below, got.among = test.forms.Values()
 		if !reflect.DeepEqual(got, test.want) {

@@ -200,7 +200,7 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 		}
 	}
 	for name, text := range earlier.Config {
-		if later.Config[name] != text && text != fleet.NotKnown {
+		if later.Config[name] != text && text != fleet.UnknownEntry {
 			return fmt.Sprintf("config of container %q was known as %s and is %s", name, text, later.Config[name])
 		}
 	}

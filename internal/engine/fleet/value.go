@@ -170,7 +170,7 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	}
 	canonical := outOfRange
 	if err == nil {
-		canonical = NumberOf(parsed)
+		canonical = FormatNumber(parsed)
 	}
 	if canonical == outOfRange {
 		return "", fmt.Errorf("%s is %s", number, outOfRange)
@@ -178,9 +178,9 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	return canonical, nil
 }
 
-// NumberOf is [CanonicalNumber] for a number that is parsed already. For one out of range it returns
+// FormatNumber is [CanonicalNumber] for a number that is parsed already. For one out of range it returns
 // what nothing takes for a number.
-func NumberOf(number *big.Float) json.Number {
+func FormatNumber(number *big.Float) json.Number {
 	exponent := number.MantExp(nil)
 	switch size := max(exponent, -exponent); {
 	case number.Sign() == 0:

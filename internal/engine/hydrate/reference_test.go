@@ -29,7 +29,7 @@ func (g *given) secrets(references ...string) *given {
 
 // pendingSecrets makes what the container added last has beside its data unknown.
 func (g *given) pendingSecrets() *given {
-	g.config[fleet.SecretsEntry(g.last().Name)] = fleet.NotKnown
+	g.config[fleet.SecretsEntry(g.last().Name)] = fleet.UnknownEntry
 	return g
 }
 

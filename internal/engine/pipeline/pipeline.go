@@ -164,7 +164,7 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 	warnings.join("Deployment targets without a host", unselected)
 	warnings.addAll("Questionable target policy", r.Schedule.Warnings)
 	warnings.addAll("Questionable rendering", ofRendering)
-	warnings.addAll("Questionable manifests", fleet.Warnings(r.Fleet))
+	warnings.addAll("Questionable manifests", fleet.FindWarnings(r.Fleet))
 	return warnings.list()
 }
 
@@ -235,7 +235,7 @@ func (f *findings) add(summary, message string) {
 		f.seen, f.more, f.count, f.alike = map[Finding]bool{}, map[string]int{}, map[string]int{}, map[Finding]int{}
 	}
 	f.seen[finding] = true
-	kind := Finding{summary, fleet.Kind(message)}
+	kind := Finding{summary, fleet.WithoutQuotes(message)}
 	if f.count[summary] == maxFindings || f.alike[kind] == fleet.MaxAlike {
 		f.more[summary]++
 		return
@@ -247,7 +247,7 @@ func (f *findings) add(summary, message string) {
 
 // addAll adds what is wrong with objects of a fleet, the same of several objects once.
 func (f *findings) addAll(summary string, wrong fleet.Findings) {
-	for _, finding := range wrong.Together() {
+	for _, finding := range wrong.Group() {
 		f.add(summary, finding.String())
 	}
 }

@@ -146,7 +146,7 @@ func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 
 // substitute returns the variables that a reconciler substitutes, or why it cannot.
 func (d *data) substitute(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
-	if !target.Manifests.ConfigAs.Substitute() {
+	if !target.Manifests.ConfigAs.IsSubstituted() {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.config)) {

@@ -88,7 +88,7 @@ func (d deployment) subject(f *fleet.Fleet) render.Subject {
 	name := fleet.FullName(workload.Name, target.Name)
 	assignment := &schedule.Assignment{
 		Host:      host,
-		Target:    &schedule.Target{Name: name, Workload: workload, Target: target, Labels: fleet.Merge(workload.Labels, target.Labels)},
+		Target:    &schedule.Target{Name: name, Workload: workload, Target: target, Labels: fleet.MergeLabels(workload.Labels, target.Labels)},
 		Policies:  []string{"everywhere"},
 		Namespace: cmp.Or(d.namespace, schedule.Namespace("dev", host.Name, name)),
 	}

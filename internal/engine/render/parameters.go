@@ -281,7 +281,7 @@ func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget)
 	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
 		c.report(path, `"values" is for charts, which these manifests are not`)
 	}
-	if target.Manifests.ConfigAs.Substitute() && isChart(&target.Manifests) {
+	if target.Manifests.ConfigAs.IsSubstituted() && isChart(&target.Manifests) {
 		c.report(path, `"substitute" is for manifests other than charts`)
 	}
 }
@@ -294,7 +294,7 @@ func formProblem(host *host, assignment *schedule.Assignment) error {
 	switch {
 	case host.reconciler == nil:
 		return nil
-	case forms.Substitute() && host.reconciler.NoVariable == nil:
+	case forms.IsSubstituted() && host.reconciler.NoVariable == nil:
 		form = "substitute"
 	case among && !host.reconciler.HasAgent(): // values are given when somebody deploys it
 		form = "values"

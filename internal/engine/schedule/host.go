@@ -54,7 +54,7 @@ func hostsOf(f *fleet.Fleet) []*Host {
 		clusterType := &f.ClusterTypes[i]
 		host := &Host{
 			Name: clusterType.Name, ClusterType: clusterType, Labels: clusterType.Labels, Taints: clusterType.Taints,
-			selectable: fleet.Merge(clusterType.Labels, fleet.Labels{
+			selectable: fleet.MergeLabels(clusterType.Labels, fleet.Labels{
 				"environment": f.Environment, "cluster-type": clusterType.Name,
 			}),
 		}
@@ -66,11 +66,11 @@ func hostsOf(f *fleet.Fleet) []*Host {
 		if ofType == nil {
 			continue // reported when the fleet was decoded
 		}
-		labels := fleet.Merge(ofType.Labels, cluster.Labels)
+		labels := fleet.MergeLabels(ofType.Labels, cluster.Labels)
 		hosts = append(hosts, &Host{
 			Name: clusterFolder + cluster.Name, ClusterType: ofType.ClusterType, Cluster: cluster,
 			Labels: labels, Taints: mergeTaints(ofType.Taints, cluster.Taints),
-			selectable: fleet.Merge(labels, fleet.Labels{
+			selectable: fleet.MergeLabels(labels, fleet.Labels{
 				"environment": f.Environment, "cluster-type": cluster.ClusterType, "cluster": cluster.Name,
 			}),
 		})
@@ -107,15 +107,15 @@ func targetsOf(f *fleet.Fleet) []*Target {
 	var targets []*Target
 	for i := range f.Workloads {
 		workload := &f.Workloads[i]
-		ofWorkload := fleet.Merge(workload.Labels, fleet.Labels{
+		ofWorkload := fleet.MergeLabels(workload.Labels, fleet.Labels{
 			"environment": f.Environment, "workspace": workload.Workspace, "workload": workload.Name,
 		})
 		for j := range workload.DeploymentTargets {
 			target := &workload.DeploymentTargets[j]
-			name, labels := fleet.FullName(workload.Name, target.Name), fleet.Merge(workload.Labels, target.Labels)
+			name, labels := fleet.FullName(workload.Name, target.Name), fleet.MergeLabels(workload.Labels, target.Labels)
 			targets = append(targets, &Target{
 				Name: name, Workload: workload, Target: target, Labels: labels, ofWorkload: ofWorkload,
-				selectable: fleet.Merge(labels, fleet.Labels{
+				selectable: fleet.MergeLabels(labels, fleet.Labels{
 					"environment": f.Environment, "workspace": workload.Workspace,
 					"workload": workload.Name, "deployment-target": name,
 				}),

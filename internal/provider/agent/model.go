@@ -175,7 +175,7 @@ func (m *agentModel) settings(
 		SecretTable,
 		m.Credentials,
 		diagnostics,
-		func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") },
+		func(o *fleet.ObjectReader) { value["credentials_secret"], _ = o.Value("secret") },
 	)
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)

@@ -60,11 +60,11 @@ var SourceTable = &fleet.Table{
 
 // decodeDelivery reads the attribute delivery, strictly. Unknown values are ignored.
 func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how delivery.Settings) {
-	tfvalue.ReadStrictly("delivery", DeliveryTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("delivery", DeliveryTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		how = delivery.Settings{
 			PullRequest: o.OneOf("mode") == pullRequest,
 			Forge:       forge.Forge(o.OneOf("forge")),
-			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: o.OpenText("title"),
+			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: fleet.ReadOpenText(o, "title"),
 			Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
 		}
 		if merge := o.OneOf("merge"); merge != noMerge {
@@ -87,7 +87,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 
 // decodeSource reads the attribute source, strictly: "" while some of it is not known.
 func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
-	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		url, commit := o.Required("url"), o.Required("commit")
 		if !fleet.IsKnown(tfvalue.Plain(value)) {
 			return
@@ -96,7 +96,7 @@ func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source fo
 		if err := cmp.Or(git.CheckURL(url), folder.CheckText(string(source))); err != nil && url != "" {
 			o.Report("url", "%s", err)
 		} else {
-			o.OpenText("url")
+			fleet.ReadOpenText(o, "url")
 		}
 		if !folder.IsCommit(commit) && commit != "" {
 			o.Report("commit", "must be the full id of a commit, 40 or 64 digits in lower-case hex")

@@ -212,7 +212,7 @@ func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
 		return nil
 	}
 	if now != nil {
-		f.RenamedAs(now)
+		f.ApplyRenames(now)
 	}
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {

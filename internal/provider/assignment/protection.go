@@ -40,7 +40,7 @@ var ProtectionTable = &fleet.Table{
 
 // decodeProtection reads the attribute protection, strictly.
 func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limits rollout.Protection) {
-	tfvalue.ReadStrictly("protection", ProtectionTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("protection", ProtectionTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		limits = rollout.Protection{
 			MaxRemoved:        limit(o, "max_removed"),
 			MaxRemovedPercent: limit(o, "max_removed_percent"),
@@ -86,7 +86,7 @@ func (o *operation) removalCauses(removed []folder.Key) []string {
 }
 
 // limit reads a whole number; nil where there is none.
-func limit(o *fleet.Object, name string) *int64 {
+func limit(o *fleet.ObjectReader, name string) *int64 {
 	if !o.Known(name) {
 		return nil
 	}

@@ -90,8 +90,8 @@ func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 // decode reads the arguments, strictly.
 func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
 	s.clusters = m.Sources.IsNull()
-	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.Object) {
-		if asking := o.BoolOrObject("clusters", &s.clusters); asking != nil {
+	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.ObjectReader) {
+		if asking := fleet.ReadBoolOrObject(o, "clusters", &s.clusters); asking != nil {
 			s.clusters = true
 			if asking.Has("names") { // an empty list is none, and not all
 				s.names = append([]string{}, asking.Texts("names")...)
@@ -126,7 +126,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
 	return s
 }
 
-func decodeHub(o *fleet.Object) *discovery.Hub {
+func decodeHub(o *fleet.ObjectReader) *discovery.Hub {
 	hub := &discovery.Hub{ArgoCD: argocdNamespace, ClusterProfiles: true}
 	switch given, _ := o.Value("hub"); given.(type) {
 	case nil:

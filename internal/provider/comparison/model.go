@@ -206,7 +206,7 @@ var PairsTable = &fleet.Table{
 }
 
 func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) (side comparison.Point) {
-	tfvalue.ReadStrictly(attribute, SideTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly(attribute, SideTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		side.Owner.Location = repository.ReadLocation(o)
 		side.Owner.Name, side.Commit = o.Required("name"), o.Text("commit")
 		if side.Owner.Name != "" {
@@ -222,14 +222,14 @@ func decodeSide(attribute string, value types.Dynamic, diagnostics *diag.Diagnos
 }
 
 func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comparison.Pairs) {
-	tfvalue.ReadStrictly("pairs", PairsTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("pairs", PairsTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		pairs = comparison.Pairs{DeploymentTargets: readPairs(o, "deployment_targets"), Hosts: readPairs(o, "hosts")}
 	})
 	return pairs
 }
 
 // readPairs reads names of the right side by those of the left side.
-func readPairs(o *fleet.Object, attribute string) map[string]string {
+func readPairs(o *fleet.ObjectReader, attribute string) map[string]string {
 	names := o.TextMap(attribute)
 	lefts := map[string]string{}
 	for _, left := range slices.Sorted(maps.Keys(names)) {

@@ -32,10 +32,10 @@ const (
 
 // decodeFeedback reads the attribute feedback of the fleet of an environment, strictly. How clusters are reached is not in it yet.
 func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.Diagnostics) (f compliance.Feedback) {
-	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		var options kube.Options
 		var all bool
-		asking := o.BoolOrObject("clusters", &all)
+		asking := fleet.ReadBoolOrObject(o, "clusters", &all)
 		if asking != nil {
 			options = connection.Asking(asking)
 			asking.Finish()
@@ -50,20 +50,20 @@ func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.D
 			o.Report("hub", "must be the name of one of the provider's clusters")
 		}
 		all = false
-		if statuses := o.BoolOrObject("commit_statuses", &all); statuses != nil || all {
+		if statuses := fleet.ReadBoolOrObject(o, "commit_statuses", &all); statuses != nil || all {
 			f.Statuses = &compliance.Statuses{Contexts: observe.DefaultContexts(environment), Limit: defaultStatusCommits}
 			if statuses != nil {
 				decodeStatuses(statuses, f.Statuses)
 			}
 		}
-		f.Reports = fleet.ListOf(o, "reports", decodeReport)
+		f.Reports = fleet.ReadList(o, "reports", decodeReport)
 	})
 	return f
 }
 
-func decodeStatuses(o *fleet.Object, into *compliance.Statuses) {
+func decodeStatuses(o *fleet.ObjectReader, into *compliance.Statuses) {
 	into.Limit, into.Settings = o.Int("commits"), delivery.Settings{Forge: forge.Forge(o.Text("forge")), APIURL: o.Text("api_url")}
-	into.Creators.All, into.Creators.ByCluster = o.TextOrTextMap("creators")
+	into.Creators.All, into.Creators.ByCluster = fleet.ReadTextOrTextMap(o, "creators")
 	switch given, _ := o.Value("creators"); given := given.(type) {
 	case string:
 		if given == "" {
@@ -89,12 +89,12 @@ func decodeStatuses(o *fleet.Object, into *compliance.Statuses) {
 	o.Finish()
 }
 
-func decodeReport(o *fleet.Object) observe.Said {
+func decodeReport(o *fleet.ObjectReader) observe.Said {
 	report := observe.Said{
 		Cluster: o.Required(
 			"cluster",
 		), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
-		Since: o.Time("since").UTC().Truncate(time.Second),
+		Since: fleet.ReadTime(o, "since").UTC().Truncate(time.Second),
 	}
 	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) &&
 		!slices.Contains(reportVerdicts, given.(string)) {
@@ -162,8 +162,8 @@ func checkCreators(creators compliance.Creators, clusters map[string]compliance.
 
 // decodeWait reads the attribute wait, strictly; nil where it is not given.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
-	tfvalue.ReadStrictly("wait", WaitTable, value, diagnostics, func(o *fleet.Object) {
-		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent"), Timeout: o.Timeout("timeout")}
+	tfvalue.ReadStrictly("wait", WaitTable, value, diagnostics, func(o *fleet.ObjectReader) {
+		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent"), Timeout: fleet.ReadTimeout(o, "timeout")}
 	})
 	return goal
 }

@@ -68,8 +68,8 @@ func AskingAttributes() []fleet.Attribute {
 }
 
 // Asking reads how clusters are asked.
-func Asking(o *fleet.Object) kube.Options {
-	return kube.Options{Deadline: o.Timeout("deadline"), Parallel: o.Int("parallel")}
+func Asking(o *fleet.ObjectReader) kube.Options {
+	return kube.Options{Deadline: fleet.ReadTimeout(o, "deadline"), Parallel: o.Int("parallel")}
 }
 
 // ClustersAttribute is the attribute clusters.
@@ -162,8 +162,8 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 }
 
 // readCluster reads the attributes of a cluster, and returns the paths of those that are not known yet.
-func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
-	text := func(o *fleet.Object, name string) string {
+func readCluster(o *fleet.ObjectReader) (cluster kube.Cluster, unknown []string) {
+	text := func(o *fleet.ObjectReader, name string) string {
 		if o.Has(name) && !o.Known(name) {
 			unknown = append(unknown, o.At(name).String())
 		}
@@ -174,7 +174,7 @@ func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
 		ClientCertificate: text(o, "client_certificate"), ClientKey: text(o, "client_key"), ProxyURL: text(o, "proxy_url"),
 		TLSServerName: text(o, "tls_server_name"), Kubeconfig: text(o, "kubeconfig"), Context: text(o, "context"),
 	}
-	cluster.Exec = fleet.ObjectOf(o, "exec", func(exec *fleet.Object) *kube.Exec {
+	cluster.Exec = fleet.ReadObject(o, "exec", func(exec *fleet.ObjectReader) *kube.Exec {
 		return &kube.Exec{
 			APIVersion: text(exec, "api_version"),
 			Command:    text(exec, "command"),

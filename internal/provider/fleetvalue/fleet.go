@@ -68,7 +68,7 @@ func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncErr
 func EntriesOf(known map[string]string, pending []string, complete bool) (types.Object, error) {
 	text, unknown := types.StringUnknown(), make(map[string]attr.Value, len(pending))
 	if complete {
-		joined, err := fleet.KnownEntries(known)
+		joined, err := fleet.EncodeEntries(known)
 		if err != nil {
 			return types.Object{}, err
 		}

@@ -50,7 +50,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 	return checks
 }
 
-func decodeCheck(o *fleet.Object) measure.Check {
+func decodeCheck(o *fleet.ObjectReader) measure.Check {
 	of := evidence.Of(o.OneOf("of"))
 	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.OfNames(), ""))
 	check := measure.Check{
@@ -76,11 +76,11 @@ func decodeCheck(o *fleet.Object) measure.Check {
 	case !hasPrometheus && !hasWeb:
 		o.Report("prometheus", "is required, or web: where the figures come from")
 	}
-	check.Prometheus = fleet.ObjectOf(o, "prometheus", func(from *fleet.Object) *measure.Prometheus { return decodePrometheus(from, of) })
+	check.Prometheus = fleet.ReadObject(o, "prometheus", func(from *fleet.ObjectReader) *measure.Prometheus { return decodePrometheus(from, of) })
 	if check.Prometheus != nil && len(check.Samples) > maxQuery {
 		o.Report("samples", "is longer than %d bytes", maxQuery)
 	}
-	check.Web = fleet.ObjectOf(o, "web", func(from *fleet.Object) *measure.Web { return decodeWeb(from, of) })
+	check.Web = fleet.ReadObject(o, "web", func(from *fleet.ObjectReader) *measure.Web { return decodeWeb(from, of) })
 	if check.Web != nil && check.Samples != "" {
 		reportAll(o, "samples", measure.CheckAnswer(check.Samples))
 	}
@@ -88,7 +88,7 @@ func decodeCheck(o *fleet.Object) measure.Check {
 	return check
 }
 
-func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
+func decodePrometheus(o *fleet.ObjectReader, of evidence.Of) *measure.Prometheus {
 	from := &measure.Prometheus{
 		URL: address(
 			o,
@@ -120,8 +120,8 @@ func decodePrometheus(o *fleet.Object, of evidence.Of) *measure.Prometheus {
 	return from
 }
 
-func decodeWeb(o *fleet.Object, of evidence.Of) *measure.Web {
-	from := &measure.Web{Value: o.TextOrDefault("value"), Headers: headers(o), Timeout: timeout(o)}
+func decodeWeb(o *fleet.ObjectReader, of evidence.Of) *measure.Web {
+	from := &measure.Web{Value: fleet.ReadTextOrDefault(o, "value"), Headers: headers(o), Timeout: timeout(o)}
 	from.URL = address(o, func(text string) string {
 		if of == "" {
 			return ""
@@ -133,7 +133,7 @@ func decodeWeb(o *fleet.Object, of evidence.Of) *measure.Web {
 }
 
 // address reads the url of a server. Errors do not repeat it: there may be a password in it.
-func address(o *fleet.Object, check func(string) string) string {
+func address(o *fleet.ObjectReader, check func(string) string) string {
 	text := o.Required("url")
 	if text == "" {
 		return ""
@@ -146,14 +146,14 @@ func address(o *fleet.Object, check func(string) string) string {
 	return text
 }
 
-func headers(o *fleet.Object) map[string]string {
+func headers(o *fleet.ObjectReader) map[string]string {
 	given := o.TextMap("headers")
 	reportAll(o, "headers", measure.CheckHeaders(given, false))
 	return given
 }
 
-func timeout(o *fleet.Object) time.Duration {
-	given := o.Timeout("timeout")
+func timeout(o *fleet.ObjectReader) time.Duration {
+	given := fleet.ReadTimeout(o, "timeout")
 	if given > measure.MaxTimeout {
 		o.Report("timeout", "is longer than %s", measure.MaxTimeout)
 	}
@@ -161,7 +161,7 @@ func timeout(o *fleet.Object) time.Duration {
 }
 
 // line reads a short text of one line.
-func line(o *fleet.Object, name string, most int, required bool) string {
+func line(o *fleet.ObjectReader, name string, most int, required bool) string {
 	text := o.Text(name)
 	if required {
 		text = o.Required(name)
@@ -172,7 +172,7 @@ func line(o *fleet.Object, name string, most int, required bool) string {
 	return text
 }
 
-func reportAll(o *fleet.Object, name string, problems []string) {
+func reportAll(o *fleet.ObjectReader, name string, problems []string) {
 	for _, problem := range problems {
 		o.Report(name, "%s", problem)
 	}

@@ -166,7 +166,7 @@ func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 // decodeBounds reads the bounds of the health score.
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
-	tfvalue.ReadStrictly("health", HealthTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("health", HealthTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		bounds.Good, bounds.Poor = o.Int("good"), o.Int("poor")
 		good, _ := o.Value("good")
 		poor, _ := o.Value("poor")
@@ -179,7 +179,7 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 
 // decodeLinks reads patterns of addresses.
 func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
-	tfvalue.ReadStrictly("links", LinksTable, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("links", LinksTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		patterns := func(name string, placeholders []string) map[string]string {
 			given := o.TextMap(name)
 			if len(given) > report.MaxLinks {
@@ -219,9 +219,9 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 		}
 		p := report.Promotion{
 			Name: name, Candidate: promotedText(object, "candidate"), Promoted: promotedText(object, "promoted"),
-			WaitsFor: object.Text("waiting_for"), Since: object.Time("opened_at").UTC(),
+			WaitsFor: object.Text("waiting_for"), Since: fleet.ReadTime(object, "opened_at").UTC(),
 		}
-		if at := object.Time("promoted_at").UTC(); p.WaitsFor == "" {
+		if at := fleet.ReadTime(object, "promoted_at").UTC(); p.WaitsFor == "" {
 			p.Since = at
 		}
 		object.Finish()
@@ -232,7 +232,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 }
 
 // promotedText is a value of any type as a text: as JSON where it is not a text.
-func promotedText(o *fleet.Object, name string) string {
+func promotedText(o *fleet.ObjectReader, name string) string {
 	value, _ := o.Value(name)
 	if value == nil || !fleet.IsKnown(value) {
 		return ""

@@ -34,7 +34,7 @@ func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 }
 
 // ReadLocation reads the attribute gitops_repo of an object.
-func ReadLocation(o *fleet.Object) delivery.Location {
+func ReadLocation(o *fleet.ObjectReader) delivery.Location {
 	if !o.Has("gitops_repo") {
 		o.Report("gitops_repo", "is required")
 		return delivery.Location{}

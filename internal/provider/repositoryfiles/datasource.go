@@ -132,7 +132,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 			*list.texts = append(*list.texts, text)
 		}
 	}
-	tfvalue.ReadStrictly("limits", LimitsTable, m.Limits, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("limits", LimitsTable, m.Limits, diagnostics, func(o *fleet.ObjectReader) {
 		query.Limits.Files = o.Int("files")
 		query.Limits.Bytes = o.Int("bytes")
 	})

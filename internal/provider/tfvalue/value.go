@@ -39,7 +39,7 @@ func Plain(value attr.Value) any {
 	case basetypes.BoolValue:
 		return value.ValueBool()
 	case basetypes.NumberValue:
-		return fleet.NumberOf(value.ValueBigFloat())
+		return fleet.FormatNumber(value.ValueBigFloat())
 	case basetypes.ObjectValue:
 		return PlainMap(value.Attributes())
 	case basetypes.MapValue:
@@ -150,7 +150,7 @@ func Texts(texts []string) basetypes.ListValue {
 
 // ReadStrictly reads an attribute that is an object whose type Terraform does not check, by its table. read is called where
 // there is one.
-func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.Object)) {
+func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.ObjectReader)) {
 	given := Plain(value)
 	if given == nil {
 		return

@@ -78,9 +78,9 @@ func ReadAttribute() datasource.Attribute {
 // Decode reads the attribute timeouts by one of the tables, strictly.
 func Decode(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
-	tfvalue.ReadStrictly("timeouts", table, value, diagnostics, func(o *fleet.Object) {
+	tfvalue.ReadStrictly("timeouts", table, value, diagnostics, func(o *fleet.ObjectReader) {
 		for _, operation := range table.Keys() {
-			t[operation] = o.Timeout(operation)
+			t[operation] = fleet.ReadTimeout(o, operation)
 		}
 	})
 	return t

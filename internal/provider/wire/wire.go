@@ -80,7 +80,7 @@ func (r *reader) value(typ *valueType, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return fleet.NumberOf(number), nil
+		return fleet.FormatNumber(number), nil
 	case kindList, kindTuple:
 		return r.list(typ, depth)
 	case kindMap, kindObject:

@@ -279,7 +279,7 @@ func plain(t testing.TB, value tftypes.Value) any {
 	case value.As(&truth) == nil:
 		return truth
 	case value.As(&number) == nil:
-		return fleet.NumberOf(number)
+		return fleet.FormatNumber(number)
 	case value.As(&list) == nil:
 		elements := make([]any, len(list))
 		for i := range list {

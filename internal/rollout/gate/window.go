@@ -74,7 +74,7 @@ func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 }
 
 // DecodeWindow reads a window by [WindowTable].
-func DecodeWindow(o *fleet.Object) Window {
+func DecodeWindow(o *fleet.ObjectReader) Window {
 	w := Window{zone: time.UTC}
 	o.Require("kind", "is required: allow or deny")
 	w.Deny = o.OneOf("kind") == deny

@@ -271,7 +271,7 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 func regionOf(f *fleet.Fleet, cluster *fleet.Cluster) string {
 	for i := range f.ClusterTypes {
 		if f.ClusterTypes[i].Name == cluster.ClusterType {
-			return fleet.Merge(f.ClusterTypes[i].Labels, cluster.Labels)["region"]
+			return fleet.MergeLabels(f.ClusterTypes[i].Labels, cluster.Labels)["region"]
 		}
 	}
 	return ""

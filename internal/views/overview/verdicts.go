@@ -41,7 +41,7 @@ func newVerdicts(in *Input) *verdicts {
 		for _, host := range observe.Hosts(cluster.ClusterType, cluster.Name) {
 			s.followers[host] = append(s.followers[host], cluster.Name)
 		}
-		s.regions[cluster.Name] = fleet.Merge(types[cluster.ClusterType], cluster.Labels)[in.RegionLabel]
+		s.regions[cluster.Name] = fleet.MergeLabels(types[cluster.ClusterType], cluster.Labels)[in.RegionLabel]
 	}
 	for _, names := range s.followers {
 		slices.Sort(names)
