@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
@@ -26,6 +27,7 @@ const startTimeout = 3 * time.Minute
 // that is not .tools/bin. With -short, and where it has not been built, the test is skipped.
 func program(t testing.TB, name string) string {
 	t.Helper()
+	acceptancetest.Only(t)
 	if testing.Short() {
 		t.Skip("needs Prometheus, which -short leaves out")
 	}

@@ -35,12 +35,13 @@ const charts = "../../../../../shared/charts"
 // tool is a program that make builds; the test is skipped where it was not built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
+	acceptancetest.Only(t)
 	path, err := processtest.Tool("FLOTILLA_KUBE_BIN", name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not built, `make test` builds it: the oracle cannot be asked", name)
+		t.Skipf("%s is not built, `make acceptance` builds it: the oracle cannot be asked", name)
 	}
 	return path
 }
